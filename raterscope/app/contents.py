@@ -189,17 +189,17 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         stale=journal.stale,
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
-        displays=study.settings.displays(),
+        displays=study.settings.displays,
         groups=present_groups(study, journal.state),
-        cohort=study.settings.cohort(),
-        has_readers=study.settings.reader_study() is not None,
+        cohort=study.settings.cohort,
+        has_readers=study.settings.reader_study is not None,
     )
 
 
 def set_displays(displays: Displays, study: Study, watch: Watch) -> None:
     """Store the displays of image channels."""
     watch(0.0, "writing")
-    study.settings.set_displays(displays)
+    study.settings.displays = displays
 
 
 def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:

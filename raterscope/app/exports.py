@@ -373,7 +373,7 @@ def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:
     from raterscope.app.formats.output_files import format_number, write_table
 
     watch(0.0, "writing reads")
-    state = study.settings.reader_study()
+    state = study.settings.reader_study
     if state is None:
         raise InputError("is no reader study; `raterscope reader-study collect` makes one", file=study.path)
     rows = (

@@ -423,7 +423,7 @@ def _store(
         now, share = share, 0.5 + share / 2
         sentences += store_labels(readings.labels, study, part(watch, now, share))
         subjects = [labels.subjects for labels in readings.labels if isinstance(labels, LabelTable)]
-        study.settings.add_subjects({name: number for of in subjects for name, number in of.items()})
+        _add_subjects(study, {name: number for of in subjects for name, number in of.items()})
     if readings.pairs:
         now, share = share, 0.5 + share / 2
         sentences += store_pairs(readings.pairs, study, part(watch, now, share))
@@ -439,7 +439,7 @@ def _store(
     for table, step in steps_of(part(watch, share, middle), tables):
         if isinstance(table, ClickTable):
             summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
-            study.settings.add_subjects(table.subjects)
+            _add_subjects(study, table.subjects)
         else:
             summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
@@ -527,6 +527,11 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
             entry = next(counts) if site.fresh else add_case(study, site.name, site.grid, names)
             numbers.append(entry.id)
     return numbers
+
+
+def _add_subjects(study: Study, subjects: Mapping[str, str]) -> None:
+    if subjects:
+        study.settings.subjects = {**study.settings.subjects, **subjects}
 
 
 def _shown_in_words(shown: int, study: Study) -> str:

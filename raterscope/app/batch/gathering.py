@@ -89,7 +89,7 @@ def _target(path: Path) -> Iterator[tuple[Study, int]]:
     """Open the gathered study, or a draft of it that gets its name at the end; also the first run to fill."""
     if os.path.lexists(path):
         with Study.open(path) as study:
-            if not study.settings.cohort():
+            if not study.settings.cohort:
                 raise StudyError("is not a gathered study; choose another name", file=path)
             yield study, max((run.id for run in study.runs.all()), default=0) + 1
         return
@@ -104,7 +104,7 @@ class _Gathering:
     def __init__(self, study: Study, output: Path, first_run: int) -> None:
         self._study, self._output = study, output
         self._runs = MergedRuns(study, first_run)
-        self._cases = {case.case: case for case in study.settings.cohort()}
+        self._cases = {case.case: case for case in study.settings.cohort}
         self._taken = {(table, name.casefold()) for table, name in names_in(study)}
         self._repeated: set[tuple[str, str]] = set()
 
@@ -124,7 +124,7 @@ class _Gathering:
         listed = sorted(self._cases.values(), key=lambda case: order.get(case.case, -1))
         with self._study.change() as connection:
             self._runs.finish(connection)
-            self._study.settings.set_cohort(listed)
+            self._study.settings.cohort = tuple(listed)
         added = sum(self._cases[case.case].is_done for case in new)
         return Gathered(tuple(listed), added, tuple(changed))
 
@@ -152,7 +152,7 @@ class _Gathering:
                     self._copy_one(cases[done], connection)
                     done += 1
                 self._runs.flush(connection)
-                self._study.settings.set_cohort(list(self._cases.values()))
+                self._study.settings.cohort = tuple(self._cases.values())
 
     def _copy_one(self, case: CohortCase, connection: sqlite3.Connection) -> None:
         """Copy a case; if it cannot be read, note why."""

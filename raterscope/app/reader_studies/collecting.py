@@ -71,7 +71,7 @@ def collect(paths: Sequence[Path], target: Path, watch: Watch = silent, *, unbli
     files, coordinator_file = find_files(paths)
     coordinator = read_coordinator(coordinator_file)
     with _target(target, coordinator) as study:
-        state = study.settings.reader_study() or _new_state(coordinator)
+        state = study.settings.reader_study or _new_state(coordinator)
         collected = Collected(state)
         sessions = _read_all(files, coordinator, collected, part(watch, 0.0, 0.3))
         images = CollectedImages(study, coordinator, coordinator_file, part(watch, 0.3, 0.5))
@@ -82,7 +82,7 @@ def collect(paths: Sequence[Path], target: Path, watch: Watch = silent, *, unbli
         collected.state = msgspec.structs.replace(
             collected.state, progress=progress, unblinded=collected.state.unblinded or unblind
         )
-        study.settings.set_reader_study(collected.state)
+        study.settings.reader_study = collected.state
     return collected
 
 
@@ -115,7 +115,7 @@ def _target(path: Path, coordinator: Coordinator) -> Iterator[Study]:
             yield study
         return
     with Study.open(path, blinded=True) as study:
-        state = study.settings.reader_study()
+        state = study.settings.reader_study
         if state is None:
             raise StudyError("is not a collected reader study; choose another name", file=path)
         if state.study != coordinator.study:
@@ -271,7 +271,7 @@ def _add(
         state_now = msgspec.structs.replace(
             collected.state, reads=tuple(sorted([*reads, record], key=lambda each: (each.reader, each.read)))
         )
-        study.settings.set_reader_study(state_now)
+        study.settings.reader_study = state_now
     collected.state = state_now
     collected.added.append((reader, read, len(cases)))
 

@@ -123,10 +123,10 @@ def _gather(
     trust = _trust(study, fused)
     if trust:
         sections.append(trust_section(trust))
-    cohort = study.settings.cohort()
+    cohort = study.settings.cohort
     if cohort and is_complete:
         sections.insert(0, cohort_section(cohort))
-    readers = study.settings.reader_study()
+    readers = study.settings.reader_study
     if readers is not None and is_complete:
         sections.insert(0, reading_section(readers))
     stale = _stale(study, origin)
@@ -225,7 +225,7 @@ _ABOUT = (
 
 def experts_section(study: Study) -> Section | None:
     """Describe the merged reads and the agreement of the experts; None for a study of one expert."""
-    reads, agreements = study.settings.reads(), list(read_agreement(study))
+    reads, agreements = study.settings.reads, list(read_agreement(study))
     if not (reads or agreements):
         return None
     blocks: list[Block] = [Prose([("Merged", f"{plain(read.in_words(), 300)}.") for read in reads])]

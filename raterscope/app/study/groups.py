@@ -65,7 +65,7 @@ def read_groups(
 
 def present_groups(study: Study, state: ReviewState) -> Mapping[int, str]:
     """Return the group of each image that has one, by the study's decisions."""
-    return study.settings.groups() if state.groups is None else state.groups
+    return study.settings.groups if state.groups is None else state.groups
 
 
 def make_grouping(study: Study, source: Path | None, column: str | None = None) -> tuple[Decision, list[str]]:

@@ -103,7 +103,7 @@ def merge_studies(
         for path in others:
             with Study.open(path, to_read=True) as other:
                 compared = compare_studies(study, other)
-                blind = other.settings.second_read() is not None
+                blind = other.settings.second_read is not None
                 missing = missing_in_words(compared) if blind and not incomplete else ""
                 if missing:
                     raise StudyError(
@@ -115,7 +115,7 @@ def merge_studies(
 
 def in_order(study: Study, other: Study) -> tuple[Study, Study]:
     """Return two studies in the order of their merge: a blind copy comes last."""
-    swap = study.settings.second_read() is not None and other.settings.second_read() is None
+    swap = study.settings.second_read is not None and other.settings.second_read is None
     return (other, study) if swap else (study, other)
 
 
@@ -137,7 +137,7 @@ def _add(other: Study, name: str, merged: Study, watch: Watch) -> MergedStudy:
 
 def _is_blind(path: Path) -> bool:
     with Study.open(path, to_read=True) as study:
-        return study.settings.second_read() is not None
+        return study.settings.second_read is not None
 
 
 def missing_in_words(compared: MergedStudy) -> str:
@@ -270,12 +270,12 @@ def _decided_subjects(state: ReviewState, new: frozenset[int]) -> set[Hashable]:
 def _record_read(journals: Journals, merged: MergedStudy) -> None:
     """Record the merged experts, time and user, and whether it was a blind second read."""
     study, other = journals.studies
-    copied = other.settings.second_read()
+    copied = other.settings.second_read
     read = Read(
         other.path.name, tuple(merged.experts[1]), user_name(), datetime.now(UTC), copied is not None,
         "" if copied is None else copied.by, None if copied is None else copied.at,
     )  # fmt: skip
-    study.settings.set_reads((*study.settings.reads(), *other.settings.reads(), read))
+    study.settings.reads = (*study.settings.reads, *other.settings.reads, read)
 
 
 def _append(journals: Journals, watch: Watch) -> dict[int, int]:

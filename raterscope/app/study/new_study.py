@@ -163,7 +163,7 @@ def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = s
     read = SecondRead(user_name(), datetime.now(UTC), study.path.name)
 
     def mark(copy: Study, _watch: Watch) -> None:
-        copy.settings.set_second_read(read)
+        copy.settings.second_read = read
 
     save_elsewhere(study, target, [mark], watch, prepare=_remove_decisions)
     used = sum(run.known > 0 for run in runs)

@@ -325,5 +325,5 @@ def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
 def subjects_of(study: Study, entries: Sequence[ImageEntry]) -> list[tuple[ImageEntry, str]]:
     """Return the images that are subjects of Zooniverse, each with its subject."""
     images, own = ImageNames(study.images(), study.path.parent), {entry.id: entry for entry in entries}
-    found = [(images.find(name), subject) for name, subject in study.settings.subjects().items()]
+    found = [(images.find(name), subject) for name, subject in study.settings.subjects.items()]
     return [(own[image.id], subject) for image, subject in found if image is not None and image.id in own]

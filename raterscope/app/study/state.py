@@ -12,13 +12,12 @@ that the expert viewed and left without a decision.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -257,17 +256,63 @@ class ShownRuns:
 
 
 LARGEST_RADIUS = 10_000.0
-_RADIUS = "matching_radius"
-_CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
-_READER_STUDY, _BUDGET = "reader_study", "vote_budget"
-_DISPLAYS = "displays"
-_SUBJECTS = "subjects"
-_GROUPS, _QUALITY = "groups", "image_quality"
-_SECOND_READ, _READS = "second_read", "reads"
+_RADIUS, _FOLDS = "matching_radius", "label_folds"
+Record = dict[str, Any]
+
+Value = TypeVar("Value")
+
+
+class Setting(Generic[Value]):
+    """A value of `StudySettings` that is stored under its name.
+
+    `shape`: type that is decoded. `default`: value if it was never stored. `renewable`: whether an unreadable
+    value counts as never stored, because it can be measured or set again.
+    """
+
+    def __init__(self, shape: Any, default: Value, *, renewable: bool = False) -> None:
+        self._shape, self._default, self._renewable = shape, default, renewable
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, settings: StudySettings, _owner: type) -> Value:
+        try:
+            value: Value | None = settings.decoded(self._name, self._shape)
+        except StudyError:
+            if not self._renewable:
+                raise
+            value = None
+        return self._default if value is None else value
+
+    def __set__(self, settings: StudySettings, value: Value) -> None:
+        settings.store(self._name, msgspec.json.encode(value).decode())
 
 
 class StudySettings:
     """The settings of an open study; a setting that was never set has its default."""
+
+    crowd_sizes = Setting[Record | None](Record, None, renewable=True)
+    """Last measurement against the number of annotators."""
+    compared_methods = Setting[Record | None](Record, None, renewable=True)
+    """Last comparison of methods for masks."""
+    vote_budget = Setting[Record | None](Record, None, renewable=True)
+    """Budget of votes to ask for."""
+    cohort = Setting[tuple[CohortCase, ...]](tuple[CohortCase, ...], ())
+    """Cases of the cohort that were gathered into the study; empty for any other study."""
+    reader_study = Setting[ReaderStudy | None](ReaderStudy, None)
+    """State of the reader study that was collected in the study; None for any other study."""
+    second_read = Setting[SecondRead | None](SecondRead, None)
+    """Who made this blind copy for a second reader, and when; None for any other study."""
+    reads = Setting[Sequence[Read]](tuple[Read, ...], ())
+    """Reads of other experts that were merged into the study."""
+    displays = Setting[Displays](dict[str, ChannelDisplay], {}, renewable=True)
+    """Displays of image channels that were changed, by name."""
+    groups = Setting[Mapping[int, str]](dict[int, str], {})
+    """Group of each image in a study before version 22; see `groups.present_groups`."""
+    image_quality = Setting[Mapping[int, ImageQuality]](dict[int, ImageQuality], {}, renewable=True)
+    """Measured quality of images."""
+    subjects = Setting[Mapping[str, str]](dict[str, str], {})
+    """Subjects of Zooniverse by the name of the image or task; empty for other imports."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file
@@ -292,145 +337,41 @@ class StudySettings:
                 f"cannot match within {radius:g} px; expected above 0, at most {LARGEST_RADIUS:g}",
                 file=self._file.path,
             )
-        self._set(_RADIUS, repr(float(radius)))
+        self.store(_RADIUS, repr(float(radius)))
 
-    def crowd_sizes(self) -> Mapping[str, Any] | None:
-        """Return the last measurement against the number of annotators; None if unreadable."""
-        return self._record(_CROWDS)
-
-    def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
-        """Store the last measurement against the number of annotators."""
-        self._set(_CROWDS, json.dumps(record, allow_nan=False))
-
-    def compared_methods(self) -> Mapping[str, Any] | None:
-        """Return the last comparison of methods for masks; None if unreadable."""
-        return self._record(_METHODS)
-
-    def keep_compared_methods(self, record: Mapping[str, Any]) -> None:
-        """Store the last comparison of methods for masks."""
-        self._set(_METHODS, json.dumps(record, allow_nan=False))
-
-    def folds(self, question: int) -> Mapping[str, Any] | None:
+    def folds(self, question: int) -> Record | None:
         """Return the last cross-validation of methods for labels; None if unreadable."""
-        return self._record(f"{_FOLDS}_{question}")
+        try:
+            record: Record | None = self.decoded(f"{_FOLDS}_{question}", Record)
+        except StudyError:
+            return None
+        return record
 
-    def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
+    def keep_folds(self, question: int, record: Record) -> None:
         """Store the last cross-validation of methods for labels on a question."""
-        self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
+        self.store(f"{_FOLDS}_{question}", msgspec.json.encode(record).decode())
 
-    def vote_budget(self) -> Mapping[str, Any] | None:
-        """Return the budget of votes to ask for; None if unreadable."""
-        return self._record(_BUDGET)
-
-    def keep_vote_budget(self, record: Mapping[str, Any]) -> None:
-        """Store the budget of votes to ask for."""
-        self._set(_BUDGET, json.dumps(record, allow_nan=False))
-
-    def cohort(self) -> tuple[CohortCase, ...]:
-        """Return the cases of the cohort that were gathered into the study; empty for any other study."""
-        text = self._setting(_COHORT)
-        try:
-            return () if text is None else msgspec.json.decode(text, type=tuple[CohortCase, ...])
-        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-            words = f"is damaged: settings, {_COHORT}: expected a list of cases"
-            raise StudyError(words, file=self._file.path) from error
-
-    def set_cohort(self, cases: Sequence[CohortCase]) -> None:
-        """Store the cases of the cohort."""
-        self._set(_COHORT, msgspec.json.encode(cases).decode())
-
-    def reader_study(self) -> ReaderStudy | None:
-        """Return the reader study that was collected in the study; None for any other study."""
-        text = self._setting(_READER_STUDY)
-        try:
-            return None if text is None else msgspec.json.decode(text, type=ReaderStudy)
-        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-            words = f"is damaged: settings, {_READER_STUDY}: expected the state of a reader study"
-            raise StudyError(words, file=self._file.path) from error
-
-    def set_reader_study(self, state: ReaderStudy) -> None:
-        """Store the state of the collected reader study."""
-        self._set(_READER_STUDY, msgspec.json.encode(state).decode())
-
-    def second_read(self) -> SecondRead | None:
-        """Return who made this blind copy for a second reader, and when; None for any other study."""
-        read = self._decoded(_SECOND_READ, SecondRead)
-        return read if isinstance(read, SecondRead) else None
-
-    def set_second_read(self, read: SecondRead) -> None:
-        """Note that this is a blind copy for a second reader."""
-        self._set(_SECOND_READ, msgspec.json.encode(read).decode())
-
-    def reads(self) -> tuple[Read, ...]:
-        """Return the reads of other experts that were merged into the study."""
-        return self._decoded(_READS, tuple[Read, ...]) or ()
-
-    def set_reads(self, reads: Sequence[Read]) -> None:
-        """Store the reads that were merged."""
-        self._set(_READS, msgspec.json.encode(reads).decode())
-
-    def displays(self) -> dict[str, ChannelDisplay]:
-        """Return the displays of image channels that were changed, by name; empty if unreadable."""
-        try:
-            return self._decoded(_DISPLAYS, dict[str, ChannelDisplay]) or {}
-        except StudyError:
-            return {}
-
-    def set_displays(self, displays: Displays) -> None:
-        """Store the displays of image channels."""
-        self._set(_DISPLAYS, msgspec.json.encode(dict(displays)).decode())
-
-    def groups(self) -> dict[int, str]:
-        """Return the group of each image in a study before version 22; see `groups.present_groups`."""
-        return self._decoded(_GROUPS, dict[int, str]) or {}
-
-    def image_quality(self) -> dict[int, ImageQuality]:
-        """Return the measured quality of images; empty if unreadable, because it can be measured again."""
-        try:
-            return self._decoded(_QUALITY, dict[int, ImageQuality]) or {}
-        except StudyError:
-            return {}
-
-    def add_image_quality(self, measured: Mapping[int, ImageQuality]) -> None:
-        """Store the quality of more images."""
-        self._set(_QUALITY, msgspec.json.encode({**self.image_quality(), **measured}).decode())
-
-    def subjects(self) -> dict[str, str]:
-        """Return the subjects of Zooniverse by the name of the image or task; empty for other imports."""
-        return self._decoded(_SUBJECTS, dict[str, str]) or {}
-
-    def add_subjects(self, subjects: Mapping[str, str]) -> None:
-        """Store more subjects of Zooniverse."""
-        if subjects:
-            self._set(_SUBJECTS, msgspec.json.encode({**self.subjects(), **subjects}).decode())
-
-    def _decoded(self, name: str, shape: type[Any]) -> Any:
+    def decoded(self, name: str, shape: Any) -> Any:
+        """Decode a stored value; None if there is none."""
         text = self._setting(name)
         try:
             return None if text is None else msgspec.json.decode(text, type=shape)
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise StudyError(f"is damaged: settings, {name} cannot be read", file=self._file.path) from error
 
-    def _record(self, name: str) -> Mapping[str, Any] | None:
-        text = self._setting(name)
-        try:
-            record = None if text is None else json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return record if isinstance(record, dict) else None
-
-    def _setting(self, name: str) -> str | None:
-        with self._file.reading() as connection:
-            row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def _set(self, name: str, value: str) -> None:
+    def store(self, name: str, value: str) -> None:
+        """Store a value as text."""
         with self._file.change() as connection:
             connection.execute(
                 "INSERT INTO settings(name, value) VALUES (?, ?) "
                 "ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                 (name, value),
             )
+
+    def _setting(self, name: str) -> str | None:
+        with self._file.reading() as connection:
+            row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
 
 
 def _number(text: str) -> float:

@@ -122,7 +122,7 @@ class Study:
 
     def refuse_blinded(self) -> None:
         """Raise `StudyError` for a reader study that must not be shown yet."""
-        readers = self.settings.reader_study()
+        readers = self.settings.reader_study
         if readers is None or not readers.is_blinded:
             return
         waiting = readers.unfinished

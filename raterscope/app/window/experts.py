@@ -177,7 +177,7 @@ def _preview(path: Path, study: Study, watch: Watch) -> Preview:
     with Study.open(path, to_read=True) as other:
         first, second = in_order(study, other)
         merged = compare_studies(first, second)
-        missing = missing_in_words(merged) if second.settings.second_read() is not None else ""
+        missing = missing_in_words(merged) if second.settings.second_read is not None else ""
     if missing:
         missing += " Merging now shows each expert the decisions of the other."
     return Preview(path, (first.path.name, second.path.name), merged, missing)

@@ -193,7 +193,7 @@ def test_masks_are_those_of_the_case(both, gathered, case):
 
 
 def test_the_report_lists_failed_cases_and_shows_the_most_disputed(gathered, tmp_path, monkeypatch):
-    (failed,) = [case for case in gathered.settings.cohort() if not case.is_done]
+    (failed,) = [case for case in gathered.settings.cohort if not case.is_done]
     assert (failed.case, failed.status) == ("bad", "bad input")
     assert "bad.csv, line 2" in failed.reason
     monkeypatch.setattr(sections, "MOST_SHOWN", 1)
@@ -273,7 +273,7 @@ def test_an_interrupted_gathering_leaves_no_study_and_goes_on(cohort, tmp_path):
     assert not path.exists()
     gather_cohort(cohort, path, lambda *_, **__: None)
     with Study.open(path) as study:
-        assert sum(case.is_done for case in study.settings.cohort()) == 8
+        assert sum(case.is_done for case in study.settings.cohort) == 8
         assert len(study.images()) == 6
         assert len(study.runs.all()) == 4
     assert [file.name for file in tmp_path.iterdir()] == ["cohort.rscope"]

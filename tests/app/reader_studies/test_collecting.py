@@ -400,7 +400,7 @@ def test_a_failed_collection_leaves_the_study_as_it_was(tmp_path, monkeypatch):
         collect([out], target)
     with Study.open(target, blinded=True) as study:
         assert study.annotators() == ["R01"]
-        assert len(study.settings.reader_study().reads) == 1
+        assert len(study.settings.reader_study.reads) == 1
 
 
 def test_without_a_coordinators_file_nothing_is_collected(tmp_path):

@@ -315,9 +315,9 @@ def test_methods_are_compared_where_it_is_requested_and_kept_comparisons_are_sho
     assert "STAPLE" in page(study).text
     stored = load_methods(study)
     assert list(method_rows(stored)) == list(method_rows(compared))
-    study.settings.keep_compared_methods(
-        {"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]}
-    )
+    study.settings.compared_methods = {
+        "methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]
+    }  # fmt: skip
     assert load_methods(study) is None
     assert "Methods compared" not in page(study).text
 

@@ -66,7 +66,7 @@ def test_a_blind_copy_contains_no_decision_not_even_in_free_pages(blind):
     assert SECRET.encode() not in blind.read_bytes()
     with Study.open(blind) as study:
         assert study.decisions() == []
-        read = study.settings.second_read()
+        read = study.settings.second_read
         assert read is not None
         assert read.source == "anna.rscope"
 
@@ -75,7 +75,7 @@ def test_the_original_stays_as_it_was(original, blind):
     with Study.open(original) as study:
         assert len(study.decisions()) == 3
         assert len(study.runs.all()) == 2
-        assert study.settings.second_read() is None
+        assert study.settings.second_read is None
 
 
 def test_merging_waits_until_both_reads_are_complete(original, blind, tmp_path):
@@ -92,10 +92,10 @@ def test_merging_waits_until_both_reads_are_complete(original, blind, tmp_path):
     assert [conflict.reason for conflict in merged.conflicts] == ["anna: reject; ben: accept"]
     with Study.open(target) as study:
         assert len(study.runs.all()) == 2
-        (read,) = study.settings.reads()
+        (read,) = study.settings.reads
         assert read.blind
         assert read.in_words().startswith("ben.rscope (ben), a blind second read copied by ")
-        assert study.settings.second_read() is None
+        assert study.settings.second_read is None
         assert {decision.who for decision in study.decisions()} >= {"anna", "ben"}
 
 

@@ -399,14 +399,14 @@ def store_crowd_sizes(
             for curve in curves
         ],
     }
-    study.settings.keep_crowd_sizes(record)
+    study.settings.crowd_sizes = record
     return CrowdSizes(curves, facts)
 
 
 def load_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
     """Load the stored curves of a study; None without readable ones."""
     watch(0.0, "reading the stored measurements")
-    record = study.settings.crowd_sizes()
+    record = study.settings.crowd_sizes
     if record is None:
         return None
     try:

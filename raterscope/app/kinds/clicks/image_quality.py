@@ -48,7 +48,7 @@ Located = Sequence[tuple[ImageEntry, Path]]
 def find_unmeasured(study: Study, watch: Watch = silent) -> tuple[dict[int, ImageQuality], Located]:
     """Return the quality of the images that were measured, and the others with their files, if available."""
     watch(0.0, "reading")
-    known = study.settings.image_quality()
+    known = dict(study.settings.image_quality)
     entries = [entry for entry in study.images() if entry.grid is None and entry.id not in known]
     located = [(entry, path) for entry in entries if (path := study.locate(entry)) is not None]
     return known, located
@@ -69,9 +69,8 @@ def measure_images(located: Located, watch: Watch = silent) -> dict[int, ImageQu
 def store_quality(measured: Mapping[int, ImageQuality], study: Study, watch: Watch = silent) -> None:
     """Store the quality of images that could be read."""
     watch(0.0, "writing")
-    study.settings.add_image_quality(
-        {image: quality for image, quality in measured.items() if quality != UNREADABLE}
-    )
+    readable = {image: quality for image, quality in measured.items() if quality != UNREADABLE}
+    study.settings.image_quality = {**study.settings.image_quality, **readable}
 
 
 def export_quality(study: Study, request: Request, watch: Watch = silent) -> list[Path]:

@@ -203,7 +203,7 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
     if form == "panoptes":
-        subjects, names = study.settings.subjects(), [name.replace(".", "_") for name in answer.classes]
+        subjects, names = study.settings.subjects, [name.replace(".", "_") for name in answer.classes]
         reductions: dict[str, dict[str, object]] = {}
         for at, task in enumerate(tasks):
             if answer.label[at] >= 0 and task in subjects:
@@ -369,7 +369,7 @@ def _write_retirement(study: Study, entry: QuestionEntry, _: str, path: Path, wa
     tasks, answer, fusion = (
         answered.question.labels.tasks, apply_decisions(study, answered), answered.result.fusion
     )  # fmt: skip
-    subjects, enough = study.settings.subjects(), has_enough(fusion)
+    subjects, enough = study.settings.subjects, has_enough(fusion)
     rule = f"{FEWEST} votes and posterior >= {ENOUGH:g}"
     rows = [
         (

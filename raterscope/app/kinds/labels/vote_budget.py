@@ -150,7 +150,7 @@ class Budget:
 
 def stored_budget(study: Study) -> Budget:
     """Return the budget kept with a study; the default without a readable one."""
-    record = study.settings.vote_budget()
+    record = study.settings.vote_budget
     try:
         if record is None:
             return Budget()

@@ -302,37 +302,35 @@ def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
 def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
     """Store the figures in a study, without the masks, in place of the previous ones."""
     watch(0.0, "keeping compared methods")
-    study.settings.keep_compared_methods(
-        {
-            "methods": comparison.methods,
-            "problems": comparison.problems,
-            "facts": comparison.facts,
-            "cases": [
-                {
-                    "name": case.name,
-                    "unit": case.unit,
-                    "structure": case.compared.structure,
-                    "annotators": case.compared.annotators,
-                    "truth": case.compared.truth,
-                    "fits": [
-                        {name: _plain(getattr(fit, name)) for name in _OF_FIT} for fit in case.compared.fits
-                    ],
-                    "figures": {
-                        name: [[_plain(value) for value in row] for row in table.tolist()]
-                        for name in MEASURES
-                        for table in (getattr(case.compared.agreement, name),)
-                    },
-                }
-                for case in comparison.cases
-            ],
-        }
-    )
+    study.settings.compared_methods = {
+        "methods": comparison.methods,
+        "problems": comparison.problems,
+        "facts": comparison.facts,
+        "cases": [
+            {
+                "name": case.name,
+                "unit": case.unit,
+                "structure": case.compared.structure,
+                "annotators": case.compared.annotators,
+                "truth": case.compared.truth,
+                "fits": [
+                    {name: _plain(getattr(fit, name)) for name in _OF_FIT} for fit in case.compared.fits
+                ],
+                "figures": {
+                    name: [[_plain(value) for value in row] for row in table.tolist()]
+                    for name in MEASURES
+                    for table in (getattr(case.compared.agreement, name),)
+                },
+            }
+            for case in comparison.cases
+        ],
+    }
 
 
 def load_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
     """Load the stored comparison; None without a readable one."""
     watch(0.0, "reading compared methods")
-    record = study.settings.compared_methods()
+    record = study.settings.compared_methods
     if record is None:
         return None
     try:

@@ -159,7 +159,7 @@ def _store(settings: BudgetSettings, costs: Path | None, cleared: bool, study: S
     budget = replace(stored_budget(study), settings=settings)
     if cleared or costs is not None:
         budget = replace(budget, prices={} if costs is None else read_prices(costs))
-    study.settings.keep_vote_budget(budget.as_record())
+    study.settings.vote_budget = budget.as_record()
 
 
 class CostMeasurement(LabelsPart):

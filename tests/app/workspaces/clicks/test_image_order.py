@@ -51,7 +51,7 @@ def test_the_key_sorts_by_focus_then_saturation_then_dispute(window, qtbot, stud
     assert titles(window) == by_dispute
     assert not measured
     with Study.open(study, to_read=True) as stored:
-        quality = {entry.name: stored.settings.image_quality()[entry.id] for entry in stored.images()}
+        quality = {entry.name: stored.settings.image_quality[entry.id] for entry in stored.images()}
     assert {name: each.saturation for name, each in quality.items()} == SATURATED
 
 

@@ -83,7 +83,7 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
             counted_image.entry.width, counted_image.entry.height
         )  # kept by its content, as the window does
         digest = digest_of_image(path) if large else None
-        pixels = load_overview(path, _SIDE, digest, study.settings.displays())
+        pixels = load_overview(path, _SIDE, digest, study.settings.displays)
     except (InputError, MemoryError):
         return None
     image = Image.fromarray(pixels).convert("RGB")
