@@ -313,8 +313,7 @@ class Jobs(QObject):
         super().__init__(parent)
         self._begun = 0
         self._leaving: list[Job] = []
-        self._leave = QTimer(self)
-        self._leave.setInterval(LEAVING_MS)
+        self._leave = QTimer(self, interval=LEAVING_MS)
         self._leave.timeout.connect(self._let_go)
         self._jobs: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}

@@ -53,8 +53,7 @@ class GuideView(QWidget):
         self._folded = {
             topic: f"{page.title}\n{page.chapter}\n{page.text}".casefold() for topic, page in pages.items()
         }
-        self.line = QLineEdit()
-        self.line.setPlaceholderText("Search the guide")
+        self.line = QLineEdit(placeholderText="Search the guide")
         self.line.setAccessibleName("Search the guide")
         self.line.setClearButtonEnabled(True)
         self.contents = QTreeWidget()
@@ -72,9 +71,7 @@ class GuideView(QWidget):
         )
         column.setStretch(2, 1)
         self._nothing.hide()
-        parts = QSplitter()
-        parts.setHandleWidth(1)
-        parts.setChildrenCollapsible(False)
+        parts = QSplitter(handleWidth=1, childrenCollapsible=False)
         parts.addWidget(left)
         parts.addWidget(self.page)
         parts.setSizes([CONTENTS_WIDTH, SIZE.width() - CONTENTS_WIDTH])

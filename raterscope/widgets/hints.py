@@ -206,8 +206,7 @@ class EmptyState(QWidget):
         buttons = horizontal(STRETCH, spacing=8)
         self.buttons: list[QPushButton] = []
         for word, action in actions:
-            button = QPushButton(word)
-            button.setAutoDefault(True)  # Return presses it, as in a dialog
+            button = QPushButton(word, autoDefault=True)  # Return presses it, as in a dialog
             button.clicked.connect(action)
             if not self.buttons:
                 theme.set_role(button, "primary")

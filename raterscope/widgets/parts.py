@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -46,10 +46,7 @@ if TYPE_CHECKING:
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
     """Create a label that shows its text unformatted, because it may be untrusted."""
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setText(text)
-    label.setWordWrap(wrap)
+    label = QLabel(textFormat=Qt.TextFormat.PlainText, text=text, wordWrap=wrap)
     if role:
         theme.set_role(label, role)
     if selectable:
@@ -95,8 +92,7 @@ def scroll_area(page: QWidget) -> QScrollArea:
     Fill the page afterwards: Qt styles at once what is in it, and again wherever the panel is put.
     """
     theme.set_role(page, "panel")
-    area = QScrollArea()
-    area.setWidgetResizable(True)
+    area = QScrollArea(widgetResizable=True)
     area.setFrameShape(QFrame.Shape.NoFrame)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -188,13 +184,45 @@ BESIDE_WORDS = 40
 
 
 class ChoiceBox(QComboBox):
-    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list."""
+    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list.
 
-    def __init__(self) -> None:
-        super().__init__()
+    `name`: text for screen readers. `entries`: texts by key, or texts that are their own keys. `letters`:
+    least number of letters that there is room for.
+    """
+
+    def __init__(
+        self, name: str = "", entries: Mapping[Any, str] | Iterable[str] = (), *, letters: int = 12
+    ) -> None:
+        super().__init__(minimumContentsLength=letters)
+        self.setAccessibleName(name)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(12)
         let_wheel_pass(self)
+        self.add(entries)
+
+    @property
+    def key(self) -> Any:
+        """Key of the chosen entry; None without entries."""
+        return self.currentData()
+
+    def add(self, entries: Mapping[Any, str] | Iterable[str]) -> None:
+        """Add entries at the end."""
+        texts = entries if isinstance(entries, Mapping) else {words: words for words in entries}
+        for key, words in texts.items():
+            self.addItem(words, key)
+
+    def choose(self, key: Any) -> None:
+        """Choose an entry; the first one if none has this key."""
+        keys = [self.itemData(index) for index in range(self.count())]
+        self.setCurrentIndex(keys.index(key) if key in keys else 0)
+
+    def offer(self, *entries: Mapping[Any, str] | Iterable[str]) -> None:
+        """Replace the entries without a signal; the chosen one stays chosen if its key is among them."""
+        chosen = self.key
+        with QSignalBlocker(self):
+            self.clear()
+            for some in entries:
+                self.add(some)
+            self.choose(chosen)
 
     def event(self, event: QEvent) -> bool:
         """Show elided text as tooltip, unless there is one."""

@@ -66,8 +66,7 @@ class StartPage(QWidget):
         self.setAccessibleName("Start page")
         self.buttons: list[QPushButton] = []
         for words, slot, tip in actions:
-            button = QPushButton(words)
-            button.setAutoDefault(True)  # Return presses it, as in a dialog
+            button = QPushButton(words, autoDefault=True)  # Return presses it, as in a dialog
             button.setToolTip(plain_tip(tip))
             button.clicked.connect(slot)
             self.buttons.append(button)

@@ -68,9 +68,7 @@ class TopBar(QWidget):
         self._study.setObjectName("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
         self._fuse_words = ""
-        self._progress = QProgressBar()
-        self._progress.setRange(0, 1000)
-        self._progress.setTextVisible(False)
+        self._progress = QProgressBar(minimum=0, maximum=1000, textVisible=False)
         set_lengths(self._progress, width=120)
         self._progress_words = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
         self._progress_words.setObjectName("progressWords")

@@ -283,15 +283,13 @@ class ShortcutSheet(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Keyboard shortcuts")
-        self.line = QLineEdit()
-        self.line.setPlaceholderText("Find a key or an action")
+        self.line = QLineEdit(placeholderText="Find a key or an action")
         self.line.setAccessibleName("Find a key or an action")
         self.line.setClearButtonEnabled(True)
         self._groups = [_Group(group) for group in groups]
         self._no_matches = plain_label("No matches", "second")
         self._no_matches.hide()
-        sheet = QWidget()
-        sheet.setAccessibleName("Keyboard shortcuts")
+        sheet = QWidget(accessibleName="Keyboard shortcuts")
         columns = horizontal(inside=sheet, margins=(EDGE, 4, EDGE, 16), spacing=BETWEEN)
         room = QSize(pixels(SIZE.width()), pixels(SIZE.height()))
         if parent is not None:

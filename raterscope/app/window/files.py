@@ -80,8 +80,7 @@ class RecentStudies(QObject):
 
 def cancel_after_timeout(job: Job) -> None:
     """Cancel a job that waits for a drive, unless it ends in time."""
-    timer = QTimer(job)
-    timer.setSingleShot(True)
+    timer = QTimer(job, singleShot=True)
     timer.timeout.connect(job.cancel)
     timer.start(DRIVE_TIMEOUT_MS)
 

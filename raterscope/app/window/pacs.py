@@ -121,7 +121,7 @@ class PacsTransfer(QObject):
 
     def _store(self, request: Request, dialog: PacsStoreDialog) -> None:
         service = dialog.form.service
-        request = replace(request, format=dialog.format.currentData())
+        request = replace(request, format=dialog.format.key)
         job = self._document.read_beside("Storing in the PACS", partial(_store, service, request))
         job.finished.connect(lambda _: _remember_service(service))
         self._follow(job, self.message.emit)

@@ -512,8 +512,7 @@ def split_widgets(
     direction: Qt.Orientation, widgets: Sequence[QWidget], sizes: Sequence[int] = ()
 ) -> QSplitter:
     """Put widgets side by side or one below the other, with handles between them."""
-    splitter = QSplitter(direction)
-    splitter.setHandleWidth(1)
+    splitter = QSplitter(direction, handleWidth=1)
     for widget in widgets:
         splitter.addWidget(widget)
     if sizes:
@@ -522,10 +521,7 @@ def split_widgets(
 
 
 def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:
-    splitter = QSplitter(direction, parent)
-    splitter.setHandleWidth(1)
-    splitter.setChildrenCollapsible(True)
-    return splitter
+    return QSplitter(direction, parent, handleWidth=1, childrenCollapsible=True)
 
 
 def _takes_keys(widget: QWidget) -> bool:

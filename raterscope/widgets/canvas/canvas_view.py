@@ -98,12 +98,9 @@ class CanvasView(QWidget):
         self._waiting = self._plane = ""
         self._labels = True
         self._hurry = True
-        self._settling = QTimer(self)
-        self._settling.setSingleShot(True)
-        self._settling.setInterval(SETTLED)
+        self._settling = QTimer(self, singleShot=True, interval=SETTLED)
         self._settling.timeout.connect(self._on_settled)
-        self._continuing = QTimer(self)
-        self._continuing.setSingleShot(True)
+        self._continuing = QTimer(self, singleShot=True)
         self._continuing.timeout.connect(self.update)
         self._chips = ChipRow(CHIPS, self)
         self._chips.toggled.connect(self._on_chip)

@@ -84,9 +84,7 @@ class Shapes(QObject):
         self.still = False
         """Whether another tool handles the canvas' mouse and keys."""
         self._tiles, self._hurry = TileCache(self._paint_tile), True
-        self._settling = QTimer(self)
-        self._settling.setSingleShot(True)
-        self._settling.setInterval(SETTLED)
+        self._settling = QTimer(self, singleShot=True, interval=SETTLED)
         self._settling.timeout.connect(self._on_settled)
         canvas.over_marks.append(self._paint)
         canvas.installEventFilter(self)

@@ -115,7 +115,7 @@ class AnswersDialog(QDialog):
 
     def _stands(self) -> list[str]:
         boxes = [self.outputs.cellWidget(row, 1) for row in range(self.outputs.rowCount())]
-        return [str(box.currentData()) for box in boxes if isinstance(box, ChoiceBox)]
+        return [str(box.key) for box in boxes if isinstance(box, ChoiceBox)]
 
     def _classes(self) -> tuple[str, ...]:
         return tuple(self.classes.item(row).text().strip() for row in range(self.classes.count()))
@@ -130,12 +130,9 @@ class AnswersDialog(QDialog):
         classes = self._classes()
         for row, (output, name) in enumerate(zip(outputs, stands, strict=True)):
             self.outputs.setItem(row, 0, QTableWidgetItem(output))
-            box = ChoiceBox()
-            box.setAccessibleName(f"Class of answer {output}")
-            for class_name in classes:
-                box.addItem(class_name, class_name)
-            box.addItem(NOTHING, "")
-            box.setCurrentIndex(box.findData(name) if name in classes else len(classes))
+            entries = {**dict(zip(classes, classes, strict=True)), "": NOTHING}
+            box = ChoiceBox(f"Class of answer {output}", entries)
+            box.choose(name if name in classes else "")
             box.currentIndexChanged.connect(self._on_meaning)
             self.outputs.setCellWidget(row, 1, box)
 

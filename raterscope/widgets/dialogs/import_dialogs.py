@@ -221,8 +221,7 @@ class AnnotatorNamesDialog(QDialog):
         self.resize(640, 420)
         self._by_pattern = by_pattern
         self._settling = True
-        self.pattern_field = QLineEdit()
-        self.pattern_field.setPlaceholderText("{item}_{annotator}")
+        self.pattern_field = QLineEdit(placeholderText="{item}_{annotator}")
         self.pattern_field.setAccessibleName("Pattern of the names")
         self.pattern_field.textEdited.connect(self._on_pattern)
         self.table = QTableWidget(len(files), 3)

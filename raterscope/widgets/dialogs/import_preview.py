@@ -342,8 +342,7 @@ class _ClassScale(QWidget):
 
 
 def _length_field(name: str, parent: QWidget) -> QSpinBox:
-    editor = QSpinBox(parent)
-    editor.setRange(1, _LARGEST)
+    editor = QSpinBox(parent, minimum=1, maximum=_LARGEST)
     editor.setAccessibleName(f"{name} of images without a file, pixels")
     return editor
 

@@ -276,19 +276,16 @@ class SimulationDialog(QDialog):
         self.setWindowTitle("Simulate")
         set_lengths(self, minimumWidth=560)
         self._setups, self._place = list(setups), parent_folder.rstrip("/")
-        self.setup = ChoiceBox()
-        self.setup.setAccessibleName("Set-up")
+        self.setup = ChoiceBox("Set-up", {setup.name: setup.title for setup in self._setups})
         self._summary = plain_label("", "second", wrap=True)
         self.forms = [SettingsForm(setup.settings) for setup in self._setups]
         pages = QWidget()
         rows = vertical(inside=pages, margins=(0, 0, 8, 0), spacing=None)
-        for setup, form in zip(self._setups, self.forms, strict=True):
-            self.setup.addItem(setup.title, setup.name)
+        for form in self.forms:
             form.changed.connect(self._follow)
             rows.addWidget(form)
         rows.addStretch(1)
-        room = QScrollArea()
-        room.setWidgetResizable(True)
+        room = QScrollArea(widgetResizable=True)
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(pages)

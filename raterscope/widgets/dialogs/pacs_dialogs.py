@@ -67,8 +67,7 @@ class ServiceForm(QFormLayout):
 
     def add_line(self, name: str, text: str, hint: str) -> QLineEdit:
         """Add a line for a text."""
-        line = QLineEdit(text)
-        line.setPlaceholderText(hint)
+        line = QLineEdit(text, placeholderText=hint)
         line.setAccessibleName(name)
         self.addRow(name, line)
         return line
@@ -187,9 +186,7 @@ class PacsStoreDialog(QDialog):
         self.setWindowTitle("Store the consensus in PACS")
         set_lengths(self, minimumWidth=760)
         self.form = ServiceForm(address, certificates, access)
-        self.format = ChoiceBox()
-        for key, name in formats.items():
-            self.format.addItem(name, key)
+        self.format = ChoiceBox("", formats)
         self.form.addRow("Store as", self.format)
         warning = plain_label("\n".join(warnings), "disputed", wrap=True)
         warning.setVisible(bool(warnings))

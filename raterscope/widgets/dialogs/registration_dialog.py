@@ -37,11 +37,8 @@ class RegistrationDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Register second series")
-        self.series_box = ChoiceBox()
-        self.series_box.setAccessibleName("Series to move")
-        for number, name in series.items():
-            self.series_box.addItem(name, number)
-        self.series_box.setCurrentIndex(max(self.series_box.findData(selected), 0))
+        self.series_box = ChoiceBox("Series to move", series)
+        self.series_box.choose(selected)
         self.position = plain_label("", "second", wrap=True)
         values = QWidget()
         grid = QGridLayout(values)
@@ -70,10 +67,7 @@ class RegistrationDialog(QDialog):
         grid.addWidget(plain_label(noun), row, 0)
         editors = []
         for column, axis in enumerate(_AXES, start=1):
-            editor = QDoubleSpinBox()
-            editor.setRange(-largest, largest)
-            editor.setDecimals(2)
-            editor.setSuffix(unit)
+            editor = QDoubleSpinBox(minimum=-largest, maximum=largest, decimals=2, suffix=unit)
             about = axis.partition(",")[0]
             editor.setAccessibleName(f"Rotation about {about}" if noun == "Rotation" else f"Shift {axis}")
             editor.valueChanged.connect(self._on_typed)
@@ -85,7 +79,7 @@ class RegistrationDialog(QDialog):
     @property
     def series(self) -> int:
         """Number of the chosen series."""
-        return int(self.series_box.currentData())
+        return int(self.series_box.key)
 
     def show_motion(self, shift: Sequence[float], rotation: Sequence[float], words: str, moved: bool) -> None:
         """Show the present position of the series.
@@ -119,7 +113,6 @@ class RegistrationDialog(QDialog):
 
 
 def _button(words: str, pressed: object) -> QPushButton:
-    button = QPushButton(words)
-    button.setAutoDefault(False)
+    button = QPushButton(words, autoDefault=False)
     button.clicked.connect(pressed)
     return button

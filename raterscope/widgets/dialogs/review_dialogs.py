@@ -133,9 +133,7 @@ class ScaleDialog(QDialog):
         self.setWindowTitle("Set the scale")
         set_lengths(self, minimumWidth=360)
         self._pixels = pixels
-        self.number = QDoubleSpinBox()
-        self.number.setRange(0.0, 1e6)
-        self.number.setDecimals(3)
+        self.number = QDoubleSpinBox(minimum=0.0, maximum=1e6, decimals=3)
         self.number.setSpecialValueText(" ")
         self.number.setAccessibleName("Length of the line")
         self.unit = QComboBox()
@@ -240,8 +238,7 @@ class StructureDialog(QDialog):
         self._type = chosen.type
         self._colour = chosen.colour
         self._offer = offer
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Loading codes…")
+        self.search = QLineEdit(placeholderText="Loading codes…")
         self.search.setAccessibleName("Search codes")
         self.search.setEnabled(False)
         self.codes = QListWidget()
@@ -265,8 +262,7 @@ class StructureDialog(QDialog):
         for role in offer.roles:
             self.role.addItem(role, role)
         self.role.setCurrentIndex(max(self.role.findData(chosen.role), 0))
-        self.label = QComboBox()
-        self.label.setEditable(True)
+        self.label = QComboBox(editable=True)
         self.label.addItems(list(offer.labels))
         self.label.setCurrentText(chosen.label)
         edit = self.label.lineEdit()
@@ -288,8 +284,7 @@ class StructureDialog(QDialog):
     def _lay_out(self, name: str, source: str) -> None:
         for choice in (self.side, self.role, self.label):
             choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form = QFormLayout(fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         for words, widget in (
             ("Code", self.chosen_words), ("Search", self.search), ("", self.codes),
             ("Category", self.category), ("Side of the body", self.side), ("Role in radiotherapy", self.role),
@@ -483,11 +478,9 @@ class MarginDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Add a margin")
         set_lengths(self, minimumWidth=360)
-        self.editor = QDoubleSpinBox()
-        self.editor.setRange(-LARGEST_MARGIN, LARGEST_MARGIN)
-        self.editor.setDecimals(1)
-        self.editor.setValue(margin)
-        self.editor.setSuffix(f" {unit}")
+        self.editor = QDoubleSpinBox(
+            minimum=-LARGEST_MARGIN, maximum=LARGEST_MARGIN, decimals=1, value=margin, suffix=f" {unit}"
+        )
         self.editor.setAccessibleName("Margin; negative to shrink")
         form = QWidget()
         fields = QFormLayout(form)
@@ -524,27 +517,21 @@ class CombineDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Combine with another mask")
         set_lengths(self, minimumWidth=420)
-        self.how_box, self.other_box = ChoiceBox(), ChoiceBox()
+        self.how_box, self.other_box = ChoiceBox("Change", combinations), ChoiceBox("Other mask", masks)
         form = QWidget()
         fields = QFormLayout(form)
         fields.setContentsMargins(0, 0, 0, 0)
-        for words, box, entries in (
-            ("Change", self.how_box, combinations),
-            ("Other mask", self.other_box, masks),
-        ):
-            box.setAccessibleName(words)
-            for key, text in entries.items():
-                box.addItem(text, key)
-            fields.addRow(words, box)
+        for box in (self.how_box, self.other_box):
+            fields.addRow(box.accessibleName(), box)
         lay_out(self, plain_label(structure, "title", wrap=True), form, 8, accept="Apply")
         self.other_box.setFocus()
 
     @property
     def how(self) -> str:
         """Name of the combination."""
-        return str(self.how_box.currentData())
+        return str(self.how_box.key)
 
     @property
     def other(self) -> str:
         """Key of the other mask."""
-        return str(self.other_box.currentData())
+        return str(self.other_box.key)

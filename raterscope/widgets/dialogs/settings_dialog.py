@@ -53,8 +53,7 @@ class KeyTable(QWidget):
         super().__init__()
         self._bindings = tuple(bindings)
         self._keys = {binding.command: binding.keys for binding in bindings}
-        self.line = QLineEdit()
-        self.line.setPlaceholderText("Find a command or a key")
+        self.line = QLineEdit(placeholderText="Find a command or a key")
         self.line.setAccessibleName("Find a command or a key")
         self.line.setClearButtonEnabled(True)
         self.table = QTableWidget(len(self._bindings), 3)
@@ -71,9 +70,7 @@ class KeyTable(QWidget):
         for row, binding in enumerate(self._bindings):
             for column, words in enumerate((binding.words, binding.where, "")):
                 self.table.setItem(row, column, QTableWidgetItem(words))
-        self.editor = QKeySequenceEdit()
-        self.editor.setMaximumSequenceLength(1)
-        self.editor.setClearButtonEnabled(True)
+        self.editor = QKeySequenceEdit(maximumSequenceLength=1, clearButtonEnabled=True)
         self.editor.setAccessibleName("New key of the selected command")
         self.reset, self.reset_all = QPushButton("Reset"), QPushButton("Reset all")
         self._problem = plain_label("", "second", wrap=True)
@@ -207,18 +204,14 @@ class SettingsDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Settings")
         set_lengths(self, minimumWidth=560)
-        self.theme = ChoiceBox()
-        for name, words in THEMES:
-            self.theme.addItem(words, name)
-        self.theme.setCurrentIndex(max(self.theme.findData(settings.theme), 0))
+        self.theme = ChoiceBox("", dict(THEMES))
+        self.theme.choose(settings.theme)
         self.text_percent = QSpinBox()
         self.text_percent.setRange(round(100 * SMALLEST), round(100 * LARGEST))
         self.text_percent.setSingleStep(_STEP)
         self.text_percent.setSuffix(" %")
         self.text_percent.setValue(settings.text_percent)
-        self.expert = QLineEdit(settings.expert)
-        self.expert.setMaxLength(_LONGEST_NAME)
-        self.expert.setPlaceholderText(login)
+        self.expert = QLineEdit(settings.expert, maxLength=_LONGEST_NAME, placeholderText=login)
         self.expert.setToolTip(plain_tip("Name in the journal of decisions; empty for the login name"))
         self.cache = FolderField("Folder of the copies of large images")
         self.cache.text = settings.cache
@@ -245,7 +238,7 @@ class SettingsDialog(QDialog):
     def settings(self) -> ProgramSettings:
         """The settings entered."""
         return ProgramSettings(
-            str(self.theme.currentData()),
+            str(self.theme.key),
             self.text_percent.value(),
             self.expert.text().strip(),
             self.cache.text,

@@ -476,8 +476,7 @@ class CoursePlot(ChartPanel):
 
     def __init__(self) -> None:
         super().__init__("Over time", NOTHING)
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName("Value to plot")
+        self.choice = ChoiceBox("Value to plot")
         self.choice.hide()
         self.header.row.addWidget(self.choice)
         self._views: Sequence[CourseView] = ()
@@ -486,13 +485,8 @@ class CoursePlot(ChartPanel):
     def show_courses(self, views: Sequence[CourseView]) -> None:
         """Show courses; the value that was chosen stays chosen where it is there."""
         self._views = [view for view in views if any(len(line.places) > 1 for line in view.lines)]
-        titles, before = [view.title for view in self._views], self.choice.currentText()
-        self.choice.blockSignals(True)
-        self.choice.clear()
-        self.choice.addItems(titles)
-        self.choice.setCurrentIndex(titles.index(before) if before in titles else 0 if titles else -1)
-        self.choice.blockSignals(False)
-        self.choice.setVisible(len(titles) > 1)
+        self.choice.offer(view.title for view in self._views)
+        self.choice.setVisible(len(self._views) > 1)
         self.set_nothing(ALONE if views else "")
         self._show()
 

@@ -180,8 +180,7 @@ class PathLines(QObject):
         self.images: list[QImage] = []  # one a behaviour, once all lines are in them
         self._levels: list[NDArray[np.uint8]] = []
         self._order, self._finished = 0, True
-        self._pool = QThreadPool(self)
-        self._pool.setMaxThreadCount(1)
+        self._pool = QThreadPool(self, maxThreadCount=1)
         self._computed.connect(self._on_computed, Qt.ConnectionType.QueuedConnection)
 
     @property

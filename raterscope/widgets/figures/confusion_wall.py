@@ -84,9 +84,7 @@ class ConfusionWall(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Find annotators by name")
         set_lengths(self.filter, maximumWidth=120)
-        self.measure = ChoiceBox()
-        self.measure.setAccessibleName("Sort by")
-        self.measure.setMinimumContentsLength(12)
+        self.measure = ChoiceBox("Sort by")
         self.direction = QToolButton()
         self.direction.setAccessibleName("Order")
         self.header.row.setContentsMargins(0, 0, 8, 0)
@@ -117,7 +115,7 @@ class ConfusionWall(QWidget):
 
     def set_wall(self, view: WallView | None) -> None:
         """Show annotators; who is selected, the order and the filter stay. None shows no annotator."""
-        selected, chosen = self.selected, self.measure.currentData()
+        selected = self.selected
         self._view = view
         if view is None:
             self._row_of = {}
@@ -125,12 +123,7 @@ class ConfusionWall(QWidget):
             return
         self._row_of = {number: row for row, number in enumerate(view.numbers.tolist())}
         labels = [label for label, _, _ in view.measures]
-        blocked = self.measure.blockSignals(True)
-        self.measure.clear()
-        for label in labels:
-            self.measure.addItem(f"by {label}", label)
-        self.measure.setCurrentIndex(labels.index(chosen) if chosen in labels else 0)
-        self.measure.blockSignals(blocked)
+        self.measure.offer({label: f"by {label}" for label in labels})
         most = np.log1p(max(float(np.max(view.votes, initial=0)), 1.0))
         size = np.log1p(np.maximum(view.votes, 0)) / most
         self._name()

@@ -150,9 +150,7 @@ class RowLines(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.figure = _Lines()
-        self.choice = ChoiceBox()
-        self.choice.setMinimumContentsLength(6)
-        self.choice.setAccessibleName("True class")
+        self.choice = ChoiceBox("True class", letters=6)
         self.axis = ModeSwitch(AXES)
         self._classes: tuple[str, ...] = ()
         self.setFocusProxy(self.figure)
@@ -184,7 +182,7 @@ class RowLines(QWidget):
                 self.choice.addItem(f"true {name}", row)
 
     def _on_choice(self) -> None:
-        row = self.choice.currentData()
+        row = self.choice.key
         if row is not None:
             self.figure.set_classes(tuple(range(len(self._classes))) if row == EVERY else (row,))
 

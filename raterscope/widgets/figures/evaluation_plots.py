@@ -53,13 +53,8 @@ class CurvesPlot(ChartPanel):
         self._curves: tuple[Curve, ...] = ()
         """Those that are drawn."""
         self._marked: float | None = None
-        self.kind, self.of = ChoiceBox(), ChoiceBox()
-        self.kind.setAccessibleName("Which curve")
-        self.of.setAccessibleName("Whose curves")
-        self.kind.setMinimumContentsLength(8)
-        self.of.setMinimumContentsLength(14)
-        for key, words in CURVE_NAMES.items():
-            self.kind.addItem(words, key)
+        self.kind = ChoiceBox("Which curve", CURVE_NAMES, letters=8)
+        self.of = ChoiceBox("Whose curves", letters=14)
         self.kind.currentIndexChanged.connect(lambda: self.draw())
         self.of.currentIndexChanged.connect(self._on_of)
         self.header.row.insertWidget(1, self.kind)
@@ -75,7 +70,7 @@ class CurvesPlot(ChartPanel):
         self._list_of()
         both_kinds = not curves or any(len(curve.recall) for curve in curves)
         if not both_kinds:
-            self.kind.setCurrentIndex(self.kind.findData("roc"))
+            self.kind.choose("roc")
         self.kind.setVisible(both_kinds)
         self.header.set_title("Curves" if both_kinds else CURVE_NAMES["roc"])
         self.set_filled(bool(curves))
@@ -89,7 +84,7 @@ class CurvesPlot(ChartPanel):
 
     def set_kind(self, kind: str) -> None:
         """Show "roc" or "precision-recall"."""
-        self.kind.setCurrentIndex(self.kind.findData(kind))
+        self.kind.choose(kind)
 
     def describe(self) -> Chart:
         """Describe the curves of the kind chosen."""
@@ -105,7 +100,7 @@ class CurvesPlot(ChartPanel):
 
     @property
     def _kind(self) -> str:
-        return str(self.kind.currentData())
+        return str(self.kind.key)
 
     @property
     def _first(self) -> int:
@@ -114,13 +109,8 @@ class CurvesPlot(ChartPanel):
 
     def _list_of(self) -> None:
         """List the groups of curves; the choice stays while it is among them."""
-        chosen = self.of.currentText()
-        every = list(dict.fromkeys(curve.of for curve in self._all))
-        with QSignalBlocker(self.of):
-            self.of.clear()
-            self.of.addItems(every)
-            self.of.setCurrentIndex(max(self.of.findText(chosen), 0))
-        self.of.setVisible(len(every) > 1)
+        self.of.offer(dict.fromkeys(curve.of for curve in self._all).keys())
+        self.of.setVisible(self.of.count() > 1)
         self._select_curves()
 
     def _select_curves(self) -> None:
@@ -198,15 +188,9 @@ class CrowdSizePlot(ChartPanel):
     def __init__(self) -> None:
         super().__init__("Crowd size", NO_CROWDS)
         self._curves: tuple[CrowdSizeCurve, ...] = ()
-        self.measure, self.stage = ChoiceBox(), ChoiceBox()
-        self.measure.setAccessibleName("Measure")
-        self.stage.setAccessibleName("Stage")
-        for name in MEASURES:
-            self.measure.addItem(name, name)
-        for words, name in STAGES.items():
-            self.stage.addItem(words, name)
+        self.measure = ChoiceBox("Measure", MEASURES, letters=7)
+        self.stage = ChoiceBox("Stage", {name: words for words, name in STAGES.items()}, letters=7)
         for choice in (self.measure, self.stage):
-            choice.setMinimumContentsLength(7)
             choice.currentIndexChanged.connect(lambda: self.draw())
         self.header.row.insertWidget(1, self.measure)
         self.header.row.insertWidget(2, self.stage, 1)
@@ -221,10 +205,10 @@ class CrowdSizePlot(ChartPanel):
         """Describe the lines of the measure and the stage chosen."""
         title = f"{self.measure.currentText()} {self.stage.currentText()}"
         named = [(_short(curve.method), curve) for curve in self._visible_curves()]
-        return crowd_size_chart(named, str(self.measure.currentData()), title)
+        return crowd_size_chart(named, str(self.measure.key), title)
 
     def _visible_curves(self) -> list[CrowdSizeCurve]:
-        chosen = str(self.stage.currentData())
+        chosen = str(self.stage.key)
         if chosen == "clustering":
             return [curve for curve in self._curves if curve.stage == chosen]
         after = [curve for curve in self._curves if curve.stage == "detection"]
@@ -428,15 +412,12 @@ class DecisionPlot(ChartPanel):
         super().__init__("Decisions", NOTHING)
         self._view: DecisionView | None = None
         self._lines: tuple[CourseLine, ...] = ()
-        self.kind, self.annotator_box, self.of = ChoiceBox(), ChoiceBox(), ChoiceBox()
-        for box, words, letters in (
-            (self.kind, "What is drawn", 14), (self.annotator_box, "Whose rates", 10), (self.of, "Class", 8),
-        ):  # fmt: skip
-            box.setAccessibleName(words)
-            box.setToolTip(words)
-            box.setMinimumContentsLength(letters)
-            box.hide()
+        self.kind = ChoiceBox("What is drawn", letters=14)
+        self.of = ChoiceBox("Class", letters=8)
+        self.annotator_box = ChoiceBox("Whose rates", letters=10)
         for index, box in enumerate((self.kind, self.of, self.annotator_box), start=1):
+            box.setToolTip(box.accessibleName())
+            box.hide()
             self.header.row.insertWidget(index, box)
         self.kind.currentIndexChanged.connect(self._on_choice)
         self.annotator_box.currentIndexChanged.connect(self._on_choice)
@@ -451,21 +432,14 @@ class DecisionPlot(ChartPanel):
         """Show another course; None for none, and why."""
         self._view = view
         self.set_nothing(nothing)
-        kind, annotator = self.kind.currentData(), self.annotator_box.currentText()
         for box in (self.kind, self.annotator_box, self.of):
-            box.blockSignals(True)
-            box.clear()
             box.setVisible(view is not None)
+        self.kind.offer({} if view is None else {kind.key: kind.title for kind in view.kinds})
+        self.annotator_box.offer(() if view is None else (ALL_ANNOTATORS, *view.annotators))
+        self.of.offer(() if view is None else (f"of {name}" for name in view.classes))
         if view is not None:
-            for item in view.kinds:
-                self.kind.addItem(item.title, item.key)
-            self.annotator_box.addItems([ALL_ANNOTATORS, *view.annotators])
-            self.of.addItems([f"of {name}" for name in view.classes])
-            self.kind.setCurrentIndex(max(self.kind.findData(kind), 0))
-            self.annotator_box.setCurrentIndex(max(self.annotator_box.findText(annotator), 0))
-            self.of.setCurrentIndex(view.chosen)
-        for box in (self.kind, self.annotator_box, self.of):
-            box.blockSignals(False)
+            with QSignalBlocker(self.of):
+                self.of.setCurrentIndex(view.chosen)
         self.figure.setToolTip("" if view is None else view.words)
         self.set_filled(view is not None)
         self._on_choice()
@@ -478,7 +452,7 @@ class DecisionPlot(ChartPanel):
         return course_chart(self._lines, "Decisions", kind.across, kind.down, unit=kind.unit)
 
     def _kind(self) -> DecisionKind | None:
-        key = self.kind.currentData()
+        key = self.kind.key
         return (
             None if self._view is None else next((kind for kind in self._view.kinds if kind.key == key), None)
         )

@@ -64,12 +64,9 @@ class SpotGrid(CardGrid):
 
     def __init__(self) -> None:
         super().__init__("Spots", picture=PICTURE, several=True)
-        self.kind_choice, self.where_choice = ChoiceBox(), ChoiceBox()
-        self.kind_choice.setAccessibleName("List of spots")
-        self.where_choice.setAccessibleName("Images of the spots")
-        for box, choices in ((self.kind_choice, KINDS), (self.where_choice, WHERE)):
-            for key, words in choices.items():
-                box.addItem(words, key)
+        self.kind_choice = ChoiceBox("List of spots", KINDS)
+        self.where_choice = ChoiceBox("Images of the spots", WHERE)
+        for box in (self.kind_choice, self.where_choice):
             box.currentIndexChanged.connect(self.filter_changed)
         self._chosen = plain_label("", "small")
         self.accept = KeyButton("A", "accept", "accent", "Accept all selected spots")
@@ -101,25 +98,20 @@ class SpotGrid(CardGrid):
         if [box.itemData(row) for row in range(len(KINDS), box.count())] == (kinds if names else []):
             return
         current = self.kind
-        box.blockSignals(True)
-        while box.count() > len(KINDS):
-            box.removeItem(box.count() - 1)
-        for kind in kinds if names else []:
-            box.addItem(kind.removeprefix(OF_CLASS) if kind != DOUBTFUL_CLASS else kind, kind)
-        box.setCurrentIndex(max(box.findData(current), 0))
-        box.blockSignals(False)
+        of_classes = {kind: kind.removeprefix(OF_CLASS) if kind != DOUBTFUL_CLASS else kind for kind in kinds}
+        box.offer(KINDS, of_classes if names else {})
         if self.kind != current:
             self.filter_changed.emit()
 
     @property
     def kind(self) -> str:
         """Key of the selected list, see `KINDS`."""
-        return str(self.kind_choice.currentData())
+        return str(self.kind_choice.key)
 
     @property
     def everywhere(self) -> bool:
         """True if spots of all images are listed."""
-        return bool(self.where_choice.currentData() == "study")
+        return bool(self.where_choice.key == "study")
 
     def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
         """Show spots.

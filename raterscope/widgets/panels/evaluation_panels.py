@@ -91,8 +91,7 @@ class FormBesidePlot(QWidget):
 
 def scrolled(panel: FormBesidePlot, name: str) -> QScrollArea:
     """Put a page into a scroll area, because it may be wider than the other pages."""
-    page = QScrollArea()
-    page.setWidgetResizable(True)
+    page = QScrollArea(widgetResizable=True)
     page.setFrameShape(QScrollArea.Shape.NoFrame)
     page.setAccessibleName(name)
     page.setWidget(panel)
@@ -146,11 +145,7 @@ class MethodsPanel(QWidget):
         self.outlines.setEnabled(False)
         self.plot, self.table = MethodBoxes(), ComparisonTable((), NO_COMPARISON, subject="method")
         self.table.header.set_title("Methods")
-        self.figure = ChoiceBox()
-        self.figure.setAccessibleName("Reference for the comparison")
-        for key, words in figures.items():
-            self.figure.addItem(words, key)
-        self.figure.setMinimumContentsLength(9)
+        self.figure = ChoiceBox("Reference for the comparison", figures, letters=9)
         self.reference, self.view = ModeSwitch(REFERENCES), ModeSwitch(VIEWS)
         self.export = QPushButton("CSV…")
         self.export.setToolTip(plain_tip("Save all values of all methods, cases and raters as a table"))
@@ -198,7 +193,7 @@ class MethodsPanel(QWidget):
     @property
     def measure(self) -> str:
         """Name of the measure shown in the plot."""
-        return str(self.figure.currentData())
+        return str(self.figure.key)
 
     def number(self, method: str) -> int:
         """Return the number of a method, which determines its colour."""
@@ -324,8 +319,7 @@ MEASURES = (
 def _above(plot: QWidget, table: ComparisonTable) -> QSplitter:
     """Put a plot above its table, which is hidden until it has rows."""
     table.hide()
-    column = QSplitter(Qt.Orientation.Vertical)
-    column.setHandleWidth(1)
+    column = QSplitter(Qt.Orientation.Vertical, handleWidth=1)
     column.addWidget(plot)
     column.addWidget(table)
     column.setSizes([360, 240])
@@ -405,8 +399,7 @@ class TrustPanel(QWidget):
         self._words = plain_label("", "second", wrap=True, selectable=True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._words.setContentsMargins(0, 2, 10, 4)
-        self._scroll = QScrollArea()
-        self._scroll.setWidgetResizable(True)
+        self._scroll = QScrollArea(widgetResizable=True)
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         self._scroll.setAccessibleName("How far to trust this")
         self._scroll.setWidget(self._words)

@@ -47,9 +47,7 @@ class ReasonField(QWidget):
             button.clicked.connect(self._on_common)
             self.buttons.append(button)
             column.addWidget(button)
-        self.words = QLineEdit()
-        self.words.setPlaceholderText("or enter another reason")
-        self.words.setMaxLength(200)
+        self.words = QLineEdit(placeholderText="or enter another reason", maxLength=200)
         self.words.setAccessibleName("Reason")
         self.words.textChanged.connect(self._on_words)
         column.addWidget(self.words)
@@ -297,9 +295,7 @@ class ExclusionPanel(QWidget):
 
     def _make_working(self) -> QWidget:
         self._words = ElidedLabel("", "small")
-        self._bar = QProgressBar()
-        self._bar.setRange(0, STEPS)
-        self._bar.setTextVisible(False)
+        self._bar = QProgressBar(minimum=0, maximum=STEPS, textVisible=False)
         self._cancel = QPushButton("Cancel")
         self._cancel.clicked.connect(self._on_cancel)
         texts = vertical(self._words, self._bar, spacing=4)

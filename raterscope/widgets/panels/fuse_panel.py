@@ -38,10 +38,8 @@ class AlgorithmPicker(QWidget):
         super().__init__()
         self._algorithms = dict(algorithms)
         self._forms: dict[str, SettingsForm] = {}
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName(title)
-        for name, algorithm in self._algorithms.items():
-            self.choice.addItem(algorithm.title, name)
+        titles = {name: algorithm.title for name, algorithm in self._algorithms.items()}
+        self.choice = ChoiceBox(title, titles)
         self._summary = plain_label("", "small", wrap=True)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -55,7 +53,7 @@ class AlgorithmPicker(QWidget):
     @property
     def algorithm(self) -> str:
         """Name of the selected algorithm."""
-        return str(self.choice.currentData())
+        return str(self.choice.key)
 
     @property
     def form(self) -> SettingsForm:
@@ -367,8 +365,7 @@ class FusePanel(QWidget):
         group = QButtonGroup(self)
         group.addButton(self.all_items)
         group.addButton(self.this_item)
-        self.run = QPushButton("Run")
-        self.run.setAutoDefault(True)  # Return presses it, as in a dialog
+        self.run = QPushButton("Run", autoDefault=True)  # Return presses it, as in a dialog
         theme.set_role(self.run, "primary")
         set_lengths(self.run, minimumWidth=112)
         self.run.setToolTip("Fuse with these settings (Ctrl+Return)")
@@ -377,9 +374,7 @@ class FusePanel(QWidget):
         self.cancel = QPushButton("Cancel")
         self.cancel.clicked.connect(self._on_cancel)
         self._words = ElidedLabel("", "small")
-        self._bar = QProgressBar()
-        self._bar.setRange(0, STEPS)
-        self._bar.setTextVisible(False)
+        self._bar = QProgressBar(minimum=0, maximum=STEPS, textVisible=False)
         self._busy = QWidget()
         texts = vertical(self._words, self._bar, spacing=4)
         horizontal((texts, 1), self.cancel, inside=self._busy, spacing=12)

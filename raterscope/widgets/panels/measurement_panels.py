@@ -337,9 +337,7 @@ class ParasitaemiaPanel(QWidget):
 
 
 def _field(field: _Field) -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
-    box.setRange(0.0, 1e7)
-    box.setDecimals(field.decimals)
+    box = QDoubleSpinBox(minimum=0.0, maximum=1e7, decimals=field.decimals)
     box.setGroupSeparatorShown(True)
     box.setSpecialValueText(field.nothing)
     box.setSuffix(field.suffix)

@@ -203,8 +203,7 @@ class _CellDelegate(QStyledItemDelegate):
     """Delegate that paints rate, interval and pseudo-count, and edits the pseudo-count as text."""
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        editor = QLineEdit(parent)
-        editor.setMaxLength(24)
+        editor = QLineEdit(parent, maxLength=24)
         editor.setAccessibleName(f"Pseudo-count, {index.data()}")
         return editor
 

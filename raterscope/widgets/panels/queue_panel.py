@@ -35,9 +35,7 @@ class QueueFrame(QWidget):
         theme.set_role(self, "panel")
         self.setMinimumWidth(NARROWEST)
         self.header = Header(title, "most disputed")
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter")
-        self.filter.setClearButtonEnabled(True)
+        self.filter = QLineEdit(placeholderText="Filter", clearButtonEnabled=True)
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.hide()
@@ -119,23 +117,17 @@ class QueuePanel(QueueFrame):
         *,
         orders: Sequence[str] = (),
     ) -> None:
-        self.order = ChoiceBox()
-        self.order.setAccessibleName("Order of the list")
-        self.order.addItems(orders)
+        self.order = ChoiceBox("Order of the list", orders)
         if not orders:
             self.order.hide()
         self._filters = tuple(filters)
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName(f"List of {title.lower()}")
-        for item_filter in self._filters:
-            self.choice.addItem(item_filter.words, item_filter.key)
-        self.many = QSpinBox()
-        self.many.setRange(0, MOST)
+        words = {item_filter.key: item_filter.words for item_filter in self._filters}
+        self.choice = ChoiceBox(f"List of {title.lower()}", words)
+        self.many = QSpinBox(minimum=0, maximum=MOST)
         set_lengths(self.many, width=NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
         let_wheel_pass(self.many)
-        self.group = ChoiceBox()
-        self.group.setAccessibleName("Group")
+        self.group = ChoiceBox("Group")
         self._group_words = plain_label("", "small", wrap=True)
         self._group_of: Mapping[Hashable, str] = {}
         choosing = QWidget()
@@ -177,24 +169,18 @@ class QueuePanel(QueueFrame):
         """Set the group of each item that has one; without any, there is no filter by group."""
         if groups == self._group_of:
             return
-        chosen, self._group_of = self.group.currentData(), dict(groups)
-        self.group.blockSignals(True)
-        self.group.clear()
-        self.group.addItem("all groups", None)
-        for name in sorted(set(groups.values()), key=natural):
-            self.group.addItem(name, name)
-        self.group.setCurrentIndex(max(self.group.findData(chosen), 0))
-        self.group.blockSignals(False)
+        self._group_of = dict(groups)
+        self.group.offer({None: "all groups"}, sorted(set(groups.values()), key=natural))
         self.group.setVisible(bool(groups))
         self._refilter()
 
     def _in_group(self, item: QueueItem) -> bool:
-        group = self.group.currentData()
+        group = self.group.key
         return group is None or self._group_of.get(item.key) == group
 
     def _show_group(self) -> None:
         """Show how much there is in the chosen group, whatever the other filters."""
-        chosen = self.group.currentData() is not None
+        chosen = self.group.key is not None
         self._group_words.setVisible(chosen)
         if not chosen:
             return
@@ -271,7 +257,7 @@ class QueuePanel(QueueFrame):
         passing = self._queued.listed
         if chosen.key != "all":
             passing = [item for item in passing if chosen.passes(item, minimum)]
-        if self.group.currentData() is not None:
+        if self.group.key is not None:
             passing = [item for item in passing if self._in_group(item)]
         self._quiet = True
         self.view.set_lines([item for item in passing if is_named(item, words)] if words else passing)
@@ -396,10 +382,7 @@ class LongQueue(QueueFrame):
         empty: Mapping[str, str] | None = None,
     ) -> None:
         self._empty = empty or {}
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName(f"List of {title.lower()}")
-        for key, words in filters.items():
-            self.choice.addItem(words, key)
+        self.choice = ChoiceBox(f"List of {title.lower()}", filters)
         self.view: LongList[QueueItem] = LongList(QueueKind(), title)
         super().__init__(title, self.choice, self.view)
         self._shown: QueueView | None = None
@@ -480,7 +463,7 @@ class LongQueue(QueueFrame):
     def _why_empty(self) -> str:
         words = self.filter.text().strip()
         if not words:
-            return self.why_empty(str(self.choice.currentData()))
+            return self.why_empty(str(self.choice.key))
         kind = self.choice.currentText()
         return f"No name under “{kind}” contains “{words}”. Shorten it, or select another list above."
 
@@ -504,4 +487,4 @@ class LongQueue(QueueFrame):
             self.chosen.emit(number)
 
     def _on_filter(self) -> None:
-        self.filter_changed.emit(self.filter.text().strip(), str(self.choice.currentData()))
+        self.filter_changed.emit(self.filter.text().strip(), str(self.choice.key))

@@ -184,10 +184,7 @@ class RaterTreePanel(QWidget):
     def __init__(self, tree: Dendrogram, bases: Mapping[str, str]) -> None:
         super().__init__()
         theme.set_role(self, "panel")
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName("Distance between raters")
-        for name, words in bases.items():
-            self.choice.addItem(words, name)
+        self.choice = ChoiceBox("Distance between raters", bases)
         label = plain_label("Distance", "second")
         label.setBuddy(self.choice)
         row = horizontal(label, self.choice, STRETCH, margins=(12, 6, 12, 0), spacing=8)
@@ -198,7 +195,7 @@ class RaterTreePanel(QWidget):
     @property
     def basis(self) -> str:
         """Name of the selected distance."""
-        return str(self.choice.currentData())
+        return str(self.choice.key)
 
 
 PICTURE, ROW, PAD = 112, 18, 10

@@ -136,10 +136,7 @@ class _Row(QWidget):
     def __init__(self, spec: Spec, parent: QWidget) -> None:
         super().__init__(parent)
         self.spec = spec
-        self.label = QLabel()
-        self.label.setTextFormat(Qt.TextFormat.PlainText)
-        self.label.setText(spec.label)
-        self.label.setWordWrap(True)
+        self.label = QLabel(textFormat=Qt.TextFormat.PlainText, text=spec.label, wordWrap=True)
         set_lengths(self.label, width=LABEL_WIDTH)
         self.label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         self.label.setContentsMargins(0, 5, 0, 0)
@@ -230,10 +227,7 @@ def _editor(spec: Spec) -> QWidget:
     if spec.kind == "switch":
         return QCheckBox()
     if spec.kind == "choice":
-        box = ChoiceBox()
-        for key, words in spec.choices:
-            box.addItem(words, key)
-        return box
+        return ChoiceBox("", dict(spec.choices))
     return QLineEdit()
 
 

@@ -255,17 +255,15 @@ class ReplayControls(QWidget):
             self.position_chosen.emit(step)
 
     def _on_batch(self) -> None:
-        self.batch_chosen.emit(self.batch.currentData())
+        self.batch_chosen.emit(self.batch.key)
 
     def _on_speed(self) -> None:
-        self.speed_chosen.emit(self.speed.currentData())
+        self.speed_chosen.emit(self.speed.key)
 
 
 def _choice(name: str) -> ChoiceBox:
-    box = ChoiceBox()
-    box.setMinimumContentsLength(3)
+    box = ChoiceBox(name, letters=3)
     set_lengths(box, width=CHOICE_WIDTH)
-    box.setAccessibleName(name)
     return box
 
 
@@ -273,7 +271,7 @@ def _choose(box: ChoiceBox, value: float) -> None:
     """Select a value in a choice, adding it if it is not offered."""
     if box.findData(value) < 0:
         box.addItem(f"{value:,g}", value)
-    box.setCurrentIndex(box.findData(value))
+    box.choose(value)
 
 
 REPLAY = "Replay the clicks on this image, one annotator after another."

@@ -118,7 +118,7 @@ class AnnotatorModel(ShownModel[AnnotatorRow]):
         if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         words = super().headerData(section, orientation, role)
-        return f"{words}{self.arrow(words)}" if role == Qt.ItemDataRole.DisplayRole else words
+        return f"{words}{self.arrow(str(words))}" if role == Qt.ItemDataRole.DisplayRole else words
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the text of a cell, or its row."""
@@ -183,7 +183,7 @@ class AnnotatorDelegate(RowDelegate):
             paint_words(painter, inner.adjusted(0, 0, 0, -5), words, ink, brief=brief)
             if math.isfinite(value):
                 bar = QRectF(inner.left(), inner.bottom() - 5, inner.width(), 2)
-                paint_interval(painter, bar, value, (interval[0], interval[1]), palette.accent, 2.0)
+                paint_interval(painter, bar, value, (interval[0], interval[1]), palette.accent, (2.0, 1.0))
 
     def helpEvent(
         self,
@@ -236,9 +236,7 @@ class AnnotatorTable(ShownTable[AnnotatorRow]):
     def __init__(self) -> None:
         self.model: AnnotatorModel = AnnotatorModel()
         super().__init__("Annotators", self.model, AnnotatorDelegate(), noun="annotator", marks="clicks")
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter")
-        self.filter.setClearButtonEnabled(True)
+        self.filter = QLineEdit(placeholderText="Filter", clearButtonEnabled=True)
         set_lengths(self.filter, minimumWidth=70, maximumWidth=160)
         self.filter.setAccessibleName("Filter annotators by name or reason")
         self.header.row.insertWidget(1, self.filter)

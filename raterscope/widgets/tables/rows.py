@@ -66,7 +66,7 @@ class SortedModel(TableModel):
 
     def __init__(self, column: str, parent: QObject | None = None, *, falling: bool) -> None:
         super().__init__(parent)
-        self.order: Sequence[int] = ()  # number of the record in each row
+        self.order: Any = ()  # numbers of the records by row: a sequence or an array
         self._column, self._falling = column, falling
 
     @property
@@ -154,7 +154,7 @@ class RowsModel(SortedModel, Generic[Row]):
 
     def at(self, row: int) -> Row:
         """Return the record of a row."""
-        return self.rows[self.order[row]]
+        return self.rows[int(self.order[row])]
 
     def row_of(self, key: object) -> int:
         """Return the row of a record, -1 if there is none or it is filtered out."""
@@ -226,9 +226,17 @@ class RowDelegate(QStyledItemDelegate):
 
 
 def paint_interval(
-    painter: QPainter, bar: QRectF, value: float, interval: tuple[float, float], ink: str, tick: float = 3.0
+    painter: QPainter,
+    bar: QRectF,
+    value: float,
+    interval: tuple[float, float],
+    ink: str,
+    tick: tuple[float, float] = (3.0, 3.0),
 ) -> None:
-    """Paint a bar from 0 to 1: background, interval, and a tick at the value that stands out of the bar."""
+    """Paint a bar from 0 to 1: background, interval, and a tick at the value.
+
+    `tick`: by how much it stands out above and below the bar.
+    """
     painter.fillRect(bar, QColor(theme.current().line))
     low, high = interval
     if math.isfinite(low) and math.isfinite(high):
@@ -237,7 +245,7 @@ def paint_interval(
         painter.fillRect(span, theme.colour(ink, 150))
     x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
     painter.setPen(QPen(QColor(ink), 2))
-    painter.drawLine(QPointF(x, bar.top() - tick), QPointF(x, bar.bottom() + tick))
+    painter.drawLine(QPointF(x, bar.top() - tick[0]), QPointF(x, bar.bottom() + tick[1]))
 
 
 def set_up_view(

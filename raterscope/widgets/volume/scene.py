@@ -360,8 +360,7 @@ class Outliner(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pool = QThreadPool(self)
-        self._pool.setMaxThreadCount(1)
+        self._pool = QThreadPool(self, maxThreadCount=1)
         self._shapes: dict[str, Shape] = {}
         self._paths: OrderedDict[Place, Line] = OrderedDict()
         self._pending: dict[str, tuple[int, frozenset[str]]] = {}

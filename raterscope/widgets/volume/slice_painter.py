@@ -66,8 +66,7 @@ class Projector(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pool = QThreadPool(self)
-        self._pool.setMaxThreadCount(1)
+        self._pool = QThreadPool(self, maxThreadCount=1)
         self._kept: OrderedDict[Key, NDArray[np.generic]] = OrderedDict()
         self._pending: Key | None = None
         self._order = 0

@@ -35,8 +35,7 @@ class BlandAltmanPlot(ChartPanel):
 
     def __init__(self) -> None:
         super().__init__("Bland-Altman", SELECT_TWO)
-        self.choice = ChoiceBox()
-        self.choice.setAccessibleName("Quantity to compare")
+        self.choice = ChoiceBox("Quantity to compare")
         self.choice.hide()
         self.header.row.addWidget(self.choice)
         self._charts: Sequence[Chart] = ()
@@ -44,12 +43,8 @@ class BlandAltmanPlot(ChartPanel):
 
     def show_charts(self, charts: Sequence[Chart], titles: Sequence[str], reason: str = "") -> None:
         """Show charts; the quantity that was chosen stays chosen where it is there."""
-        self._charts, before = charts, self.choice.currentText()
-        self.choice.blockSignals(True)
-        self.choice.clear()
-        self.choice.addItems(list(titles))
-        self.choice.setCurrentIndex(titles.index(before) if before in titles else 0 if titles else -1)
-        self.choice.blockSignals(False)
+        self._charts = charts
+        self.choice.offer(titles)
         self.choice.setVisible(len(titles) > 1)
         self.set_nothing(reason)
         self._show()

@@ -237,9 +237,7 @@ class LabelsScreen(WorkspaceScreen):
         self.describe.setToolTip("Order of the labels, their classes, and the prior")
         self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))
         self.middle_tabs.setFocusProxy(self.wall)
-        self.question = ChoiceBox()
-        self.question.setAccessibleName("Question")
-        self.question.setMinimumContentsLength(8)
+        self.question = ChoiceBox("Question", letters=8)
         self.queue.add_above(self.question)
         yield
         self.method_table = MethodTable()

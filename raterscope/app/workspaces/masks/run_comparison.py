@@ -287,13 +287,11 @@ class RunComparison(MasksPanel):
         self._read_out = True
         self._measures_words = ""
         self.words = ElidedLabel("", "small")
-        self.structure = ChoiceBox()
-        self.structure.setAccessibleName("Structure that is measured")
+        self.structure = ChoiceBox("Structure that is measured", letters=8)
         self.structure.currentIndexChanged.connect(self._summarize)
         self.stop = QPushButton("Stop")
         theme.set_role(self.stop, "link")
         self.stop.clicked.connect(self.forget)
-        self.structure.setMinimumContentsLength(8)
         self.table = ComparisonTable((), NOTHING)
         self.table.header.set_title("Compared")
         self.table.header.row.insertWidget(1, self.structure)
@@ -341,7 +339,7 @@ class RunComparison(MasksPanel):
     def _summarize(self) -> None:
         if not self._measured or self._progress:
             return
-        work = partial(_summarized, self._measured, self.structure.currentData())
+        work = partial(_summarized, self._measured, self.structure.key)
         job = self._jobs.start(TITLE, work, quiet=True)
         job.failed.connect(self.refused)
         self._task.follow(job, self._on_summary, failed=self._on_failed)

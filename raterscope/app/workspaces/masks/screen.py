@@ -60,16 +60,12 @@ class MapBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
-        self.structure = ChoiceBox()
-        self.structure.setAccessibleName("Structure")
+        self.structure = ChoiceBox("Structure")
         set_lengths(self.structure, minimumWidth=80)
         self._structure_words = plain_label("structure", "small")
-        self.map = ChoiceBox()
-        self.map.setAccessibleName("Map over the image")
+        self.map = ChoiceBox("Map over the image", MAPS)
         set_lengths(self.map, minimumWidth=100)
         self.map.setToolTip(plain_tip("Heat map over the image (D shows the next one)"))
-        for name, words in MAPS.items():
-            self.map.addItem(words, name)
         self.band = QCheckBox("band")
         self.band.setToolTip(
             plain_tip("Where another rater's outline lies with this probability, at each point separately")
@@ -78,12 +74,9 @@ class MapBar(QWidget):
         self.truth.setToolTip(plain_tip("Outline of the ground truth, dashed"))
         self.truth.toggled.connect(self.truth_chosen)
         self.truth.hide()
-        self.share = ChoiceBox()
-        self.share.setMinimumContentsLength(4)
+        shares = {share / 100: f"{share} %" for share in BANDS}
+        self.share = ChoiceBox("Probability that the band covers", shares, letters=4)
         set_lengths(self.share, minimumWidth=100)
-        self.share.setAccessibleName("Probability that the band covers")
-        for share in BANDS:
-            self.share.addItem(f"{share} %", share / 100)
         self.share.setCurrentIndex(len(BANDS) - 1)
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(10, 100)
@@ -129,41 +122,32 @@ class MapBar(QWidget):
     @property
     def chosen(self) -> str:
         """Key of the map."""
-        return str(self.map.currentData())
+        return str(self.map.key)
 
     @property
     def covered(self) -> float:
         """Probability of the band; 0 for no band."""
-        return float(self.share.currentData()) if self.band.isChecked() else 0.0
+        return float(self.share.key) if self.band.isChecked() else 0.0
 
     def set_structures(self, names: Sequence[str], selected: str) -> None:
         """Offer the choice of a structure, if there are several, without a signal."""
+        self.structure.offer(names)
         with QSignalBlocker(self.structure):
-            self.structure.clear()
-            self.structure.addItems(list(names))
-            self.structure.setCurrentIndex(max(self.structure.findText(selected), 0))
+            self.structure.choose(selected)
         self._make_room()
 
     def choose_map(self, name: str | int) -> None:
         """Choose a map by its name, or a series by its number."""
-        self.map.setCurrentIndex(max(self.map.findData(name), 0))
+        self.map.choose(name)
 
     def set_series(self, names: Mapping[int, str]) -> None:
         """Offer other series of the patient after the maps, by their numbers in the study."""
-        chosen = self.map.currentData()
-        with QSignalBlocker(self.map):
-            while self.map.count() > len(MAPS):
-                self.map.removeItem(len(MAPS))
-            for number, name in names.items():
-                self.map.addItem(name, number)
-            index = self.map.findData(chosen)
-            self.map.setCurrentIndex(max(index, 0))
+        self.map.offer(MAPS, names)
 
     @property
     def series(self) -> int | None:
         """Number of the other series that is chosen; None for a map."""
-        chosen = self.map.currentData()
-        return chosen if isinstance(chosen, int) else None
+        return self.map.key if isinstance(self.map.key, int) else None
 
     def set_truth_there(self, available: bool) -> None:
         """Show or hide the choice of the truth."""

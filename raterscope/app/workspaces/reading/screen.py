@@ -364,8 +364,7 @@ class CaseClock(QObject):
         self._position: int | None = None
         self._since: float | None = None
         self._seconds = 0.0
-        self._timer = QTimer(self)
-        self._timer.setInterval(TICK_MS)
+        self._timer = QTimer(self, interval=TICK_MS)
         self._timer.timeout.connect(self.tick)
 
     def start(self, position: int) -> None:
