@@ -79,11 +79,19 @@ class Exclusion(ClicksPart):
         core.screen.table.include_requested.connect(self.include)
 
     def exclude_chosen(self) -> None:
-        """Open the dialog for the annotator selected in the table, or restore an excluded one."""
-        if self._screen.table.current is None:
-            self.message.emit("Select an annotator in the table first.")
-        else:
-            self._screen.table.exclude_current()
+        """Open the dialog for the annotator selected in the table, or restore an excluded one.
+
+        Without a selection, go to the table.
+        """
+        screen, table = self._screen, self._screen.table
+        if table.current is not None:
+            table.exclude_current()
+            return
+        screen.unfold(screen.middle)
+        screen.middle_tabs.setCurrentWidget(table)
+        table.view.setFocus()
+        table.view.selectRow(0)
+        self.message.emit("Select an annotator with the arrow keys, then press X.")
 
     def exclude(self, number: int) -> None:
         """Ask whether to exclude an annotator from the next fusion."""

@@ -259,11 +259,21 @@ def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     assert panel.state == "shown"
 
 
-def test_the_key_opens_the_dialog_for_the_selected_annotator(voted, qtbot):
-    voted.workspace.table.select(None)
+def test_the_key_leads_to_the_table_and_opens_the_dialog_for_the_selected_annotator(voted, qtbot):
+    table = voted.workspace.table
+    table.select(None)
+    voted.workspace.middle_tabs.setCurrentIndex(1)
     with qtbot.waitSignal(voted.workspace.message) as signal:
         press(voted, qtbot, Qt.Key.Key_X)
-    assert signal.args == ["Select an annotator in the table first."]
+    assert signal.args == ["Select an annotator with the arrow keys, then press X."]
+    assert voted.workspace.middle_tabs.currentWidget() is table
+    first = table.current
+    assert voted.focusWidget() is table.view
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    assert table.current not in (None, first)
+    qtbot.keyClick(table.view, Qt.Key.Key_X)
+    idle(voted, qtbot)
+    voted.findChild(ExclusionDialog).reject()
     choose(voted, "volunteer 3")
     press(voted, qtbot, Qt.Key.Key_X)
     idle(voted, qtbot)
