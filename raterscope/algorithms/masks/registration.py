@@ -368,7 +368,6 @@ class _Search:
                 method.StopRegistration()
 
         method.AddCommand(self._itk.sitkIterationEvent, report)
-        method.AddCommand(self._itk.sitkMultiResolutionIterationEvent, report)
         try:
             method.Execute(self._fixed, self._moving)
         except RuntimeError:

@@ -12,6 +12,7 @@ from raterscope.algorithms.annotators.agreement import (
     MISSING,
     alpha_over_cases,
     cohen_kappa,
+    detection_agreement,
     fleiss_kappa,
     kappa_interval,
     krippendorff_alpha,
@@ -144,3 +145,21 @@ def test_alpha_over_cases_is_that_of_all_their_voxels_with_a_jackknife():
     half = stats.t.ppf(0.975, 7) * error
     assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
     assert math.isnan(alpha_over_cases(cases[:2]).low)
+
+
+def test_the_interval_of_detection_agreement_is_about_that_of_a_jackknife():
+    rng = np.random.default_rng(3)
+    first, second = [], []
+    for _ in range(60):
+        positions = rng.uniform(0, 1000, (rng.integers(1, 30), 2))
+        first.append(positions[rng.random(len(positions)) < 0.8])
+        second.append(positions[rng.random(len(positions)) < rng.uniform(0.4, 1.0)])
+    share = detection_agreement(first, second, 2.0).share
+    both = np.array(
+        [sum((mark == other).all() for mark in a for other in b) for a, b in zip(first, second, strict=True)]
+    )
+    marks = np.array([len(a) + len(b) for a, b in zip(first, second, strict=True)])
+    assert share.value == pytest.approx(2 * both.sum() / marks.sum())
+    others = 2 * (both.sum() - both) / (marks.sum() - marks)
+    half = stats.t.ppf(0.975, 59) * math.sqrt(59 / 60 * ((others - others.mean()) ** 2).sum())
+    assert (share.low, share.high) == pytest.approx((share.value - half, share.value + half), abs=0.1 * half)

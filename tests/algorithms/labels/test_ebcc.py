@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 
 from raterscope.algorithms.labels.data import OPEN, LabelsError
 from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
@@ -21,6 +22,35 @@ def test_the_lower_bound_never_falls_and_the_best_start_is_taken():
     assert more.trace.objective[-1] >= first.trace.objective[-1]
     assert (more.label() == truth).mean() > 0.8
     assert (ebcc(labels, EBCCSettings(starts=6)).posterior == more.posterior).all()
+
+
+def reference(labels, subtypes, turns):
+    """Iterate the updates of the paper on dense arrays, from the same start."""
+    count, classes, annotators = len(labels.tasks), len(labels.classes), len(labels.annotators)
+    vote = np.zeros((count, annotators, classes))  # [task, annotator, answer]
+    vote[labels.task, labels.annotator, labels.label] = 1.0
+    share = vote.sum(axis=1) + 1e-6
+    share /= share.sum(axis=1, keepdims=True)
+    joint = share[:, :, None] * np.random.default_rng(0).dirichlet(np.ones(subtypes), (count, classes))
+    prior = 1.0 + 3.0 * np.eye(classes)  # [class, answer]
+    for _ in range(turns):
+        rates = prior[None, :, None, :] + np.einsum("tjm,tka->kjma", joint, vote)
+        log_rates = digamma(rates) - digamma(rates.sum(axis=3, keepdims=True))
+        of_class = vote.sum(axis=(0, 1)) + joint.sum(axis=(0, 2))
+        of_subtype = 0.1 / subtypes + joint.sum(axis=0)
+        logs = (digamma(of_class) - digamma(of_class.sum()))[:, None]
+        logs = logs + digamma(of_subtype) - digamma(of_subtype.sum(axis=1, keepdims=True))
+        joint = np.exp(logs + np.einsum("tka,kjma->tjm", vote, log_rates))
+        joint /= joint.sum(axis=(1, 2), keepdims=True)
+    return joint.sum(axis=2)
+
+
+@pytest.mark.parametrize(("subtypes", "turns"), [(1, 1), (3, 8)])
+def test_the_posterior_equals_that_of_a_dense_implementation(subtypes, turns):
+    labels, _ = make(3, tasks=60)
+    settings = EBCCSettings(subtypes=subtypes, starts=1, iterations=turns, tolerance=0.0)
+    posterior = ebcc(labels, settings).posterior
+    assert posterior == pytest.approx(reference(labels, subtypes, turns), abs=1e-9)
 
 
 def test_with_one_subtype_it_agrees_with_ibcc():

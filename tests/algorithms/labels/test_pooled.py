@@ -89,7 +89,7 @@ def undecided(seed):
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-@pytest.mark.parametrize("count", [1, 3, 10, 30])
+@pytest.mark.parametrize("count", [1, 30])
 def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wrong):
     before, after, crossed = [], [], []
     for seed in range(4):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pool_calibrations
+from raterscope.algorithms.masks.calibration import (
+    BINS,
+    LEVELS,
+    calibrate,
+    count_in_bins,
+    default_multipliers,
+    pool_calibrations,
+)
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
@@ -159,3 +166,13 @@ def test_gold_cases_that_contradict_each_other_move_nothing():
     judged = judge_with_truth(result, truths)
     assert len(judged) == len(result)
     assert all(len(chance) == len(right) > 100 for chance, right in judged)
+
+
+def test_probabilities_are_counted_in_bins_of_equal_width():
+    chance = np.concatenate([[0.0, 1.0], np.random.default_rng(1).random(500)])
+    right = np.random.default_rng(2).random(502) < chance
+    edges = np.linspace(0, 1, BINS + 1)
+    columns = [
+        np.histogram(chance, edges, weights=weight)[0] for weight in (chance, right * 1.0, np.ones(502))
+    ]
+    np.testing.assert_allclose(count_in_bins(chance, right), np.stack(columns, axis=1))

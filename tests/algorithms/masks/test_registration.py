@@ -57,7 +57,10 @@ def moved():
 def test_landmarks_of_a_moved_volume_return_within_a_third_of_a_voxel(case, moved, contrast):
     noise = np.random.default_rng(1).normal(0, 5, moved.shape).astype(np.float32)
     series = (moved if contrast == "same" else moved.max() - moved) + noise
-    result = register(case, GRID, series, GRID, silent)
+    progress = []
+    result = register(case, GRID, series, GRID, lambda fraction, *_, **__: progress.append(fraction))
+    assert progress == sorted(progress)
+    assert 0.8 < progress[-1] <= 1
     assert errors(RigidMotion()).mean() > 5
     assert errors(result.motion).max() < 0.7
     assert result.problems == ()

@@ -11,7 +11,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan, fuse, fuse_measured
 from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 
-CASE = simulate_case(1, shape=(6, 48, 48), raters=5)
+CASE = simulate_case(1, shape=(4, 32, 32), raters=5)
 MASKS = Masks(CASE.masks, CASE.annotators, CASE.spacing)
 FIRST = MASKS.annotators[0]
 WEIGHING = [name for name, algorithm in FUSERS.items() if algorithm.weighs]

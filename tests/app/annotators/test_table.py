@@ -1,6 +1,5 @@
 """The table of the annotators of all kinds, aliases in tables and fusions, and its export."""
 
-import csv
 import math
 from pathlib import Path
 
@@ -22,11 +21,7 @@ from raterscope.app.kinds.labels.runs import gather as gather_labels
 from raterscope.app.review import Decision, SpotSubject, TaskSubject, WeightSubject, differ, fold
 from raterscope.app.study import Study
 from tests.app.annotators.made import fuse_all
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+from tests.app.tables import rows_of
 
 
 def exported(study: Path, kind: str, folder: Path) -> dict[str, dict[str, str]]:

@@ -16,13 +16,9 @@ from raterscope.app.formats.sources import Source
 from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import Decision, SpotSubject, fold, in_words, known_spots
 from raterscope.app.study import Study
+from tests.app.tables import rows_of
 
 CLASSES = ("ring", "trophozoite", "white blood cell")
-
-
-def rows_of(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Exports by groups of images: patients from a table, folders; figures of a group are those of its images."""
 
-import csv
 import shutil
 from pathlib import Path
 
@@ -14,13 +13,9 @@ from raterscope.app.errors import InputError
 from raterscope.app.review import Decision, SpotSubject, fold, undo
 from raterscope.app.study import Study
 from raterscope.app.study.groups import present_groups, read_groups, store_groups
+from tests.app.tables import rows_of
 
 PATIENTS = {"a.png": "P1", "b.png": "P1", "c.png": "P2"}
-
-
-def rows_of(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
