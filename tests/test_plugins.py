@@ -128,7 +128,7 @@ def test_the_window_names_the_plugin_that_it_skips(qtbot, monkeypatch):
     monkeypatch.setattr(plugins, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
     window = MainWindow()
     qtbot.addWidget(window)
-    startup._begin(window, (), None)
+    startup._on_loaded(window, None)
     assert window.notice.isVisibleTo(window)
     assert window.notice.text == "It is <b>bad</b>."
     window.close()

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from raterscope.algorithms.annotators.measurements import LEVEL
 from raterscope.algorithms.annotators.vote_agreement import PERKS, Coefficient, VoteAgreement, vote_agreement
@@ -419,7 +419,7 @@ def detection_agreement(
     if images > 2:
         rest = 2 * matched - value * total
         error = math.sqrt(images / (images - 1) * float((rest**2).sum())) / marks
-        half = float(special.stdtrit(images - 1, (1 + LEVEL) / 2)) * error
+        half = float(scipy.special.stdtrit(images - 1, (1 + LEVEL) / 2)) * error
         low, high = max(0.0, value - half), min(1.0, value + half)
     return DetectionAgreement(Coefficient(value, low, high), images, int(matched.sum()))
 

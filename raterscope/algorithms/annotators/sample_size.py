@@ -18,13 +18,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import special
+import scipy
 
 from raterscope.algorithms.annotators.agreement import kappa_error
 from raterscope.algorithms.annotators.measurements import LEVEL, limit_error
 from raterscope.algorithms.annotators.proportions import wilson
 
-_REACH = float(special.ndtri((1 + LEVEL) / 2))
 _MOST = 10_000_000
 """Cases beyond which no number is searched for."""
 
@@ -71,7 +70,8 @@ def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0
         raise ValueError(f"rates {list(rates)}; expected two or more above 0 that add up to 1.")
     table = kappa * np.diag(shares) + (1 - kappa) * np.outer(shares, shares)
     error = kappa_error(table)
-    return _search(lambda cases: 2 * _REACH * error / math.sqrt(cases), width)
+    reach = _reach()
+    return _search(lambda cases: 2 * reach * error / math.sqrt(cases), width)
 
 
 def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
@@ -94,7 +94,7 @@ def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
     if raters < 2:
         raise ValueError(f"{raters} raters; expected two or more.")
     spread = (1 - correlation) ** 2 * (1 + (raters - 1) * correlation) ** 2
-    cases = 8 * _REACH**2 * spread / (raters * (raters - 1) * width**2) + 1
+    cases = 8 * _reach() ** 2 * spread / (raters * (raters - 1) * width**2) + 1
     if raters == 2 and correlation >= 0.7:
         cases += 5 * correlation
     return max(2, math.ceil(cases))
@@ -120,6 +120,10 @@ def _check(name: str, value: float, low: float, high: float, *, open_ends: bool 
     if not inside:
         between = f"between {low:g} and {high:g}" if open_ends else f"from {low:g} to {high:g}"
         raise ValueError(f"{name} {value:g}; expected {between}.")
+
+
+def _reach() -> float:
+    return float(scipy.special.ndtri((1 + LEVEL) / 2))
 
 
 def _search(width_at: Callable[[float], float], width: float, least: int = 1) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.special import betaincinv
+import scipy
 
 from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
@@ -264,7 +264,9 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
         hits, total = answers @ weight + right, state.decided @ weight + votes
         complement = np.maximum(total - hits, 1e-9)
         intervals.append(
-            np.array([betaincinv(np.maximum(hits, 1e-9), complement, end) for end in (_LOW, _HIGH)])
+            np.array(
+                [scipy.special.betaincinv(np.maximum(hits, 1e-9), complement, end) for end in (_LOW, _HIGH)]
+            )
         )
     return intervals[0], intervals[1]
 

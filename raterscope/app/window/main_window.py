@@ -322,14 +322,21 @@ class MainWindow(QMainWindow):
             self.workspace.show_outdated()
 
     def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
-        """Make the workspace of a study step by step, then show the study."""
+        """Load the workspace of a study in a thread, make it step by step, then show the study."""
         workspace = WORKSPACES[_first_kind(contents)]
-        if workspace.holds(contents) and workspace.kind not in self._workspaces:
-            _, steps = self._begin(workspace)
-            if next(steps, "over") is None:
-                QTimer.singleShot(0, self, partial(self._prepare, contents, show))
-                return
-        show()
+        if not workspace.holds(contents) or workspace.kind in self._workspaces:
+            show()
+            return
+        loading = self.jobs.start("Loading", lambda _watch: workspace.load(), quiet=True)
+        for over in (loading.finished, loading.failed):
+            over.connect(lambda _: self._make(workspace, show))
+
+    def _make(self, workspace: WorkspaceKind, show: Callable[[], object]) -> None:
+        _, steps = self._begin(workspace)
+        if next(steps, "over") is None:
+            QTimer.singleShot(0, self, partial(self._make, workspace, show))
+        else:
+            show()
 
     def _begin(self, kind: WorkspaceKind) -> tuple[WorkspaceLayout, Iterator[None]]:
         if kind.kind not in self._unfinished:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -28,6 +28,9 @@ from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0005
+REST_MS = 1000
+"""Time that the first item of a study has before other workspaces are loaded."""
+
 NEW_OBJECTS = 10_000
 """New objects after which Python searches for garbage; after the usual 700, reading a study takes twice as
 long, and the window stops for each search."""
@@ -102,39 +105,61 @@ def _make_application() -> QApplication:
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
-    """Load what a study needs in a thread, then open the paths or offer the last session.
+    """Load in a thread what opens files, then open the paths or offer the last session.
 
-    It takes a second. None of those modules creates an object of Qt when it is loaded.
+    None of the modules creates an object of Qt when it is loaded.
     """
-    loading = window.jobs.start("Loading", load_workspaces, quiet=True)
+    loading = window.jobs.start("Loading", _load_opening, quiet=True)
     for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
         over.connect(partial(_begin, window, paths))
 
 
+def _load_opening(_watch: Watch) -> None:
+    """Load the modules that open a study, import files, and list exports."""
+    import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
+
+    import raterscope.app.annotators.writing
+    import raterscope.app.contents
+    import raterscope.app.window.import_reading  # noqa: F401
+
+
+def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
+    load_rest = partial(_load_rest, window)
+    if paths:
+        rest = partial(QTimer.singleShot, REST_MS, window, load_rest)
+        window.document.replaced.connect(rest, Qt.ConnectionType.SingleShotConnection)
+        window.open_paths(paths)
+    else:
+        window.session_restore.offer()
+        load_rest()
+
+
+def _load_rest(window: MainWindow) -> None:
+    """Load the workspaces in a thread. Earlier this would delay the workspace of a study that is opened."""
+    loading = window.jobs.start("Loading", load_workspaces, quiet=True)
+    for over in (loading.finished, loading.failed):
+        over.connect(partial(_on_loaded, window))
+
+
 def load_workspaces(watch: Watch) -> None:
     """Load the modules of all workspaces, and what they use at first."""
+    _load_opening(watch)
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
         workspace.load()
     for kind in KINDS.values():  # plugins are loaded when a catalogue is read
         for catalogue in kind.catalogues:
             len(catalogue.algorithms)
-    import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
-
-    import raterscope.app.window.import_reading  # noqa: F401 - files may be dropped at any time
+    import scipy.special  # noqa: F401 - SciPy imports it at the first interval
 
     QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
 
 
-def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
+def _on_loaded(window: MainWindow, _loaded: object) -> None:
     # These objects stay: searching them for garbage again and again would block the window.
     gc.freeze()
     if sentences := problems():
         window.notice.show_error(" ".join(sentences))
-    if paths:
-        window.open_paths(paths)
-    else:
-        window.session_restore.offer()
     if QApplication.platformName() != "offscreen":  # tests and pictures end too early
         prepare_algorithms(window.jobs)
 

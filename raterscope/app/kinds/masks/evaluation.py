@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy import ndimage
+import scipy
 
 from raterscope.algorithms.evaluation import Calibration as Counted
 from raterscope.algorithms.masks.calibration import BINS, LEVELS, TWO_RATERS, Calibration, count_in_bins
@@ -320,9 +320,9 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         known_values = known_voxels(regions, settled, structure, low, inside.shape)
         if known_values is not None:
             differs &= known_values == UNSETTLED
-        labels, _ = ndimage.label(differs, structure=np.ones((3, 3, 3)))
+        labels, _ = scipy.ndimage.label(differs, structure=np.ones((3, 3, 3)))
         sizes = np.bincount(labels.ravel())
-        boxes = ndimage.find_objects(labels)
+        boxes = scipy.ndimage.find_objects(labels)
         small = np.flatnonzero((sizes < _least_voxels(fusion, old_fusion)) & (sizes > 0))
         small = small[small > 0]
         if len(small):
