@@ -260,6 +260,7 @@ class ImportPreview:
     # (width, height) or None: smallest size, in whole pixels, that holds all positions on them
     extent: tuple[int, int] | None = None
     programs: frozenset[str] = frozenset()  # annotators that are programs
+    placed: tuple[tuple[AttributedMask, str], ...] = ()  # masks, and the names of their images
 
 
 def preview_readings(
@@ -296,6 +297,9 @@ def preview_readings(
         unsized=unsized,
         extent=extent,
         programs=readings.programs,
+        placed=tuple(
+            (mask, placement.sites[at].name) for mask, at in zip(masks, placement.where, strict=True)
+        ),
     )
 
 

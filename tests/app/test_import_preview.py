@@ -90,6 +90,15 @@ def test_two_structures_that_a_rater_drew_on_one_image_stay_two(tmp_path):
         preview_readings(change_names(readings, parse_changes(["structure:GTVp=GTV"])))
 
 
+def test_the_image_of_every_mask_is_known(tmp_path):
+    readings = read_files(draw_masks(tmp_path / "m", ("case1_ann_GTV", "case2_ann_GTV")), reading=NAMED)
+    placed = preview_readings(readings).placed
+    assert {mask.file.name: image for mask, image in placed} == {
+        "case1_ann_GTV.png": "case1",
+        "case2_ann_GTV.png": "case2",
+    }
+
+
 def test_the_size_of_images_without_a_file_is_proposed_from_the_clicks(tmp_path):
     clicks = write(tmp_path / "c.csv", "annotator,image,px,py\nann,a.png,99.5,20\nbob,a.png,5,60\n")
     preview = preview_readings(read_files([clicks]))

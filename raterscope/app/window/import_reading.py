@@ -124,7 +124,7 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
         tables=[_table_offer(layout) for layout in preview.layouts],
         names=names,
         joined=_joined_in_words(names),
-        listed=_listed(readings),
+        listed=_listed(readings, preview),
         notices=preview.notices,
         study=study,
         target=target,
@@ -159,7 +159,9 @@ def _joined_in_words(offers: Sequence[NamesOffer]) -> str:
     return f"Spellings that are joined: {', '.join(pairs[:_MOST_JOINED])}{more}" if pairs else ""
 
 
-def _listed(readings: Readings) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
+def _listed(
+    readings: Readings, preview: ImportPreview
+) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
     listed: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {}
     images = [(plain(image.name), f"{image.width:,} × {image.height:,} pixels") for image in readings.images]
     for volume in readings.volumes:
@@ -172,11 +174,12 @@ def _listed(readings: Readings) -> dict[str, tuple[Sequence[str], Sequence[Seque
             plain(mask.file.name),
             "ground truth" if mask.annotator is None else plain(mask.annotator),
             plain(mask.structure),
+            plain(image),
         )
-        for mask in readings.attributed
+        for mask, image in preview.placed
     ]
     if masks:
-        listed["Masks"] = (("File", "Rater", "Structure"), masks)
+        listed["Masks"] = (("File", "Rater", "Structure", "Image"), masks)
     return listed
 
 
