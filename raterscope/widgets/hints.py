@@ -439,9 +439,9 @@ _WORDS = (
         "The queue",
         "What to review next, the most disputed first. Tab goes on to the next; what is decided sinks.",
     ),
-    ("The evidence", "All annotations, as large as the window allows. The wheel zooms, a click selects."),
+    ("The annotations", "All annotations, as large as the window allows. The wheel zooms, a click selects."),
     (
-        "Why",
+        "The evidence",
         "The selected result with its probability and its votes, and the keys that decide. Ctrl+Z undoes.",
     ),
     ("History", "Every decision is saved as it is made. History lists all of them."),

@@ -491,8 +491,8 @@ class WrappingRow(QWidget):
 class Pair(QWidget):
     """Two widgets, side by side from a certain width on, else stacked.
 
-    `side_by_side_from`: width in pixels. It does not depend on the texts, so that nothing jumps when they
-    change. `across`, `down`: spacing in pixels.
+    `side_by_side_from`: width in pixels for text of normal size. It does not depend on the texts, so that
+    nothing jumps when they change. `across`, `down`: spacing in pixels.
     """
 
     def __init__(
@@ -511,11 +511,15 @@ class Pair(QWidget):
         self._box.setSpacing(down)
         self._box.addWidget(first)
         self._box.addWidget(second, 1)
+        theme.notifier().changed.connect(self._arrange)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Choose the arrangement for the width."""
         super().resizeEvent(event)
-        wide = self.width() >= self._from
+        self._arrange()
+
+    def _arrange(self) -> None:
+        wide = self.width() >= self._from * text_size()
         direction = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
         if direction != self._box.direction():
             self._box.setDirection(direction)

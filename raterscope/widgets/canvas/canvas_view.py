@@ -94,7 +94,7 @@ class CanvasView(QWidget):
         self.cross_hair: tuple[tuple[float, float], str] | None = None
         self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
         """Painters above the marks, called in every frame, in the widget's pixels."""
-        self._bare = False
+        self._bare, self._empty = False, True
         self._waiting = self._plane = ""
         self._labels = True
         self._hurry = True
@@ -122,7 +122,7 @@ class CanvasView(QWidget):
         left, top, right, bottom = (float(edge) for edge in extent)
         if right <= left or bottom <= top:
             raise ValueError(f"the image's extent is {extent}; expected a width and height above 0")
-        elsewhere = (left, top, right, bottom) != self.extent
+        elsewhere, self._empty = (left, top, right, bottom) != self.extent, False
         self._image.set_image(image, (left, top, right, bottom))
         self._waiting = ""
         self._pixel_size = pixel_size
@@ -346,7 +346,10 @@ class CanvasView(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Copy the tiles, then paint what follows the mouse and the keys."""
         with QPainter(self) as painter:
-            self._paint(painter)
+            if self._empty:  # until the first image: no frame and scale bar of nothing
+                painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
+            else:
+                self._paint(painter)
             if self._hovered is not None and self._partial is None and not self._bare:
                 position, long = self._on_screen(self._hovered)
                 title, line = self._spots.spots.words(self._hovered)

@@ -337,6 +337,7 @@ MOST_GROUPS = 40
 """Groups of images whose figures are listed."""
 
 NOT_HERE = "This image is not fused yet."
+COUNTING = "Counting…"
 
 Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
 
@@ -350,13 +351,13 @@ class Parasitaemia(ClicksPart):
         self._panel = core.screen.parasitaemia
         self._fields: dict[int, tuple[Made, Field | None]] = {}
         self._under_way = False
-        self._again = False
+        self._again = self._is_read = False
         core.document.replaced.connect(self._on_replaced)
         core.document.changed.connect(self.refresh)
         core.session.scene_changed.connect(self.refresh)
         core.session.cleared.connect(self.refresh)
         core.document.decided.connect(self.refresh)
-        review_queue.all_read.connect(self.refresh)
+        review_queue.all_read.connect(self._on_read)
         core.screen.middle_tabs.currentChanged.connect(self.refresh)
         self._panel.scope_chosen.connect(self.refresh)
         self._panel.counted.connect(self._on_counted)
@@ -376,8 +377,8 @@ class Parasitaemia(ClicksPart):
             if image in entries:
                 size = measures.pixel_size(image, entries[image].pixel_size)
                 inputs[image] = (entries[image], result, tuple(contents.review.spots(image)), size)
-        if inputs and not self._fields:
-            self._panel.show_figures((), "", "Counting…")
+        if not inputs and not self._is_read and contents.runs_of("clicks"):
+            return
         self._under_way = True
         groups = contents.groups if self._image is None else {}
         work = partial(_reckon, inputs, dict(self._fields), measures, self._image, groups)
@@ -425,6 +426,10 @@ class Parasitaemia(ClicksPart):
             return
         self._panel.show_figures(lines, f"{note} {SOURCE}.", NOT_FUSED if image is None else NOT_HERE)
 
+    def _on_read(self) -> None:
+        self._is_read = True
+        self.refresh()
+
     def _on_ended(self) -> None:
         self._under_way = False
         if self._again:
@@ -432,8 +437,9 @@ class Parasitaemia(ClicksPart):
             self.refresh()
 
     def _on_replaced(self) -> None:
-        self._fields = {}
-        self._panel.show_figures((), "")
+        self._fields, self._is_read, contents = {}, False, self._document.contents
+        is_fused = contents is not None and bool(contents.runs_of("clicks"))
+        self._panel.show_figures((), "", COUNTING if is_fused else NOT_FUSED)
         self._panel.show_counted(Counted())
 
 
