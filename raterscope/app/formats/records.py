@@ -299,6 +299,7 @@ class Volume:
     grid: Grid
     modality: str = ""
     window: tuple[float, float] | None = None  # (centre, width)
+    unit: str = ""  # of PET values: "SUV" or "Bq/ml"
 
 
 @dataclass(frozen=True, eq=False)

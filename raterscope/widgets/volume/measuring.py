@@ -17,10 +17,8 @@ from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.volume.plane import Index, Plane
 
-UNITS = {"CT": " HU"}
 
-
-def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index, modality: str) -> str:
+def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index, unit: str) -> str:
     """Describe a voxel: "-23 HU, x 12.3, y -45.1, z 88.0 mm"; without a known position, its row and column.
 
     Positions are those of DICOM: x to the patient's left, y to the back, z to the head.
@@ -32,9 +30,7 @@ def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index,
             words.append("RGB " + " ".join(str(part) for part in np.asarray(value).tolist()))
         else:
             number = float(np.asarray(value))
-            words.append(
-                (f"{number:.0f}" if number == round(number) else f"{number:.4g}") + UNITS.get(modality, "")
-            )
+            words.append((f"{number:.0f}" if number == round(number) else f"{number:.4g}") + _after(unit))
     if grid.calibrated:
         position = np.round(grid.to_patient(np.array(index, dtype=float)), 1) + 0.0  # no -0.0
         x, y, z = position.tolist()
@@ -42,6 +38,10 @@ def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index,
     elif values is not None:
         words.append(f"row {index[1] + 1}, column {index[2] + 1}")
     return ", ".join(words)
+
+
+def _after(unit: str) -> str:
+    return f" {unit}" if unit else ""
 
 
 RULER, ROI = "ruler", "roi"
@@ -77,12 +77,12 @@ def describe(
     values: NDArray[np.generic] | None,
     *,
     calibrated: bool,
-    modality: str,
+    value_unit: str,
 ) -> str:
     """Write a measurement: "23.4 mm", "23.4 and 12.0 mm, 87.3°", or area and statistics of an ellipse."""
     unit, points = "mm" if calibrated else "px", measurement.points
     if measurement.kind == ROI:
-        return _describe_roi(points, plane, measurement.slice, values, unit, UNITS.get(modality, ""))
+        return _describe_roi(points, plane, measurement.slice, values, unit, _after(value_unit))
     lengths = [math.dist(first, second) for first, second in itertools.pairwise(points)]
     if not lengths:
         return ""

@@ -244,6 +244,7 @@ class Scene:
     cross_hair: bool = True  # whether the crosshair is painted
     line_width: float = 1.0  # factor of the width of all outlines
     slab: float = 0.0  # thickness in mm of a maximum intensity projection; 0 for a slice
+    unit: str = ""  # of the values, if not HU
     readout: str = ""  # value and position under the pointer, or at the crosshair
     measurement: Measurement | None = None  # the measurement shown, with its result `measured`
     measured: str = ""

@@ -285,10 +285,11 @@ class VolumeView(QWidget):
         *,
         modality: str = "",
         window: Window | None = None,
+        unit: str = "",
     ) -> None:
         """Show another volume as a whole, with the crosshair at its centre, and remove all marks.
 
-        `values`, `modality`, `window`: see `set_pixels`.
+        `values`, `modality`, `window`, `unit`: see `set_pixels`.
         """
         scene = self._scene
         scene.outlines, scene.hidden, scene.solo, scene.beside = (), frozenset(), None, frozenset()
@@ -297,7 +298,7 @@ class VolumeView(QWidget):
         scene.boxes, scene.notice = (), ""
         scene.values, scene.empty = None, False
         self._set_grid(grid)
-        self.set_pixels(values, modality=modality, window=window)
+        self.set_pixels(values, modality=modality, window=window, unit=unit)
 
     def clear(self) -> None:
         """Show nothing until the volume is known."""
@@ -305,18 +306,24 @@ class VolumeView(QWidget):
         self._scene.empty = True
 
     def set_pixels(
-        self, values: NDArray[np.generic] | None, *, modality: str = "", window: Window | None = None
+        self,
+        values: NDArray[np.generic] | None,
+        *,
+        modality: str = "",
+        window: Window | None = None,
+        unit: str = "",
     ) -> None:
         """Set the values of the visible volume, which may be read after it is shown.
 
         `values`: (Z, Y, X) or (Z, Y, X, 3), or None without pixels; the raters' marks are then shown on
         neutral ground. `modality`: as in DICOM. "CT" has presets in Hounsfield units; an empty name has them
         too, because it may be CT. `window`: (centre, width), preferred display window of the file.
+        `unit`: of the values, if not HU.
         """
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
             raise ValueError(f"voxels of shape {values.shape} on a grid of {shape}")
-        self._scene.values = values
+        self._scene.values, self._scene.unit = values, unit
         self._set_up_windows(modality, window)
         self._place_chips()
 
@@ -516,17 +523,21 @@ class VolumeView(QWidget):
         if measurement is not None:
             words = describe(
                 measurement, self._planes[measurement.plane], scene.values,
-                calibrated=scene.calibrated, modality=self.windows.modality,
+                calibrated=scene.calibrated, value_unit=self._value_unit,
             )  # fmt: skip
         if (measurement, words) != (scene.measurement, scene.measured):
             scene.measurement, scene.measured = measurement, words
             self._update_views()
             self.measured.emit(words)
 
+    @property
+    def _value_unit(self) -> str:
+        return self._scene.unit or ("HU" if self.windows.modality == "CT" else "")
+
     def _read_out(self, index: Index | None) -> None:
         """Write value and position of a voxel, or of the one under the crosshair, in the large view."""
         at = index or self._scene.index
-        words = describe_voxel(self._scene.values, self._grid, at, self.windows.modality)
+        words = describe_voxel(self._scene.values, self._grid, at, self._value_unit)
         if words != self._scene.readout:
             self._scene.readout = words
             self._views[self._large()].update()

@@ -13,7 +13,7 @@ PLANES = planes_of(GRID)
 
 def words(measurement, values=None):
     plane = PLANES[measurement.plane]
-    return describe(measurement, plane, values, calibrated=True, modality="CT")
+    return describe(measurement, plane, values, calibrated=True, value_unit="HU")
 
 
 def test_lengths_are_in_millimetres_and_the_angle_is_that_at_the_corner():

@@ -31,6 +31,7 @@ from raterscope.app.formats.volumes.dicom_headers import (
     read_dicom,
     read_heads,
 )
+from raterscope.app.formats.volumes.pet import as_suv
 from raterscope.app.workers import in_processes, processors
 
 _SAME_POSITION = 1e-3
@@ -230,7 +231,7 @@ def _along(heads: Sequence[SliceHead]) -> NDArray[np.float64]:
 
 
 def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: str) -> VolumeFile:
-    first, middle = heads[0], heads[len(heads) // 2]
+    first, middle = heads[0], as_suv(heads)[len(heads) // 2]
     with file_errors(first.path):
         check_shape(first.path, (len(heads), *first.shape))
         grid, geometry_notices = _geometry(heads)
@@ -344,11 +345,12 @@ def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
     """Read the pixels of a series.
 
     Values are rescaled as each file specifies; those of MONOCHROME1 are inverted so that high is bright. CT
-    values with an integer scale are Hounsfield units as int16, clipped to its range. Other values have the
+    values with an integer scale are Hounsfield units as int16, clipped to its range. PET values are SUV where
+    dose, weight and times are stated. Other values have the
     smallest of uint8, int16 and uint16 that can hold them, else float32; colours uint8. Raises `InputError`
     for a file that has changed since it was found, is damaged, or has an unknown compression.
     """
-    heads = _heads(file, watch)
+    heads = as_suv(_heads(file, watch))
     colour = heads[0].colour
     shape = (*file.grid.shape, 3) if colour else file.grid.shape
     kind = np.dtype(np.uint8) if colour else _kind(heads)
@@ -362,7 +364,7 @@ def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
                 values[k] = _rescale(head, _read_native(head), kind)
     if packed:
         _unpack(heads, packed, values, watch)
-    return Volume(values, file.grid, file.modality, file.window)
+    return Volume(values, file.grid, file.modality, file.window, heads[0].unit)
 
 
 def _heads(file: VolumeFile, watch: Watch) -> list[SliceHead]:

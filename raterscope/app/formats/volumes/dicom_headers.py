@@ -15,6 +15,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.sources import is_dicom_start
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
+from raterscope.app.formats.volumes.pet import TAGS as PET_TAGS
+from raterscope.app.formats.volumes.pet import suv_factor
 
 Vector = tuple[float, ...]
 
@@ -43,7 +45,7 @@ _TAGS = [
     "BitsStored", "HighBit", "PixelRepresentation", "PlanarConfiguration", "PixelSpacing",
     "ImagerPixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness",
     "SpacingBetweenSlices", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "WindowCenter",
-    "WindowWidth", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+    "WindowWidth", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence", *PET_TAGS,
 ]  # fmt: skip
 _NO_IMAGES = {
     "SEG": "is a segmentation; open it as masks",
@@ -96,6 +98,8 @@ class SliceHead:
     window: tuple[float, float] | None  # (centre, width)
     table: bool  # whether a table instead of slope and intercept converts stored to real values
     mosaic: bool  # whether the image holds many slices as tiles
+    unit: str = ""  # of the real values, where it is neither HU nor arbitrary: "Bq/ml", "SUV"
+    suv_factor: float | None = None  # from Bq/ml to SUV
 
 
 def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
@@ -354,6 +358,8 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
             window=(centre, width) if centre is not None and width is not None and width > 0 else None,
             table=bool(data.get("ModalityLUTSequence")),
             mosaic="MOSAIC" in kinds,
+            unit="Bq/ml" if _text(data, "Units") == "BQML" else "",
+            suv_factor=suv_factor(data),
         )
 
 

@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.registration import Registration, RigidMotion, 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.contents import Contents
 from raterscope.app.errors import plain
+from raterscope.app.formats.volumes.pet import SUV
 from raterscope.app.formats.volumes.resampling import resample
 from raterscope.app.kinds.masks.second_series import check_installed, register_series
 from raterscope.app.review import Decision, RegistrationSubject, registered_series
@@ -31,6 +32,9 @@ from raterscope.widgets.volume.scene import HeatMap
 SHARED = 0.3
 """Least share of the smaller volume's extent that two series of one patient have in common."""
 _BRIGHTEST = 99.8
+"""Percentile of the values above 0 that has the brightest colour."""
+_SUV_BRIGHTEST = 10.0
+"""Uptake that has the brightest colour, so that a small lesion keeps its shades; less if none has as much."""
 
 
 _FIELDS = 8
@@ -89,10 +93,13 @@ def read_series(
     positive = np.maximum(np.nan_to_num(values.astype(np.float32)), 0.0)
     sample = positive.ravel()[:: max(1, positive.size // 200_000)]
     high = float(np.percentile(sample[sample > 0], _BRIGHTEST)) if (sample > 0).any() else 1.0
+    if volume.unit == SUV:
+        high = min(max(float(positive.max()), high), _SUV_BRIGHTEST)
     shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
     resampled = resample(shown, volume.grid if motion is None else motion.move(volume.grid), grid)
     name = plain(entry.name)
     words = name if name.startswith(entry.modality) else f"{entry.modality} {name}"
+    words += f", {volume.unit}" if volume.unit else ""
     return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)
 
 

@@ -197,7 +197,9 @@ class SliceView(MasksPart):
     def _on_pixels(self, image: int, loaded: LoadedVolume) -> None:
         if self._session.scene.image.id == image:
             volume = loaded.volume
-            self._volume.set_pixels(volume.values, modality=volume.modality, window=volume.window)
+            self._volume.set_pixels(
+                volume.values, modality=volume.modality, window=volume.window, unit=volume.unit
+            )
 
     def _show_boxes(self) -> None:
         region, session = self._reviewing.region, self._session

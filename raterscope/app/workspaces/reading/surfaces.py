@@ -196,7 +196,9 @@ class MaskSurface(Surface):
         """Show the volume with what is drawn."""
         volume = pixels[0]
         self._shape = volume.grid.shape
-        self.volume.set_volume(volume.values, volume.grid, modality=volume.modality, window=volume.window)
+        self.volume.set_volume(
+            volume.values, volume.grid, modality=volume.modality, window=volume.window, unit=volume.unit
+        )
         self.show_marks(self._marks)
 
     def show_marks(self, marks: CaseMarks) -> None:
