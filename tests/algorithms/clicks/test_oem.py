@@ -211,6 +211,22 @@ def test_an_annotator_with_an_unsteady_hand_does_not_blur_the_others():
     assert error(own) < error(shared)
 
 
+def test_annotators_who_click_beside_the_structures_do_not_move_them():
+    generator = np.random.default_rng(1)
+    structures = np.stack(np.meshgrid(*[np.arange(60.0, 541, 80)] * 2), axis=-1).reshape(-1, 2)
+    offset = generator.normal(0, 5, (12, 2))
+    offset -= offset.mean(axis=0)
+    annotator, seen = np.nonzero(generator.random((12, len(structures))) < 0.8)
+    x, y = (structures[seen] + offset[annotator] + generator.normal(0, 1, (len(seen), 2))).T
+    clicks = Clicks(x, y, annotator.astype(np.int32), tuple(map(str, range(12))), (0, 0, 600, 600))
+    errors = []
+    for own_hands in (True, False):
+        mean = oem(clicks, OEMSettings(own_hands=own_hands)).mean
+        assert len(mean) == len(structures)
+        errors.append(np.linalg.norm(mean[:, None] - structures, axis=2).min(axis=0).mean())
+    assert errors[0] < 0.7 * errors[1]
+
+
 @pytest.mark.parametrize("settings", [OEMSettings(), PATH])
 def test_neither_order_nor_numbering_of_annotators_matters(settings):
     clicks = crowd(OBJECTS, 12, 2.0, 1)

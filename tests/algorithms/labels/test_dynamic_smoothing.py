@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 FORMS = ("scalar", "paper")
 
@@ -190,3 +191,10 @@ def test_a_long_history_is_smoothed_across_all_of_it(form):
             lead = ratio * lead - (later - mean) / variance
             curve = ratio * curve * ratio + (1 - ratio) / variance
     np.testing.assert_allclose(alpha, rates(*smooth) if form == "scalar" else smooth[0], rtol=1e-5)
+
+
+def test_digamma_is_that_of_scipy():
+    from raterscope.algorithms.labels._dynamic_kernels import digamma
+
+    x = np.geomspace(1e-8, 1e8, 1000)
+    assert [digamma(value) for value in x] == pytest.approx(special.digamma(x), rel=1e-11, abs=1e-11)

@@ -54,6 +54,14 @@ def test_a_lone_rater_of_another_outline_is_set_apart() -> None:
     assert all(_sides(_raters(seed, (4, 1), apart=5.0)) in _two_ways((4, 1)) for seed in range(3))
 
 
+def test_slices_at_even_positions_far_from_zero_are_those_without_positions() -> None:
+    masks = _raters(1, (2, 2))
+    at_positions = replace(masks, slice_positions=200.0 + np.arange(40))
+    first, second = (mixture(given).alternatives for given in (masks, at_positions))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(one.responsibility, other.responsibility, atol=1e-6)
+
+
 @pytest.mark.parametrize("count", [3, 6])
 def test_raters_of_one_outline_stay_together(count: int) -> None:
     assert not any(any(_sides(_raters(100 + seed, (count,)))) for seed in range(3))

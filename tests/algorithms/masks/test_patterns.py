@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN
-from raterscope.algorithms.masks.patterns import labels_of, patterns_of
+from raterscope.algorithms.masks.patterns import box_of, labels_of, patterns_of
 from tests.algorithms.masks.staple_cases import named, noisy
 
 
@@ -43,3 +43,13 @@ def test_probabilities_count_above_one_half_and_above_the_other_structures():
     assert labels_of(first).ravel().tolist() == [0, 1]
     maps = np.array([[[[[0.4, 0.5, 0.2]]], [[[0.3, 0.1, 0.7]]]]], dtype=np.float32)
     assert labels_of(named(maps, structures=("a", "b"))).ravel().tolist() == [1, 1, 2]
+
+
+def test_voxels_settled_as_marked_widen_the_box():
+    labels = np.zeros((2, 6, 7, 8), dtype=np.uint8)
+    known = np.full(labels.shape[1:], OPEN, dtype=np.int8)
+    assert box_of(labels, known) is None
+    labels[1, 2, 3, 4] = 1
+    known[0, 0, 0] = 0
+    known[4, 5, 1:3] = 1
+    assert box_of(labels, known) == ((2, 3, 1), (3, 3, 4))

@@ -121,6 +121,8 @@ def test_the_bound_never_falls(name, floor, smooth):
         )
         objective = result.traces[0].objective
         assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
+        if floor and not smooth:
+            assert result.bias.mean() == pytest.approx(0, abs=1e-6)
 
 
 def plain_double_pareto(data, floor, rounds, nu=2.0):
