@@ -112,6 +112,11 @@ class CanvasView(QWidget):
 
     # What is shown -----------------------------------------------------------------------------
 
+    def clear_image(self) -> None:
+        """Show nothing, until the next image."""
+        self.set_image(None, (0, 0, 1, 1))
+        self._empty = True
+
     def set_image(self, image: Pixels | None, extent: Rect, *, pixel_size: float | None = None) -> None:
         """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 

@@ -29,7 +29,7 @@ from raterscope.widgets.panels.spot_details import (
 from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip, rule, scroll_area
 from raterscope.widgets.theme import set_lengths
 
-NARROWEST, LOWEST = 320, 440
+NARROWEST, LOWEST = 320, 360
 MOST_CLASSES = 6
 """Classes in sight; more are scrolled."""
 

@@ -277,3 +277,20 @@ def test_very_many_clicks_are_prepared_aside_and_then_shown_hidden_and_replaced(
     qtbot.wait(50)
     assert "#e69f00" not in colours(canvas, 80, 90)
     assert "#e69f00" not in colours(canvas, 50, 60)
+
+
+def test_nothing_is_drawn_without_an_image(qtbot):
+    canvas = ImageCanvas()
+    qtbot.addWidget(canvas)
+    canvas.resize(400, 300)
+    canvas._chips.hide()
+
+    def colours():
+        picture = canvas.grab().toImage()
+        return {picture.pixel(x, y) for x in range(0, 400, 3) for y in range(0, 300, 3)}
+
+    assert len(colours()) == 1
+    canvas.set_image(None, (0, 0, 100, 80))
+    assert len(colours()) > 1
+    canvas.clear_image()
+    assert len(colours()) == 1

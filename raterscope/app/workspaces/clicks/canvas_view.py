@@ -51,7 +51,7 @@ class CanvasContent(ClicksPart):
     def clear(self) -> None:
         """Show no image."""
         self._crops.set_image(None)
-        self._canvas.set_image(None, (0, 0, 1, 1))
+        self._canvas.clear_image()
         self._canvas.set_pixel_size(None)
         self._canvas.set_clicks(ClickMarks.none())
         self.show_draft(None)

@@ -237,7 +237,7 @@ def _row(accuracy: Accuracy) -> ComparisonRow:
     return ComparisonRow(
         key=accuracy.run.id,
         title=run_title(accuracy.run),
-        words=f"{started}, {counted(row.images, 'image')}",
+        words=f"\n{started}, {counted(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )
 
