@@ -28,7 +28,7 @@ def move(dialog, words, beside):
 
 
 def may_accept(dialog):
-    return dialog._accepting.isEnabled()
+    return dialog.accepting.isEnabled()
 
 
 def test_nothing_changed_gives_the_same_answers_and_no_prior(dialog):

@@ -35,7 +35,7 @@ def dialog_opener(qapp):
 def test_a_common_reason_takes_two_keys(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
-    assert not dialog.exclude.isEnabled()
+    assert not dialog.accepting.isEnabled()
     dialog.buttons[1].click()
     qtbot.keyClick(dialog.words, Qt.Key.Key_Return)
     assert answers == ["marks very little"]
@@ -45,9 +45,9 @@ def test_ones_own_words_do_too_but_blanks_do_not(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     qtbot.keyClicks(dialog.words, "   ")
-    assert not dialog.exclude.isEnabled()
+    assert not dialog.accepting.isEnabled()
     qtbot.keyClicks(dialog.words, "left-handed ")
-    dialog.exclude.click()
+    dialog.accepting.click()
     assert answers == ["left-handed"]
 
 
@@ -71,7 +71,7 @@ def test_a_table_may_be_imported_as_another_kind(dialog_opener):
     dialog.columns.kind.setCurrentIndex(1)
     assert dialog.columns.problem() == "No column is selected for true label."
     dialog.columns.choices[1].setCurrentIndex(dialog.columns.choices[1].findData("truth"))
-    dialog.read.click()
+    dialog.accepting.click()
     assert answers == [{"cell": "task", "said": "truth"}]
 
 
@@ -84,11 +84,11 @@ def test_columns_are_mapped_by_hand(dialog_opener):
         lambda d: d.mapping,
     )
     assert dialog.columns.problem() == "No column is selected for annotator."
-    assert not dialog.read.isEnabled()
+    assert not dialog.accepting.isEnabled()
     choice = dialog.columns.choices[0]
     choice.setCurrentIndex(choice.findData("annotator"))
     assert dialog.columns.problem() == ""
-    dialog.read.click()
+    dialog.accepting.click()
     assert answers == [{"wer": "annotator", "px": "x", "py": "y"}]
 
 
@@ -139,10 +139,10 @@ def test_who_marked_each_file_is_named_by_hand(dialog_opener):
         AnnotatorNamesDialog(["a.nii", "b.nii", "c.nii"], ["", "b", "c"], names_of("")), lambda d: d.names
     )
     assert "a.nii" in dialog.problem()
-    assert not dialog.read.isEnabled()
+    assert not dialog.accepting.isEnabled()
     dialog.table.item(0, 1).setText(" Anna  Arber ")
     dialog.truths[2].click()
-    dialog.read.click()
+    dialog.accepting.click()
     assert answers == [["Anna Arber", "b", None]]
 
 
@@ -153,7 +153,7 @@ def test_a_pattern_names_all_that_it_fits(dialog_opener, qtbot):
         lambda d: (d.names, d.pattern),
     )
     qtbot.keyClicks(dialog.pattern_field, "{item")
-    assert not dialog.read.isEnabled()
+    assert not dialog.accepting.isEnabled()
     qtbot.keyClicks(dialog.pattern_field, "}_{annotator}")
     qtbot.keyClick(dialog.pattern_field, Qt.Key.Key_Return)
     assert answers == [(["anna", "ben", "z"], "{item}_{annotator}")]
@@ -163,7 +163,7 @@ def test_one_name_for_all(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(AnnotatorNamesDialog(["a", "b"], ["x", "y"], names_of("")), lambda d: (d.names, d.pattern))
     qtbot.keyClicks(dialog.pattern_field, "anna")
-    dialog.read.click()
+    dialog.accepting.click()
     assert answers == [(["anna", "anna"], "")]
 
 

@@ -11,7 +11,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
-    QDialog,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
@@ -23,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.labels.data import OPEN, Labels, PriorSettings, prior_of
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.dialogs.parts import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.prior_form import PriorForm
 from raterscope.widgets.parts import ChoiceBox, plain_label, scroll_area
@@ -43,12 +42,11 @@ class Answers:
     ordered: bool = False  # whether the classes are grades, from the first to the last
 
 
-class AnswersDialog(QDialog):
+class AnswersDialog(FormDialog):
     """Open it with ``open()`` and read `answers` when accepted."""
 
     def __init__(self, question: str, answers: Answers, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Answers")
+        super().__init__("Answers", parent, width=0)
         self.resize(760, 640)
         self._quiet = False
         self.outputs = QTableWidget(0, 2)
@@ -65,7 +63,7 @@ class AnswersDialog(QDialog):
         self.ordered.setChecked(answers.ordered)
         self.prior = PriorForm(PriorSettings)
         self._error = plain_label("", "error", wrap=True)
-        self._lay_out(question)
+        self._put_in_place(question)
         for name in answers.classes:
             self._add_class(name)
         self._fill(answers.outputs, [self._name(answers.classes, row) for row in answers.meaning])
@@ -82,7 +80,7 @@ class AnswersDialog(QDialog):
         meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
         return Answers(self._outputs(), classes, meaning, self._prior(), self.ordered.isChecked())
 
-    def _lay_out(self, question: str) -> None:
+    def _put_in_place(self, question: str) -> None:
         of_outputs = _buttons(
             ("Up", "Move up", partial(self._move_output, -1)),
             ("Down", "Move down", partial(self._move_output, 1)),
@@ -100,14 +98,9 @@ class AnswersDialog(QDialog):
         inner = QWidget()
         area = scroll_area(inner)
         vertical(self.prior, inside=inner, margins=(12, 8, 8, 8))
-        self._accepting = lay_out(
-            self,
-            plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True),
-            (horizontal((left, 3), (right, 2), spacing=16), 2),
-            (area, 3),
-            self._error,
-            accept="Apply",
-        )
+        tables = horizontal((left, 3), (right, 2), spacing=16)
+        heading = f"Meaning of the answers to “{question}”"
+        self.lay_out(heading, "", (tables, 2), (area, 3), self._error, accept="Apply")
 
     def _outputs(self) -> tuple[str, ...]:
         items = (self.outputs.item(row, 0) for row in range(self.outputs.rowCount()))
@@ -223,7 +216,7 @@ class AnswersDialog(QDialog):
             wrong = "Two classes have the same name."
         self._error.setText(wrong)
         self._error.setVisible(bool(wrong))
-        self._accepting.setEnabled(not wrong and not self.prior.form.error())
+        self.accepting.setEnabled(not wrong and not self.prior.form.error())
 
 
 def _meant(

@@ -11,8 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QDialog,
-    QFormLayout,
     QHeaderView,
     QLineEdit,
     QTableWidget,
@@ -21,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.dialogs.parts import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import pixels
@@ -145,7 +143,7 @@ class ColumnChoices(QWidget):
         self.changed.emit()
 
 
-class ColumnMappingDialog(QDialog):
+class ColumnMappingDialog(FormDialog):
     """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
     `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file.
@@ -160,17 +158,12 @@ class ColumnMappingDialog(QDialog):
         title: str = "",
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Assign columns")
+        super().__init__("Assign columns", parent, width=0)
         self.resize(720, 380)
         self.columns = ColumnChoices(header, rows, kinds, chosen)
-        self.read = lay_out(
-            self,
-            plain_label(title or "A table with an unknown header", "title"),
-            plain_label("Select what each column holds. Other columns are ignored.", "second"),
-            (self.columns, 1),
-            accept="Import",
-        )
+        heading = title or "A table with an unknown header"
+        about = "Select what each column holds. Other columns are ignored."
+        self.lay_out(heading, about, (self.columns, 1), accept="Import")
         self._settle()
         self.columns.changed.connect(self._settle)
 
@@ -185,7 +178,7 @@ class ColumnMappingDialog(QDialog):
         return self.columns.mapping
 
     def _settle(self) -> None:
-        self.read.setEnabled(not self.columns.problem())
+        self.accepting.setEnabled(not self.columns.problem())
 
 
 def _short(text: str) -> str:
@@ -197,7 +190,7 @@ FILE, ANNOTATOR, TRUTH = range(3)
 ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsSelectable
 
 
-class AnnotatorNamesDialog(QDialog):
+class AnnotatorNamesDialog(FormDialog):
     """Dialog for the annotator of each file; open it with ``open()`` and read `names` when accepted.
 
     `files`: displayed file names. `guess`: initial name of each. `by_pattern`: returns the annotator that a
@@ -214,10 +207,9 @@ class AnnotatorNamesDialog(QDialog):
         detections: Sequence[bool] = (),
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
         left_here = bool(detections) and all(detections)
         title = "Ground truth, or an annotator's clicks?" if left_here else "Who marked these files?"
-        self.setWindowTitle(title)
+        super().__init__(title, parent, width=0)
         self.resize(640, 420)
         self._by_pattern = by_pattern
         self._settling = True
@@ -248,17 +240,9 @@ class AnnotatorNamesDialog(QDialog):
             self.truths.append(truth)
         self.table.itemChanged.connect(self._settle)
         self._problem = plain_label("", "rejected", wrap=True)
-        form = QFormLayout()
-        form.addRow("Pattern, or one name for all", self.pattern_field)
-        self.read = lay_out(
-            self,
-            plain_label(title, "title"),
-            plain_label(_explained(detections), "second", wrap=True),
-            form,
-            (self.table, 1),
-            self._problem,
-            accept="Import",
-        )
+        fields = {"Pattern, or one name for all": self.pattern_field}
+        about = _explained(detections)
+        self.lay_out(title, about, fields, (self.table, 1), self._problem, accept="Import")
         self._settling = False
         self._settle()
         self.pattern_field.setFocus()
@@ -303,7 +287,7 @@ class AnnotatorNamesDialog(QDialog):
                 annotators = [self._by_pattern(row, text) for row in range(len(annotators))]
             except ValueError as error:
                 self._problem.setText(str(error))
-                self.read.setEnabled(False)
+                self.accepting.setEnabled(False)
                 return
         self._settling = True
         for row, name in enumerate(annotators):
@@ -324,7 +308,7 @@ class AnnotatorNamesDialog(QDialog):
         self._settling = False
         problem = self.problem()
         self._problem.setText(problem)
-        self.read.setEnabled(not problem)
+        self.accepting.setEnabled(not problem)
 
 
 def _explained(detections: Sequence[bool]) -> str:

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QDialog,
     QFileDialog,
     QHeaderView,
     QLineEdit,
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, TableKind
-from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.dialogs.parts import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import pixels, set_lengths
@@ -82,7 +81,7 @@ class ImportOffer:
     labelled: bool = False  # whether the classes are of labels, which may be grades or have parents
 
 
-class ImportDialog(QDialog):
+class ImportDialog(FormDialog):
     """Interpretation of an import; Enter imports. Open it with ``open()`` and read its answers when accepted.
 
     Where the meaning of columns or structure names was changed, the files have to be read again:
@@ -90,8 +89,7 @@ class ImportDialog(QDialog):
     """
 
     def __init__(self, offer: ImportOffer, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Import")
+        super().__init__("Import", parent, width=0)
         self.resize(min(pixels(820), 1240), min(pixels(560), 680))
         self._offer = offer
         self.tables = [
@@ -115,9 +113,9 @@ class ImportDialog(QDialog):
         self._problem = plain_label("", "rejected", wrap=True)
         contents = [plain_label(words, wrap=True) for words in offer.contents]
         joined = [plain_label(offer.joined, "accent", wrap=True)] if offer.joined else []
-        self.read = lay_out(
-            self,
-            plain_label("Ready to import", "title"),
+        self.lay_out(
+            "Ready to import",
+            "",
             vertical(*contents, *joined, spacing=2),
             (self.tabs, 1),
             *self._size_row(offer),
@@ -211,7 +209,7 @@ class ImportDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:
         """Let Enter import."""
         super().showEvent(event)
-        self.read.setFocus()
+        self.accepting.setFocus()
 
     def _on_separator(self) -> None:
         if "class" in self.names:
@@ -222,8 +220,8 @@ class ImportDialog(QDialog):
         problem = self.problem()
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
-        self.read.setEnabled(not problem)
-        self.read.setText("Read again" if self.needs_reading else "Import")
+        self.accepting.setEnabled(not problem)
+        self.accepting.setText("Read again" if self.needs_reading else "Import")
 
     def _fill_tabs(self, offer: ImportOffer) -> None:
         self.tabs.setAccessibleName("Details of the import")

@@ -9,23 +9,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
-    QFormLayout,
     QFrame,
-    QHeaderView,
     QRadioButton,
     QScrollArea,
-    QStyledItemDelegate,
     QWidget,
 )
 
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.dialogs.parts import FolderField, FormDialog
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
-from raterscope.widgets.tables.rows import TextRowsModel, row_view
+from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths
 
 _ABOUT_EXPORT = (
@@ -36,7 +32,7 @@ _ABOUT_EXPORT = (
 _IMAGES = "Export the images too, so that other programs can show the masks on them"
 
 
-class DeidentifiedExportDialog(QDialog):
+class DeidentifiedExportDialog(FormDialog):
     """Dialog for format and images; open it with ``open()``, read `format` and `with_images` when accepted.
 
     `title`: name of the export. `formats`: descriptions, the default first. `images`: whether images can be
@@ -46,25 +42,13 @@ class DeidentifiedExportDialog(QDialog):
     def __init__(
         self, title: str, formats: Sequence[str], images: bool, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Export {title.lower()}, de-identified")
-        set_lengths(self, minimumWidth=440)
+        super().__init__(f"Export {title.lower()}, de-identified", parent, width=440)
         self.formats = QComboBox()
         self.formats.addItems(list(formats))
         self.images = QCheckBox(_IMAGES)
         self.images.setVisible(images)
-        form = QFormLayout()
-        form.addRow("Format", self.formats)
-        self.formats.setAccessibleName("Format")
-        self.accepting = lay_out(
-            self,
-            plain_label(f"Export {title.lower()}, de-identified", "title"),
-            plain_label(_ABOUT_EXPORT, "second", wrap=True),
-            form,
-            self.images,
-            8,
-            accept="Choose file…",
-        )
+        fields = {"Format": self.formats}
+        self.lay_out(self.windowTitle(), _ABOUT_EXPORT, fields, self.images, 8, accept="Choose file…")
 
     @property
     def format(self) -> str:
@@ -77,26 +61,17 @@ class DeidentifiedExportDialog(QDialog):
         return not self.images.isHidden() and self.images.isChecked()
 
 
-class ReportDialog(QDialog):
+class ReportDialog(FormDialog):
     """Choose the sections of a report that take long; open it with ``open()``, read `cost` when accepted."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Report")
-        set_lengths(self, minimumWidth=440)
+        super().__init__("Report", parent, width=440)
         self._cost = QCheckBox("Cost of labels")
         about = (
             "Accuracy against votes per task, the gain of more votes, and what stopping would have saved. "
             "Each question is fused some hundred times."
         )
-        lay_out(
-            self,
-            plain_label(title, "title", wrap=True),
-            self._cost,
-            plain_label(about, "second", wrap=True),
-            8,
-            accept="Choose file…",
-        )
+        self.lay_out(title, "", self._cost, plain_label(about, "second", wrap=True), 8, accept="Choose file…")
 
     @property
     def cost(self) -> bool:
@@ -110,23 +85,17 @@ ALONE, FOLDERS, TABLE, STORED = range(4)
 TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods)"
 
 
-class GroupsDialog(QDialog):
+class GroupsDialog(FormDialog):
     """Choose the groups of images; open it with ``open()`` and read `groups` when accepted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Group images")
-        set_lengths(self, minimumWidth=480)
+        super().__init__("Group images", parent, width=480)
         self.grouping = QComboBox()
-        self.grouping.setAccessibleName("Groups")
         self.grouping.addItem("A table with the columns image and patient, slide or site…", TABLE)
         self.grouping.addItem("The folders of the images", FOLDERS)
         self.grouping.addItem("No groups", ALONE)
-        form = QFormLayout()
-        form.addRow("Groups", self.grouping)
         about = "The queue can then be filtered by patient, slide or site, and shows the counts of each."
-        title = plain_label("Group images", "title")
-        lay_out(self, title, plain_label(about, "second", wrap=True), form, 8, accept="Group")
+        self.lay_out("Group images", about, {"Groups": self.grouping}, 8, accept="Group")
 
     @property
     def groups(self) -> int:
@@ -134,7 +103,7 @@ class GroupsDialog(QDialog):
         return int(self.grouping.currentData())
 
 
-class GroupedExportDialog(QDialog):
+class GroupedExportDialog(FormDialog):
     """Dialog for format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
 
     `title`: name of the export. `about`: purpose of the groups, in a sentence. `formats`: descriptions, the
@@ -153,9 +122,7 @@ class GroupedExportDialog(QDialog):
         *,
         stored: bool = False,
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Export {title.lower()}")
-        set_lengths(self, minimumWidth=480)
+        super().__init__(f"Export {title.lower()}", parent, width=480)
         self.formats, self.grouping = QComboBox(), QComboBox()
         self.formats.addItems(list(formats))
         if stored:
@@ -164,20 +131,10 @@ class GroupedExportDialog(QDialog):
         if images:
             self.grouping.addItem(f"The folders of the {item}s", FOLDERS)
         self.grouping.addItem(f"A table with the columns {'image' if images else item} and patient…", TABLE)
-        form = QFormLayout()
-        if len(formats) > 1:
-            form.addRow("Format", self.formats)
-        form.addRow("Groups", self.grouping)
-        self.formats.setAccessibleName("Format")
-        self.grouping.setAccessibleName("Groups")
-        self.accepting = lay_out(
-            self,
-            plain_label(f"Export {title.lower()}", "title"),
-            plain_label(about, "second", wrap=True),
-            form,
-            8,
-            accept="Continue…",
-        )
+        fields = {"Format": self.formats, "Groups": self.grouping}
+        if len(formats) == 1:
+            del fields["Format"]
+        self.lay_out(self.windowTitle(), about, fields, 8, accept="Continue…")
 
     @property
     def format(self) -> str:
@@ -196,16 +153,14 @@ _ABOUT_PAPERS = (
 )
 
 
-class PapersDialog(QDialog):
+class PapersDialog(FormDialog):
     """Dialog for the form and the folders; open it with ``open()`` and read `full`, `folder` and `data` then.
 
     `folder`: initial folder.
     """
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Reproduce the papers")
-        set_lengths(self, minimumWidth=560)
+        super().__init__("Reproduce the papers", parent, width=560)
         self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
         self.complete = QRadioButton("Full: as many runs as the papers, in hours")
         self.quick.setChecked(True)
@@ -214,18 +169,9 @@ class PapersDialog(QDialog):
         self.folder_field.text = folder
         self.open_data.editor.setPlaceholderText("none: simulations only")
         self.folder_field.changed.connect(self._follow)
-        form = QFormLayout()
-        form.addRow("Folder", self.folder_field)
-        form.addRow("Open data", self.open_data)
-        self.accepting = lay_out(
-            self,
-            plain_label("Reproduce the papers", "title"),
-            plain_label(_ABOUT_PAPERS, "second", wrap=True),
-            self.quick,
-            self.complete,
-            form,
-            8,
-            accept="Reproduce",
+        fields = {"Folder": self.folder_field, "Open data": self.open_data}
+        self.lay_out(
+            "Reproduce the papers", _ABOUT_PAPERS, self.quick, self.complete, fields, 8, accept="Reproduce"
         )
 
     @property
@@ -263,7 +209,7 @@ class SetupOffer:
     settings: type[Settings]
 
 
-class SimulationDialog(QDialog):
+class SimulationDialog(FormDialog):
     """Dialog for a set-up; open it with ``open()`` and read `name`, `settings` and `folder` when accepted.
 
     `parent_folder`: parent folder of the proposed new folder.
@@ -272,9 +218,7 @@ class SimulationDialog(QDialog):
     def __init__(
         self, setups: Sequence[SetupOffer], parent_folder: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Simulate")
-        set_lengths(self, minimumWidth=560)
+        super().__init__("Simulate", parent, width=560)
         self._setups, self._place = list(setups), parent_folder.rstrip("/")
         self.setup = ChoiceBox("Set-up", {setup.name: setup.title for setup in self._setups})
         self._summary = plain_label("", "second", wrap=True)
@@ -292,20 +236,10 @@ class SimulationDialog(QDialog):
         set_lengths(room, minimumHeight=360)
         self.folder_field = FolderField("New folder", inside=True)
         self.folder_field.changed.connect(self._follow)
-        top, bottom = QFormLayout(), QFormLayout()
-        top.addRow("Set-up", self.setup)
-        bottom.addRow("New folder", self.folder_field)
-        self.accepting = lay_out(
-            self,
-            plain_label("Simulate", "title"),
-            plain_label(_ABOUT_SIMULATION, "second", wrap=True),
-            top,
-            self._summary,
-            (room, 1),
-            bottom,
-            8,
-            accept="Simulate",
-        )
+        self.lay_out(
+            "Simulate", _ABOUT_SIMULATION, {"Set-up": self.setup}, self._summary, (room, 1),
+            {"New folder": self.folder_field}, 8, accept="Simulate",
+        )  # fmt: skip
         self._proposed = ""
         self.setup.currentIndexChanged.connect(self._show)
         self._show(0)
@@ -357,24 +291,15 @@ class FailedCase:
     reason: str
 
 
-class FailedCasesDialog(QDialog):
+class FailedCasesDialog(FormDialog):
     """Table of the cases without results; open it with ``open()``.
 
     `summary`: advice shown above the table.
     """
 
     def __init__(self, summary: str, cases: Sequence[FailedCase], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Cases without results")
-        set_lengths(self, minimumWidth=720, minimumHeight=420)
-        model: TextRowsModel[FailedCase] = TextRowsModel(COLUMNS, "Case", self, falling=False)
-        model.set_rows(tuple(cases))
-        self.table = row_view(model, QStyledItemDelegate(), "Cases without results")
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setStretchLastSection(True)
-        header.setSortIndicatorShown(True)
+        super().__init__("Cases without results", parent, width=720, height=420)
+        self.table = TextTable(COLUMNS, "Cases without results", cases)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         vertical(

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
     QFormLayout,
-    QHeaderView,
     QLineEdit,
     QPushButton,
-    QStyledItemDelegate,
     QWidget,
 )
 
-from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.dialogs.parts import FolderField, FormDialog
 from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.parts import ChoiceBox, plain_label
-from raterscope.widgets.tables.rows import TextRowsModel, row_view
+from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths, set_role
 
 COLUMNS = {
@@ -81,7 +78,7 @@ class ServiceForm(QFormLayout):
 NOT_SEARCHED = "Enter the address, then press Search to list series."
 
 
-class PacsFetchDialog(QDialog):
+class PacsFetchDialog(FormDialog):
     """Dialog to search and choose series; open it with ``open()`` and read `chosen` when accepted.
 
     `address`, `certificates`: those of the latest service.
@@ -94,9 +91,7 @@ class PacsFetchDialog(QDialog):
     def __init__(
         self, address: str, certificates: str, access: str, folder: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Fetch from PACS")
-        set_lengths(self, minimumWidth=760)
+        super().__init__("Fetch from PACS", parent, width=760)
         self.form = ServiceForm(address, certificates, access)
         self.filters = {
             keyword: self.form.add_line(name, "", hint) for keyword, (name, hint) in _FILTERS.items()
@@ -104,30 +99,17 @@ class PacsFetchDialog(QDialog):
         self.search = QPushButton("Search")
         self.search.clicked.connect(self._search)
         self.message = plain_label(NOT_SEARCHED, "second", wrap=True, selectable=True)
-        self._model: TextRowsModel[Any] = TextRowsModel(COLUMNS, "Patient", self, falling=False)
-        self.table = row_view(self._model, QStyledItemDelegate(), "Series")
+        self.table = TextTable(COLUMNS, "Series")
+        self._model = self.table.records
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setStretchLastSection(True)
-        header.setSortIndicatorShown(True)
         set_lengths(self.table, minimumHeight=180)
         self.folder = FolderField("Folder for the files")
         self.folder.text = folder
-        below = QFormLayout()
-        below.addRow("Folder", self.folder)
-        self.accepting = lay_out(
-            self,
-            plain_label("Fetch from PACS", "title"),
-            plain_label(_ABOUT_FETCH, "second", wrap=True),
-            self.form,
-            horizontal((self.message, 1), self.search, spacing=8),
-            (self.table, 1),
-            below,
-            8,
-            accept="Fetch and import",
-        )
+        searching = horizontal((self.message, 1), self.search, spacing=8)
+        self.lay_out(
+            "Fetch from PACS", _ABOUT_FETCH, self.form, searching, (self.table, 1),
+            {"Folder": self.folder}, 8, accept="Fetch and import",
+        )  # fmt: skip
         self.search.setDefault(True)
         self.table.selectionModel().selectionChanged.connect(self._follow)
         self.folder.changed.connect(self._follow)
@@ -171,7 +153,7 @@ class PacsFetchDialog(QDialog):
         self.accepting.setEnabled(self._model.rowCount() > 0 and bool(self.folder.text))
 
 
-class PacsStoreDialog(QDialog):
+class PacsStoreDialog(FormDialog):
     """Dialog to confirm storing a consensus; open it with ``open()`` and read `form.service` when accepted.
 
     `title`: case and run. `warnings`: reasons why the result is outdated.
@@ -182,23 +164,14 @@ class PacsStoreDialog(QDialog):
         self, title: str, warnings: Sequence[str], formats: Mapping[str, str], address: str,
         certificates: str, access: str, parent: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parent)
-        self.setWindowTitle("Store the consensus in PACS")
-        set_lengths(self, minimumWidth=760)
+        super().__init__("Store the consensus in PACS", parent, width=760)
         self.form = ServiceForm(address, certificates, access)
         self.format = ChoiceBox("", formats)
         self.form.addRow("Store as", self.format)
         warning = plain_label("\n".join(warnings), "disputed", wrap=True)
         warning.setVisible(bool(warnings))
-        self.accepting = lay_out(
-            self,
-            plain_label(title, "title", wrap=True),
-            plain_label(_ABOUT_STORE, "second", wrap=True),
-            warning,
-            self.form,
-            8,
-            accept="Store anyway" if warnings else "Store",
-        )
+        accept = "Store anyway" if warnings else "Store"
+        self.lay_out(title, _ABOUT_STORE, warning, self.form, 8, accept=accept)
         self.form.address.textChanged.connect(self._follow)
         self._follow()
 

@@ -1,27 +1,73 @@
-"""Parts that dialogs share: the buttons, and a field for a folder."""
+"""Parts that dialogs share: a dialog of fields, and a field for a folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import Part, horizontal, vertical
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.theme import set_lengths
 
 
-def lay_out(dialog: QDialog, *parts: Part, accept: str) -> QPushButton:
-    """Put parts below each other in a dialog, with Cancel and a button that accepts, which is returned."""
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-    accepting = box.addButton(accept, QDialogButtonBox.ButtonRole.AcceptRole)
-    theme.set_role(accepting, "primary")
-    box.accepted.connect(dialog.accept)
-    box.rejected.connect(dialog.reject)
-    vertical(*parts, box, inside=dialog, margins=(16, 16, 16, 16), spacing=8)
-    # The default button takes effect only for buttons that are in the dialog.
-    box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-    accepting.setDefault(True)
-    return accepting
+class FormDialog(QDialog):
+    """Dialog with a heading, an explanation, fields, and Cancel beside a button that accepts.
+
+    `title`: of the window. `width`, `height`: its least size. Subclasses call `lay_out` once.
+    """
+
+    accepting: QPushButton
+
+    def __init__(
+        self, title: str, parent: QWidget | None = None, *, width: int = 460, height: int = 0
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        set_lengths(self, minimumWidth=width, minimumHeight=height)
+
+    def lay_out(self, heading: str, about: str, *parts: Part | Mapping[str, QWidget], accept: str) -> None:
+        """Put heading, explanation, either may be empty, and parts below each other.
+
+        A mapping is a form: fields by label, which names those without a name for screen readers.
+        """
+        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.accepting = box.addButton(accept, QDialogButtonBox.ButtonRole.AcceptRole)
+        theme.set_role(self.accepting, "primary")
+        box.accepted.connect(self.accept)
+        box.rejected.connect(self.reject)
+        words = [plain_label(text, role, wrap=True) for text, role in ((heading, "title"), (about, "second"))]
+        vertical(
+            *(label for label in words if label.text()),
+            *(form_of(part) if isinstance(part, Mapping) else part for part in parts),
+            box,
+            inside=self, margins=(16, 16, 16, 16), spacing=8,
+        )  # fmt: skip
+        # The default button takes effect only for buttons that are in the dialog.
+        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
+        self.accepting.setDefault(True)
+
+
+def form_of(fields: Mapping[str, QWidget]) -> QFormLayout:
+    """Put fields below each other, each beside its label, which is empty but for blanks if it has none."""
+    form = QFormLayout()
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for label, field in fields.items():
+        form.addRow(label.strip(), field)
+        if not field.accessibleName():
+            field.setAccessibleName(label.strip())
+    return form
 
 
 class FolderField(QWidget):

@@ -10,24 +10,20 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QFileDialog,
-    QFormLayout,
     QFrame,
-    QHeaderView,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QSpinBox,
-    QStyledItemDelegate,
     QWidget,
 )
 
-from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.dialogs.parts import FolderField, FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label, rule
-from raterscope.widgets.tables.rows import TextRowsModel, row_view
+from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths
 
 _ABOUT = (
@@ -51,7 +47,7 @@ _QUESTION_TIPS = {
 }
 
 
-class ReaderStudyDialog(QDialog):
+class ReaderStudyDialog(FormDialog):
     """Dialog that describes a reader study; it stays open until its files are written.
 
     `folder`: proposed new folder.
@@ -61,9 +57,7 @@ class ReaderStudyDialog(QDialog):
     submitted = Signal(dict, str)
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("New reader study")
-        set_lengths(self, minimumWidth=620)
+        super().__init__("New reader study", parent, width=620)
         self.name = _line("Name")
         self.kind = ChoiceBox("Kind", _KINDS)
         self.readers = LinesField("Readers", "One name a line", 3)
@@ -89,31 +83,26 @@ class ReaderStudyDialog(QDialog):
         self.pseudonyms.setChecked(True)
         self.folder_field = FolderField("New folder", inside=True)
         self.folder_field.text = folder
-        self.form = form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for label, field in (
-            ("Name", self.name), ("Kind", self.kind), ("Readers", self.readers), ("Cases", self._cases_row()),
-            ("Structures", self.structures), ("Questions", self.questions), ("", self.ties),
-            ("Pairs", self.pairs), ("Instruction", self.instruction), ("Reads of a case", self.reads),
-            ("Cases read again", self.repeated), ("Washout", self.washout), ("Seed", self.seed),
-        ):  # fmt: skip
-            form.addRow(label, field)
+        self.form = form_of({
+            "Name": self.name, "Kind": self.kind, "Readers": self.readers, "Cases": self._cases_row(),
+            "Structures": self.structures, "Questions": self.questions, "": self.ties, "Pairs": self.pairs,
+            "Instruction": self.instruction, "Reads of a case": self.reads,
+            "Cases read again": self.repeated, "Washout": self.washout, "Seed": self.seed,
+        })  # fmt: skip
         page = QWidget()
-        vertical(form, self.blinding, self.pseudonyms, self.copies, STRETCH, inside=page,
+        vertical(self.form, self.blinding, self.pseudonyms, self.copies, STRETCH, inside=page,
                  margins=(0, 0, 8, 0), spacing=8)  # fmt: skip
         room = QScrollArea(widgetResizable=True)
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(page)
         set_lengths(room, minimumHeight=160)  # fits a low screen with large text
-        bottom = QFormLayout()
-        bottom.addRow("New folder", self.folder_field)
         self.problems = plain_label("", "error", wrap=True, selectable=True)
         self.problems.setAccessibleName("Problems")
         self.problems.hide()
-        self.accepting = lay_out(
-            self, plain_label("New reader study", "title"), plain_label(_ABOUT, "second", wrap=True),
-            (room, 1), rule(), bottom, self.problems, 8, accept="Create files",
+        self.lay_out(
+            "New reader study", _ABOUT, (room, 1), rule(), {"New folder": self.folder_field}, self.problems,
+            8, accept="Create files",
         )  # fmt: skip
         self.kind.currentIndexChanged.connect(self._follow)
         self.reads.valueChanged.connect(self._follow)
@@ -250,23 +239,14 @@ COLUMNS = {
 }
 
 
-class SecondReaderDialog(QDialog):
+class SecondReaderDialog(FormDialog):
     """Choose whether the copy is blind; open it with ``open()`` and read `blind` when accepted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Copy for a second reader")
-        set_lengths(self, minimumWidth=460)
+        super().__init__("Copy for a second reader", parent, width=460)
         self.choice = QCheckBox(_BLIND)
         self.choice.setChecked(True)
-        self.accepting = lay_out(
-            self,
-            plain_label("Copy for a second reader", "title"),
-            plain_label(_ABOUT_COPY, "second", wrap=True),
-            self.choice,
-            8,
-            accept="Choose file…",
-        )
+        self.lay_out("Copy for a second reader", _ABOUT_COPY, self.choice, 8, accept="Choose file…")
 
     @property
     def blind(self) -> bool:
@@ -285,7 +265,7 @@ class DifferingDecision:
     second: str
 
 
-class MergePreviewDialog(QDialog):
+class MergePreviewDialog(FormDialog):
     """Preview of a merge; open it with ``open()``; it is accepted to merge.
 
     `title`: names of the two studies. `summary`: decisions of each expert, agreement, and what is missing, a
@@ -297,34 +277,18 @@ class MergePreviewDialog(QDialog):
         self, title: str, summary: Sequence[str], conflicts: Sequence[DifferingDecision],
         warning: str = "", parent: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parent)
-        self.setWindowTitle("Merge with another study")
-        set_lengths(self, minimumWidth=680)
+        super().__init__("Merge with another study", parent, width=680)
         self.summary = plain_label("\n".join(summary), wrap=True, selectable=True)
         self.warning = plain_label(warning, "disputed", wrap=True)
         self.warning.setVisible(bool(warning))
-        model: TextRowsModel[DifferingDecision] = TextRowsModel(COLUMNS, "Kind", self, falling=False)
-        model.set_rows(tuple(conflicts))
-        self.table = row_view(model, QStyledItemDelegate(), "Decisions that differ")
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setStretchLastSection(True)
-        header.setSortIndicatorShown(True)
+        self.table = TextTable(COLUMNS, "Decisions that differ", conflicts)
         self.table.setVisible(bool(conflicts))
         set_lengths(self.table, minimumHeight=220)
-        self.accepting = lay_out(
-            self,
-            plain_label(title, "title", wrap=True),
-            self.summary,
-            self.warning,
-            (self.table, 1),
-            8,
-            accept="Merge anyway…" if warning else "Merge…",
-        )
+        accept = "Merge anyway…" if warning else "Merge…"
+        self.lay_out(title, "", self.summary, self.warning, (self.table, 1), 8, accept=accept)
 
 
-class NameDialog(QDialog):
+class NameDialog(FormDialog):
     """Dialog for a new name; open it with ``open()`` and read `name` and `new` when accepted.
 
     `noun`: noun of the named things: structure or class. `names`: present names. `selected`: the name to
@@ -332,21 +296,15 @@ class NameDialog(QDialog):
     """
 
     def __init__(self, noun: str, names: Sequence[str], selected: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Rename or merge a {noun}")
-        set_lengths(self, minimumWidth=420)
+        super().__init__(f"Rename or merge a {noun}", parent, width=420)
         self._noun, self._names = noun, tuple(names)
         self.present = ChoiceBox(f"Present name of the {noun}", names)
         self.present.choose(selected)
         self.editor = QComboBox(editable=True)
         self.editor.setAccessibleName(f"New name of the {noun}")
         self._consequence = plain_label("", "second", wrap=True)
-        form = QWidget()
-        fields = QFormLayout(form)
-        fields.setContentsMargins(0, 0, 0, 0)
-        fields.addRow(noun.capitalize(), self.present)
-        fields.addRow("New name", self.editor)
-        self.accepting = lay_out(self, form, self._consequence, 8, accept="Rename")
+        fields = {noun.capitalize(): self.present, "New name": self.editor}
+        self.lay_out("", "", fields, self._consequence, 8, accept="Rename")
         self.present.currentIndexChanged.connect(self._offer)
         self.editor.editTextChanged.connect(self._show)
         self._offer()

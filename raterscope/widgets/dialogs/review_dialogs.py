@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QColorDialog,
     QComboBox,
-    QDialog,
     QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.dialogs.parts import FormDialog, form_of
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.panels.settings_form import SettingsForm
@@ -37,7 +36,7 @@ WEIGHTS = (0.75, HALF, 0.25, 0.1)
 """Weights offered for down-weighting."""
 
 
-class ExclusionDialog(QDialog):
+class ExclusionDialog(FormDialog):
     """Dialog around the exclusion `panel`; open it with ``open()``; accepted once there is a reason.
 
     `annotator`: name of the annotator to exclude or down-weight. `weight`: initial weight; None for
@@ -55,10 +54,12 @@ class ExclusionDialog(QDialog):
         weights: Sequence[float] = (),
         weight: float | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"Exclude{' or down-weight' if weights else ''} an annotator")
-        set_lengths(self, minimumWidth=480, minimumHeight=460 if weights else 360)
+        super().__init__(
+            f"Exclude{' or down-weight' if weights else ''} an annotator",
+            parent,
+            width=480,
+            height=460 if weights else 360,
+        )
         self.reason = ""
         self.panel = ExclusionPanel(reasons, marks=marks, answers=answers, weights=weights)
         self.panel.set_weight(weight)
@@ -77,7 +78,7 @@ class ExclusionDialog(QDialog):
             self.reject()
 
 
-class ReasonDialog(QDialog):
+class ReasonDialog(FormDialog):
     """Dialog that asks for the reason of a decision; open it with ``open()`` and read `reason` when accepted.
 
     `annotator`: name of the subject. `reasons`: reasons offered on the keys Alt+1, Alt+2 ... `act`, `what`:
@@ -94,22 +95,12 @@ class ReasonDialog(QDialog):
         hint: str = "The marks stay in the study but do not count in fusions.",
         subject: str = "an annotator",
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"{act} {subject}")
-        set_lengths(self, minimumWidth=380)
+        super().__init__(f"{act} {subject}", parent, width=380)
         self._field = ReasonField(reasons)
         self.buttons, self.words = self._field.buttons, self._field.words
-        self.exclude = lay_out(
-            self,
-            plain_label(f"{act} {annotator}", "title", wrap=True),
-            plain_label(hint, "second", wrap=True),
-            4,
-            self._field,
-            8,
-            accept=act,
-        )
-        self.exclude.setEnabled(False)
-        self._field.changed.connect(self.exclude.setEnabled)
+        self.lay_out(f"{act} {annotator}", hint, 4, self._field, 8, accept=act)
+        self.accepting.setEnabled(False)
+        self._field.changed.connect(self.accepting.setEnabled)
         self.words.setFocus()
 
     @property
@@ -122,16 +113,14 @@ UNITS = {"nm": 1e-3, "µm": 1.0, "mm": 1e3}
 """Micrometres per unit."""
 
 
-class ScaleDialog(QDialog):
+class ScaleDialog(FormDialog):
     """Dialog for a length; open it with ``open()`` and read `length` and `everywhere` when accepted.
 
     `pixels`: length of the line. `images`: number of images in the study.
     """
 
     def __init__(self, pixels: float, images: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Set the scale")
-        set_lengths(self, minimumWidth=360)
+        super().__init__("Set the scale", parent, width=360)
         self._pixels = pixels
         self.number = QDoubleSpinBox(minimum=0.0, maximum=1e6, decimals=3)
         self.number.setSpecialValueText(" ")
@@ -145,16 +134,10 @@ class ScaleDialog(QDialog):
         self.all_images.setVisible(images > 1)
         self._explanation = plain_label("", "second")
         row = horizontal((self.number, 1), self.unit, spacing=None)
-        self.accepting = lay_out(
-            self,
-            plain_label("How long is this line?", "title"),
-            plain_label(f"It is {pixels:,.1f} pixels long.", "second"),
-            row,
-            self._explanation,
-            self.all_images,
-            8,
-            accept="Set the scale",
-        )
+        self.lay_out(
+            "How long is this line?", f"It is {pixels:,.1f} pixels long.", row, self._explanation,
+            self.all_images, 8, accept="Set the scale",
+        )  # fmt: skip
         self.number.valueChanged.connect(self._show_pixel_size)
         self.unit.currentTextChanged.connect(self._show_pixel_size)
         self._show_pixel_size()
@@ -219,7 +202,7 @@ class StructureOffer:
     sides: dict[str, str] = field(default_factory=dict)  # dict of key to words
 
 
-class StructureDialog(QDialog):
+class StructureDialog(FormDialog):
     """Dialog for codes and properties; open it with ``open()`` and read `choice` when accepted.
 
     Codes can be searched after `set_search`.
@@ -231,9 +214,7 @@ class StructureDialog(QDialog):
         self, name: str, chosen: StructureChoice, offer: StructureOffer, source: str,
         parent: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parent)
-        self.setWindowTitle("Code and colour of a structure")
-        set_lengths(self, minimumWidth=460)
+        super().__init__("Code and colour of a structure", parent, width=460)
         self._find: Find | None = None
         self._type = chosen.type
         self._colour = chosen.colour
@@ -275,32 +256,22 @@ class StructureDialog(QDialog):
         self.colour = QPushButton()
         self.colour.setAccessibleName("Colour")
         self.colour.clicked.connect(self._ask_colour)
-        self._lay_out(name, source)
+        self._put_in_place(name, source)
         self._show_type()
         self._show_colour()
         self.search.textChanged.connect(self._on_search)
         self.codes.currentItemChanged.connect(self._on_code)
 
-    def _lay_out(self, name: str, source: str) -> None:
+    def _put_in_place(self, name: str, source: str) -> None:
         for choice in (self.side, self.role, self.label):
             choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        form = QFormLayout(fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
-        for words, widget in (
-            ("Code", self.chosen_words), ("Search", self.search), ("", self.codes),
-            ("Category", self.category), ("Side of the body", self.side), ("Role in radiotherapy", self.role),
-            ("Name in exports", self.label), ("", self.use_label), ("Colour", self.colour),
-        ):  # fmt: skip
-            form.addRow(words, widget)
-            if words:
-                widget.setAccessibleName(words)
-        self.accepting = lay_out(
-            self,
-            plain_label(name, "title", wrap=True),
-            plain_label(source, "second", wrap=True),
-            form,
-            8,
-            accept="Apply",
-        )
+        form = form_of({
+            "Code": self.chosen_words, "Search": self.search, "": self.codes, "Category": self.category,
+            "Side of the body": self.side, "Role in radiotherapy": self.role, "Name in exports": self.label,
+            " ": self.use_label, "Colour": self.colour,
+        })  # fmt: skip
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        self.lay_out(name, source, form, 8, accept="Apply")
         for button in (self.use_label, self.colour):
             button.setAutoDefault(False)
 
@@ -383,16 +354,14 @@ class StructureDialog(QDialog):
         self.use_label.hide()
 
 
-class BudgetDialog(QDialog):
+class BudgetDialog(FormDialog):
     """Dialog for a budget; open it with ``open()``.
 
     `settings`: initial settings. `costs`: describes the present costs.
     """
 
     def __init__(self, settings: Settings, costs: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Budget of votes")
-        set_lengths(self, minimumWidth=460)
+        super().__init__("Budget of votes", parent, width=460)
         self.costs: Path | None = None  # the chosen table of costs; None to keep the present ones
         self.cleared = False  # whether all annotators are to cost the same again
         self.form = SettingsForm(type(settings), settings)
@@ -405,8 +374,8 @@ class BudgetDialog(QDialog):
         self.choose.clicked.connect(self._on_choose)
         self.clear.clicked.connect(self._on_clear)
         row = horizontal((self._words, 1), self.choose, self.clear, spacing=8)
-        self._accept = lay_out(self, self.form, row, accept="Assign votes")
-        self.form.changed.connect(lambda: self._accept.setEnabled(not self.form.error()))
+        self.lay_out("", "", self.form, row, accept="Assign votes")
+        self.form.changed.connect(lambda: self.accepting.setEnabled(not self.form.error()))
 
     def set_costs(self, path: Path) -> None:
         """Choose a table of costs."""
@@ -432,65 +401,45 @@ LINES = 3
 """Lines of a single plan, for which the dialog keeps room."""
 
 
-class AcceptanceDialog(QDialog):
+class AcceptanceDialog(FormDialog):
     """Dialog for a plan; open it with ``open()``, and show the plan whenever `form` changes.
 
     `lot`: items from which the sample is drawn: "840 undecided tasks in the runs shown".
     """
 
     def __init__(self, lot: str, settings: type[Settings], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Start an acceptance plan")
-        set_lengths(self, minimumWidth=460)
+        super().__init__("Start an acceptance plan", parent, width=460)
         self.form = SettingsForm(settings)
         self.form.build()
         self._plan = plain_label("", wrap=True)
         set_lengths(self._plan, minimumHeight=LINES * 18)
-        self.draw = lay_out(
-            self,
-            plain_label(lot, "title", wrap=True),
-            plain_label(HINT, "second", wrap=True),
-            4,
-            self.form,
-            8,
-            self._plan,
-            accept="Draw the sample",
-        )
-        self.draw.setEnabled(False)
+        self.lay_out(lot, HINT, 4, self.form, 8, self._plan, accept="Draw the sample")
+        self.accepting.setEnabled(False)
 
     def show_plan(self, words: str, *, ready: bool) -> None:
         """Show a plan, or why there is none."""
         self._plan.setText(words)
-        self.draw.setEnabled(ready)
+        self.accepting.setEnabled(ready)
         self.adjustSize()
 
 
 LARGEST_MARGIN = 100.0
 
 
-class MarginDialog(QDialog):
+class MarginDialog(FormDialog):
     """Dialog for a margin; open it with ``open()`` and read `margin` when accepted.
 
     `unit`: mm, or px without calibration. `margin`: initial margin.
     """
 
     def __init__(self, structure: str, unit: str, margin: float, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Add a margin")
-        set_lengths(self, minimumWidth=360)
+        super().__init__("Add a margin", parent, width=360)
         self.editor = QDoubleSpinBox(
             minimum=-LARGEST_MARGIN, maximum=LARGEST_MARGIN, decimals=1, value=margin, suffix=f" {unit}"
         )
         self.editor.setAccessibleName("Margin; negative to shrink")
-        form = QWidget()
-        fields = QFormLayout(form)
-        fields.setContentsMargins(0, 0, 0, 0)
-        fields.addRow("Margin", self.editor)
         words = "Grows the structure in all directions; a negative margin shrinks it."
-        title = plain_label(structure, "title", wrap=True)
-        self.accepting = lay_out(
-            self, title, plain_label(words, "second", wrap=True), form, 8, accept="Apply"
-        )
+        self.lay_out(structure, words, {"Margin": self.editor}, 8, accept="Apply")
         self.editor.valueChanged.connect(lambda value: self.accepting.setEnabled(value != 0))
         self.editor.selectAll()
         self.editor.setFocus()
@@ -501,7 +450,7 @@ class MarginDialog(QDialog):
         return self.editor.value()
 
 
-class CombineDialog(QDialog):
+class CombineDialog(FormDialog):
     """Dialog for a combination; open it with ``open()`` and read `how` and `other` when accepted.
 
     `structure`: structure that changes. `combinations`: combinations by name. `masks`: other masks by key.
@@ -514,16 +463,10 @@ class CombineDialog(QDialog):
         masks: Mapping[str, str],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Combine with another mask")
-        set_lengths(self, minimumWidth=420)
+        super().__init__("Combine with another mask", parent, width=420)
         self.how_box, self.other_box = ChoiceBox("Change", combinations), ChoiceBox("Other mask", masks)
-        form = QWidget()
-        fields = QFormLayout(form)
-        fields.setContentsMargins(0, 0, 0, 0)
-        for box in (self.how_box, self.other_box):
-            fields.addRow(box.accessibleName(), box)
-        lay_out(self, plain_label(structure, "title", wrap=True), form, 8, accept="Apply")
+        fields = {box.accessibleName(): box for box in (self.how_box, self.other_box)}
+        self.lay_out(structure, "", fields, 8, accept="Apply")
         self.other_box.setFocus()
 
     @property

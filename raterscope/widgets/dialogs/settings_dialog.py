@@ -9,8 +9,6 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
-    QFormLayout,
     QHeaderView,
     QKeySequenceEdit,
     QLineEdit,
@@ -22,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.dialogs.parts import FolderField, FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
@@ -185,7 +183,7 @@ class ProgramSettings:
     cache: str = ""  # folder of the copies of large images; empty for that of the system
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(FormDialog):
     """Dialog for the program's settings; open it with ``open()`` and read `settings` when accepted.
 
     `settings`: the present settings.
@@ -201,9 +199,7 @@ class SettingsDialog(QDialog):
         bindings: Sequence[KeyBinding],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Settings")
-        set_lengths(self, minimumWidth=560)
+        super().__init__("Settings", parent, width=560)
         self.theme = ChoiceBox("", dict(THEMES))
         self.theme.choose(settings.theme)
         self.text_percent = QSpinBox()
@@ -216,14 +212,10 @@ class SettingsDialog(QDialog):
         self.cache = FolderField("Folder of the copies of large images")
         self.cache.text = settings.cache
         self.cache.editor.setPlaceholderText(cache)
-        form = QFormLayout()
-        for words, field in (
-            ("Theme", self.theme), ("Text size", self.text_percent), ("Expert's name", self.expert),
-            ("Cache folder", self.cache),
-        ):  # fmt: skip
-            form.addRow(words, field)
-            if not field.accessibleName():
-                field.setAccessibleName(words)
+        form = form_of({
+            "Theme": self.theme, "Text size": self.text_percent, "Expert's name": self.expert,
+            "Cache folder": self.cache,
+        })  # fmt: skip
         note = plain_label("The name is used for decisions from now on.", "small", wrap=True)
         program, self.keys = QWidget(), KeyTable(bindings)
         vertical(form, note, STRETCH, inside=program, margins=(12, 12, 12, 12), spacing=8)
@@ -231,7 +223,7 @@ class SettingsDialog(QDialog):
         self.tabs.tabBar().setAccessibleName("Settings")
         self.tabs.addTab(program, "Program")
         self.tabs.addTab(self.keys, "Keys")
-        self.accepting = lay_out(self, self.tabs, accept="Save")
+        self.lay_out("", "", self.tabs, accept="Save")
         self.keys.changed.connect(lambda: self.accepting.setEnabled(not self.keys.conflict()))
 
     @property

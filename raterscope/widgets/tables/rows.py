@@ -273,11 +273,31 @@ def row_view(model: SortedModel, delegate: QStyledItemDelegate, name: str) -> QT
     """Create a view that selects single rows and sorts by its header, at first as the model does."""
     view = QTableView()
     set_up_view(view, model, name, delegate)
-    header = view.horizontalHeader()
-    header.setSortIndicator(*model.sorted_by)
-    view.setSortingEnabled(True)
-    header.setSortIndicatorShown(False)  # the delegate or the name of the column shows it
+    sort_by_header(view, model)
     return view
+
+
+def sort_by_header(view: QTableView, model: SortedModel) -> None:
+    """Let a view sort by its header, at first as the model does; the name of a column shows the order."""
+    view.horizontalHeader().setSortIndicator(*model.sorted_by)
+    view.setSortingEnabled(True)
+    view.horizontalHeader().setSortIndicatorShown(False)
+
+
+class TextTable(QTableView):
+    """Table of records of text, sorted by its header, at first by the first column."""
+
+    def __init__(self, columns: Mapping[str, str], name: str, records: Sequence[Any] = ()) -> None:
+        super().__init__()
+        self.records: TextRowsModel[Any] = TextRowsModel(columns, next(iter(columns)), self, falling=False)
+        self.records.set_rows(records)
+        set_up_view(self, self.records, name)
+        sort_by_header(self, self.records)
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setStretchLastSection(True)
+        header.setSortIndicatorShown(True)
 
 
 class RowsTable(QWidget, Generic[Row]):

@@ -68,7 +68,7 @@ def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, fold
     names = dialog.names["class"]
     (row,) = (at for at in range(names.rowCount()) if names.item(at, 0).text() == "cat")
     names.item(row, 2).setText("tomcat")
-    dialog.read.click()
+    dialog.accepting.click()
     imported(window, qtbot)
     window.document.leave()
     window.jobs.close()
@@ -82,14 +82,14 @@ def test_changed_columns_are_read_again(window, qtbot, offered, folder):
     (table,) = dialog.tables
     assert table.mapping["answer"] == "label"
     table.choices[2].setCurrentIndex(0)
-    assert not dialog.read.isEnabled()
+    assert not dialog.accepting.isEnabled()
     table.choices[3].setCurrentIndex(table.choices[3].findData("label"))
-    assert dialog.read.text() == "Read again"
-    dialog.read.click()
+    assert dialog.accepting.text() == "Read again"
+    dialog.accepting.click()
     again = wait_for_dialog(window, qtbot, before=dialog)
     assert set(again.names["class"].changes()) == set()
     assert again.tables[0].mapping == {"worker": "annotator", "item": "task", "grade": "label"}
-    again.read.click()
+    again.accepting.click()
     assert imported(window, qtbot).path == folder / "votes.rscope"
 
 
@@ -100,17 +100,17 @@ def test_cells_read_as_tags_can_be_kept_whole(window, qtbot, offered):
     assert table.kind.currentText() == "labels, several tags each"
     assert table.mapping == {"worker": "annotator", "item": "task", "answer": "tags"}
     table.kind.setCurrentIndex(table.kind.findText("labels"))
-    dialog.read.click()
+    dialog.accepting.click()
     again = wait_for_dialog(window, qtbot, before=dialog)
     assert again.tables[0].mapping["answer"] == "label"
-    again.read.click()
+    again.accepting.click()
     assert [entry.name for entry in imported(window, qtbot).of("labels")] == ["labels"]
 
 
 def test_clicks_without_pictures_get_the_proposed_size(window, qtbot, offered):
     dialog = offered(clicks="annotator,image,x,y\nann,a.png,99,20\nbob,a.png,90,50\n")
     dialog.width_field.setValue(300)
-    dialog.read.click()
+    dialog.accepting.click()
     (image,) = imported(window, qtbot).images
     assert (image.width, image.height) == (300, 51)
 
@@ -118,12 +118,12 @@ def test_clicks_without_pictures_get_the_proposed_size(window, qtbot, offered):
 def test_a_study_that_cannot_be_created_leaves_nothing_and_asks_again(window, qtbot, offered, folder):
     dialog = offered(votes=VOTES)
     dialog.study_field.setText(str(folder / "missing" / "votes"))
-    dialog.read.click()
+    dialog.accepting.click()
     again = wait_for_dialog(window, qtbot, before=dialog)
     assert "there is no folder" in window.notice.text
     assert window.document.contents is None
     again.study_field.setText(str(folder / "there"))
-    again.read.click()
+    again.accepting.click()
     assert imported(window, qtbot).path == folder / "there.rscope"
     qtbot.waitUntil(lambda: "8 votes" in window.status.message, timeout=LONG)
     assert not window.notice.isVisible()
@@ -145,9 +145,9 @@ def test_the_order_of_grades_is_declared(window, qtbot, offered):
     dialog = offered(votes="worker,item,answer\n" + "".join(rows))
     dialog.scale.grades.setText("low, medium, hi")
     assert "no class hi" in dialog.problem()
-    assert not dialog.read.isEnabled()
+    assert not dialog.accepting.isEnabled()
     dialog.scale.grades.setText("low, medium, high")
-    dialog.read.click()
+    dialog.accepting.click()
     path = imported(window, qtbot).path
     idle(window, qtbot)
     window.document.close()

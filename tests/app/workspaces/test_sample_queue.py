@@ -19,12 +19,12 @@ def sampled(window, qtbot, four_study):
     assert not can_end(window)
     command(window, "Start an acceptance plan…")
     sample = window.workspace.core.sample
-    qtbot.waitUntil(lambda: sample.dialog is not None and sample.dialog.draw.isEnabled())
+    qtbot.waitUntil(lambda: sample.dialog is not None and sample.dialog.accepting.isEnabled())
     sample.dialog.form.editors()["unacceptable"].setText("0.4")
     sample.dialog.form.changed.emit()
-    qtbot.waitUntil(lambda: sample.dialog.draw.isEnabled())
+    qtbot.waitUntil(lambda: sample.dialog.accepting.isEnabled())
     idle(window, qtbot)
-    sample.dialog.draw.click()
+    sample.dialog.accepting.click()
     idle(window, qtbot)
     return window
 

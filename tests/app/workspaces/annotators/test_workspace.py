@@ -322,7 +322,7 @@ def test_f_flags_with_a_reason_and_again_removes_the_flag(annotators, qtbot):
     dialog = workspace.decisions.flag_dialog
     dialog.words.setText("ask her")
     before = workspace.prepared
-    dialog.exclude.click()
+    dialog.accepting.click()
     read_again(annotators, qtbot, before)
     assert annotators.document.contents.review.flagged == {"eve": "ask her"}
     assert any("Flagged by" in words and "ask her" in words for words in workspace._card().sentences)
