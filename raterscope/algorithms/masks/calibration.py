@@ -204,26 +204,30 @@ class Calibration:
             )
         elif not self.cases:
             sentences.append("The multipliers of the bands were measured on other crowds.")
-        if self.moved is not None:
-            nearer = "assumed to be no nearer to their outlines than to those of the raters"
-            if self.narrowing < 1:
-                nearer = f"nearer to them, by a factor of {1 / math.sqrt(self.narrowing):.1f} in gold cases"
-            sentences.append(
-                f"The probability of the true outline includes the programs; the truth is {nearer}. The band "
-                "and the probability of another rater rest on the raters alone."
-            )
         if self.assumed:
             gold = f" Cases with a known true outline ({self.gold}) do not change it." if self.gold else ""
-            sentences.append(
+            sentence = (
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "
                 f"raters have no common offset, and their errors correlate by {self.correlation:g}.{gold}"
             )
         else:
-            sentences.append(
+            sentence = (
                 f"The probability of the true outline uses an offset of {self.offset:+.2g} and a "
                 f"correlation of {self.correlation:.2g}, estimated from gold cases ({self.gold})."
             )
-        return tuple(sentences)
+        return (*sentences, sentence + self._describe_programs())
+
+    def _describe_programs(self) -> str:
+        """Describe the part of programs in the probability of the true outline; empty without any."""
+        if self.moved is None:
+            return ""
+        nearer = 1 / math.sqrt(self.narrowing)
+        if nearer > 1:
+            return f" Programs move it; in gold cases the truth is {nearer:.1f} times nearer with them."
+        return (
+            " Programs move it. Without gold cases it assumes that the truth is no nearer with them, and is "
+            "too cautious if they are better than the raters."
+        )
 
     def multiplier(self, level: float) -> float:
         """Return the multiplier of the scale for one of `LEVELS`."""
