@@ -53,6 +53,7 @@ class WorkspaceScreen(WorkspaceLayout):
         yield from self.place_regions(queue, canvas, evidence, below, widths)
         fuse_panel.setParent(self)
         fuse_panel.hide()
+        fuse_panel.size_changed.connect(self.place_panel)
         self.changes_panel = ChangesPanel()
         self.left_tabs.addTab(self.changes_panel, "Changes")
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
@@ -246,6 +246,7 @@ class FusePanel(QWidget):
     run_delete_requested = Signal(object)
     compare_requested = Signal(object)  # tuple of the keys of runs
     settings_changed = Signal()
+    size_changed = Signal()  # the content needs another height
 
     def __init__(
         self,
@@ -289,6 +290,7 @@ class FusePanel(QWidget):
         body.addWidget(self.runs)
         body.addStretch(1)
         self._body = inner
+        inner.installEventFilter(self)
         self._foot = self._make_foot()
         vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():
@@ -311,6 +313,12 @@ class FusePanel(QWidget):
         """Return a size that fits everything except folded parts."""
         foot = self._foot.sizeHint().height()
         return QSize(pixels(WIDTH), self._body.sizeHint().height() + foot + 3)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Report that settings or runs take another height."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.size_changed.emit()
+        return super().eventFilter(watched, event)
 
     def set_changes(self, text: str) -> None:
         """Show what changed since the last run, empty for nothing."""

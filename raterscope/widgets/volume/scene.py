@@ -159,7 +159,8 @@ def paint_colour_bar(
     size = text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    width = min(max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN, room / size)
+    # One more pixel: the advance is rounded, and a label that lacks a fraction of a pixel is shortened.
+    width = min(max(150, metrics.horizontalAdvance(heat.label) + 1) + 2 * MARGIN, room / size)
     if right - width * size < words.right():
         top = max(top, words.bottom() + MARGIN / 2)
     box = QRectF(right / size - width, top / size, width, BAR_HEIGHT)

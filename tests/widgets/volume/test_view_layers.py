@@ -5,12 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QThreadPool
-from PySide6.QtGui import QGuiApplication, QHelpEvent, QImage, QPainter
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QHelpEvent, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
 from raterscope.widgets.volume.overlay import box_labels, paint_title
-from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox, paint_colour_bar
+from raterscope.widgets.volume.scene import MARGIN, HeatMap, Outline, RegionBox, paint_colour_bar
 from tests.widgets.volume.viewing import (
     LEFT,
     RIGHT,
@@ -179,6 +179,17 @@ def test_the_colour_bar_leaves_the_title_and_the_position_readable(qapp, size):
         assert bar.top() == 12.0 or size > 1
     finally:
         theme.set_text_size(1.0)
+
+
+def test_the_colour_bar_is_as_wide_as_its_label(qapp):
+    metrics = QFontMetrics(theme.font(theme.CAPTION))
+    picture = QImage(620, 420, QImage.Format.Format_RGB32)
+    labels = [f"probability that the {rater} outline includes it" for rater in ("true", "last", "other", "r")]
+    with QPainter(picture) as painter:
+        for label in (*labels, "probability that another rater includes it"):
+            heat = HeatMap(np.ones(SHAPE, dtype=np.float32), (0, 0, 0), 0.0, 1.0, "doubt", label)
+            room = paint_colour_bar(painter, 608.0, 12.0, heat, 596.0, QRectF()).width() - 2 * MARGIN
+            assert metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, int(room)) == label
 
 
 def test_a_disputed_region_is_chosen_by_its_edge_or_its_words(view, qtbot):

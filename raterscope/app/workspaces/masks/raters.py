@@ -38,7 +38,7 @@ from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
-UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
+UNITS = {DICE: (1.0, "Dice distance"), CONSENSUS: (100.0, "% of cases apart")}
 
 NO_MIXTURE = (
     "Fuse with the mixture of consensuses to see which raters follow the same consensus over the cases."

@@ -406,3 +406,15 @@ def test_an_exclusion_without_a_fusion_has_no_preview_and_can_be_decided_all_the
     panel.exclude.click()
     idle(opened_masks, qtbot)
     assert opened_masks.document.contents.review.excluded == {"dan": "unfinished"}
+
+
+def test_the_fuse_panel_grows_with_its_settings(fused_masks, qtbot):
+    panel = fused_masks.workspace.fuse_panel
+    fused_masks.workspace.toggle_fuse_panel()
+    idle(fused_masks, qtbot)
+    before = panel.height()
+    panel.algorithm.form._fold.click()
+    qtbot.waitUntil(lambda: panel.height() > before + 50)
+    assert panel.height() == min(panel.sizeHint().height(), fused_masks.workspace.height() - 16)
+    panel.algorithm.form._fold.click()
+    qtbot.waitUntil(lambda: panel.height() == before)
