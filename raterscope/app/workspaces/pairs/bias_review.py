@@ -282,7 +282,7 @@ class RateCut(PairsPart):
             self.moved.emit()
 
     def rank(self, flagged: BoolArray) -> None:
-        """Rank the items with the biases of flagged annotators, once the flags rest."""
+        """Rank the items with the biases of flagged annotators; of repeated changes, once the flags rest."""
         if self.cut is None:
             return
         if self._flagged is None or not np.array_equal(flagged, self._flagged):
@@ -290,7 +290,10 @@ class RateCut(PairsPart):
             self._flagged, self._due = flagged, True
         now, before = time.monotonic(), self._changed
         self._changed = now
-        self._rest.start(REST if now - before < REPEATED else 0)
+        repeated = now - before < REPEATED
+        if self._due and not repeated:  # at once, because the thread works while the window paints
+            self._start_ranking(flagged)
+        self._rest.start(REST if repeated else 0)
 
     def _stop(self) -> None:
         self._rest.stop()
@@ -301,11 +304,14 @@ class RateCut(PairsPart):
     @while_shown
     def _on_rest(self) -> None:
         self.rested.emit()
-        if self._flagged is None or not self._due:
+        if self._due and self._flagged is not None:
+            self._start_ranking(self._flagged)
+        elif not self._ranking_task.busy:
             self._detect()
-            return
+
+    def _start_ranking(self, flagged: BoolArray) -> None:
         self._due = False
-        work = partial(_rank, self._session.scene, self._linked, self._flagged)
+        work = partial(_rank, self._session.scene, self._linked, flagged)
         job = self._jobs.start("Ranking the items", work, quiet=True)
         self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit, stopped=self._detect)
 

@@ -33,6 +33,7 @@ from raterscope.app.workspaces.pairs.scene import (
     OPEN,
     Analysis,
     PairsSession,
+    Ranking,
     Scene,
     analyse,
     error_probabilities,
@@ -45,6 +46,7 @@ from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
+from raterscope.widgets.late_content import LateContent
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
@@ -65,6 +67,7 @@ class PairsWorkspace(PairsScreen):
         self._gathering = LatestTask()
         self._pair: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
+        self._late_table = LateContent(self.ranking_table)
         self._filter = ("", "undecided")
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
@@ -213,6 +216,7 @@ class PairsWorkspace(PairsScreen):
         self._evidence = self._pair = None
         self.pictures.set_tasks(pictures)
         self.ranking.show_ranking(None)
+        self._late_table.cancel()
         self.ranking_table.show_ranking(None)
         self.comparisons.show_pairs(None)
         for widget in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
@@ -286,6 +290,7 @@ class PairsWorkspace(PairsScreen):
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         if cut is None:
             return
+        self.rate_cut.rank(self.flagged)
         annotators, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, annotators))
         self.path.set_cut(view.path_cut(scene, cut), behaviour[annotators])
@@ -295,7 +300,6 @@ class PairsWorkspace(PairsScreen):
         self._show_status()
         self._show_bias()
         self._show_course()
-        self.rate_cut.rank(self.flagged)
 
     def _on_detected(self) -> None:
         """Show which annotators are decidable at this rate."""
@@ -305,7 +309,10 @@ class PairsWorkspace(PairsScreen):
     def _on_ranked(self) -> None:
         scene, ranking = self.session.scene, self.rate_cut.ranking
         self.ranking.show_ranking(view.ranking_view(scene, ranking))
-        self.ranking_table.show_ranking(view.ranking_rows(scene, self.session.analysis, ranking))
+        self._late_table.request(partial(self._show_wins, scene, self.session.analysis, ranking))
+
+    def _show_wins(self, scene: Scene, analysis: Analysis, ranking: Ranking | None) -> None:
+        self.ranking_table.show_ranking(view.ranking_rows(scene, analysis, ranking))
 
     @while_shown
     def _on_pair(self, first: int, second: int) -> None:

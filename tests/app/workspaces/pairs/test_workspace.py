@@ -110,6 +110,12 @@ def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert "at this rate fewer than 100 annotators cannot be flagged" in promised(workspace)
     assert "files and report are at 0.10" in promised(workspace)
+    table, fusion = workspace.ranking_table, workspace.session.scene.fusion
+    assert table.model.rows is None  # the hidden table follows when it is shown
+    workspace.middle_tabs.setCurrentWidget(table)
+    assert table.model.rows.names == [f"cell {n}" for n in np.argsort(-fusion.score)]
+    scores = [f"{score:.2f}" for score in -np.sort(-fusion.score)]
+    assert [row[1].split()[0] for row in table.model.rows.cells] == scores
     assert len(fused.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
     qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
