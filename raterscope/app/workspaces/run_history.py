@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -157,7 +157,8 @@ class RunChanges(QObject):
         self._document, self._screen, self._runs = document, screen, runs
         self._task = LatestTask()
         self.changes: Changes | None = None
-        """Changes by the last fusion of this session."""
+        """Changes by the last fusion; those of an earlier session are found once they are requested."""
+        screen.left_tabs.currentChanged.connect(self._on_tab)
         screen.changes_panel.chosen.connect(self._on_chosen)
         screen.changes_panel.back_requested.connect(self.toggle)
         document.replaced.connect(self.forget)
@@ -174,12 +175,36 @@ class RunChanges(QObject):
         """Drop the changes: another study is open."""
         self._task.cancel()
         self._show(None)
+        self._on_tab()
+
+    def _on_tab(self) -> None:
+        if self._screen.left_tabs.currentWidget() is self._screen.changes_panel:
+            self._recall()
+
+    def _recall(self, follow: Callable[[], object] | None = None) -> bool:
+        """Find the changes by an earlier session's last fusion, then call `follow`; False without any."""
+        contents = self._document.contents
+        runs = () if contents is None else contents.runs_of(self._runs.kind)
+        if self.changes is not None or len(runs) < 2:
+            return False
+        self._screen.changes_panel.set_changes("Comparing the last two runs…", ())
+        work = partial(changes_of_run, runs[-1].id, None)
+        job = self._document.read_beside("Comparing with the run before", work, quiet=True)
+        self._task.follow(job, partial(self._on_recalled, follow))
+        return True
+
+    def _on_recalled(self, follow: Callable[[], object] | None, changes: Changes | None) -> None:
+        self._show(changes)
+        if changes is not None and follow is not None:
+            follow()
 
     def step(self, step: int) -> None:
         """Go to the next change of the list, wrapping round."""
         changes = self.changes
         if self._runs.session.blind:
             self._screen.message.emit(HIDDEN)
+            return
+        if self._recall(partial(self.step, step)):
             return
         if changes is None or not changes.listed:
             self._screen.message.emit("The last fusion changed nothing.")
@@ -191,6 +216,8 @@ class RunChanges(QObject):
 
     def toggle(self) -> None:
         """Show the run before the last fusion, or the last one again."""
+        if self._recall(self.toggle):
+            return
         changes, contents = self.changes, self._document.contents
         run_id = self._other_run()
         existing = set() if contents is None else {run.id for run in contents.runs}

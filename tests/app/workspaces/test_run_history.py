@@ -55,6 +55,16 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     assert "hidden" in panel.summary.text()
     workspace.core.toggle_blind()
     assert panel.view.model().rowCount() == changes.count
+    path = window.document.contents.path
     window.files.close_study()
     idle(window, qtbot)
     assert workspace.runs.changes.changes is None
+    workspace.left_tabs.setCurrentIndex(0)
+    window.files.open_study(path)
+    idle(window, qtbot)
+    assert workspace.runs.changes.changes is None
+    press(window, qtbot, Qt.Key.Key_J, CTRL)
+    qtbot.waitUntil(lambda: workspace.runs.changes.changes is not None, timeout=LONG)
+    idle(window, qtbot)
+    assert workspace.runs.changes.changes.in_words() == changes.in_words()
+    assert workspace.left_tabs.currentWidget() is panel
