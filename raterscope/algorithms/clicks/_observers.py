@@ -51,6 +51,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from raterscope.algorithms.clicks._vote_model import EMResult, Problem, looks
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
@@ -71,8 +72,9 @@ WRONG = np.append(CAREFUL, WORST * (np.arange(4) + 0.5) / 4)
 WRONG_PRIOR = np.append(np.full(6, (1 - UNRELIABLE) / 6), np.full(4, UNRELIABLE / 4))
 """Prior probabilities of the nodes of e."""
 
-RECORDED = np.sqrt((np.arange(5) + 0.5) / 5)
-"""Nodes of the larger of r and r': quantiles of Beta(2, 1)."""
+RECORDED = ((np.arange(5) + 0.5) / 5) ** (1 / 9)
+"""Nodes of the larger of r and r': quantiles of Beta(9, 1). Experts who go through clusters leave few of them
+by oversight, as careful experts decide few of them wrongly."""
 
 HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02]])
 """Relative probabilities of recording acceptances and rejections."""
@@ -182,9 +184,10 @@ def _passed(
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
         return [np.zeros(len(decided)) for decided in known]
-    far, steps = _describe_ordered(every, np.concatenate(distance))
+    walked, steps = _describe_ordered(every, np.concatenate(distance))
     by_image = [_describe_ordered(*pair) for pair in zip(known, distance, strict=True)]
-    through_images = sum(np.log(2) + own for _, own in by_image)
+    touched = sum(bool(decided.any()) for decided in known)
+    through_images = sum(own for _, own in by_image) + float(_describe_choice(touched, len(known)))
     accepted = np.concatenate(truth)[every] > 0
     chosen = _describe_unordered(every, np.concatenate(distance))
     if accepted.all() or not accepted.any():
@@ -194,43 +197,55 @@ def _passed(
     lengths = np.array([chosen, steps, through_images])
     weight = np.exp(lengths.min() - lengths)
     _, in_run, in_images = weight / weight.sum()
+    ends = np.cumsum([len(decided) for decided in known])[:-1]
     return [
-        np.where(decided, 0.0, in_run * (away <= far) + in_images * (away <= own))
-        for decided, away, (own, _) in zip(known, distance, by_image, strict=True)
+        np.where(decided, 0.0, in_run * of_run + in_images * of_image)
+        for decided, of_run, (of_image, _) in zip(known, np.split(walked, ends), by_image, strict=True)
     ]
 
 
-def _describe_ordered(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
-    """Find how far from one half the expert went, and the description length of the decided clusters.
+def _describe_ordered(known: BoolArray, distance: FloatArray) -> tuple[FloatArray, float]:
+    """Return the probability (M,) that the expert passed each cluster in order, and the description length.
 
-    The description lists the decided clusters among the disputed ones up to the bound, and those beyond it
-    one by one.
+    The description chooses the decided clusters among the disputed ones up to a bound, and the others among
+    the clusters beyond it. Bounds are averaged by their description lengths.
     """
-    from scipy.special import betaln
-
     disputed = distance <= DISPUTED
     order = np.argsort(distance[disputed], kind="stable")
     ends = np.flatnonzero(known[disputed][order])
-    number = np.arange(len(ends)) + 1.0
-    every, named = int(np.count_nonzero(known)), 2 * np.log(len(known) or 1)
+    every = int(np.count_nonzero(known))
     if not len(ends):
-        return -np.inf, float(every * named)
-    length = (every - number) * named - betaln(number + 1, ends + 1 - number + 1)
-    best = int(np.argmin(length))
-    bound = np.log(np.count_nonzero(disputed) + 1)
-    return float(distance[disputed][order][ends[best]]), float(length[best] + bound)
+        return np.zeros(len(known)), float(_describe_others(every, len(known)))
+    number = np.arange(len(ends)) + 1
+    length = _describe_choice(number, ends + 1) + _describe_others(every - number, len(known) - ends - 1)
+    weight = np.exp(length.min() - length)
+    total = float(length.min() - np.log(weight.sum()) + np.log(np.count_nonzero(disputed) + 1))
+    beyond = np.append(np.cumsum((weight / weight.sum())[::-1])[::-1], 0.0)
+    return beyond[np.searchsorted(distance[disputed][order][ends], distance)], total
 
 
 def _describe_unordered(known: BoolArray, distance: FloatArray) -> float:
     """Return the description length of decided clusters that were chosen among all, or among the disputed."""
+    disputed = distance <= DISPUTED
+    inside, most = int(np.count_nonzero(known & disputed)), int(np.count_nonzero(disputed))
+    number, total = int(np.count_nonzero(known)), len(known)
+    among_disputed = float(_describe_choice(inside, most)) + float(
+        _describe_others(number - inside, total - most)
+    )
+    return min(float(_describe_choice(number, total)), among_disputed)
+
+
+def _describe_choice(number: ArrayLike, total: ArrayLike) -> FloatArray:
+    """Return the description length of so many elements of a set, if every number is as likely."""
     from scipy.special import betaln
 
-    disputed = distance <= DISPUTED
-    number, total = np.count_nonzero(known), len(known)
-    inside, most = np.count_nonzero(known & disputed), np.count_nonzero(disputed)
-    among_all = -float(betaln(number + 1, total - number + 1))
-    among_disputed = 2 * (number - inside) * np.log(total) - float(betaln(inside + 1, most - inside + 1))
-    return float(min(among_all, among_disputed))
+    chosen, every = np.asarray(number), np.asarray(total)
+    return np.asarray(-betaln(chosen + 1, every - chosen + 1))
+
+
+def _describe_others(number: ArrayLike, total: ArrayLike) -> FloatArray:
+    """Return the description length of decided clusters that a way of viewing does not explain."""
+    return np.asarray(np.where(np.asarray(number) > 0, _describe_choice(number, total), 0.0))
 
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:

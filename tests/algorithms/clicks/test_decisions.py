@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks._observers import _passed
 from raterscope.algorithms.clicks._structure_share import decision_weight
 from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
@@ -98,6 +99,27 @@ def test_rejections_alone_leave_certain_structures_certain(seed):
     assert (after[certain] > 0.9).mean() > 0.9
     assert log_loss(after, truth) <= 1.1 * log_loss(before, truth)
     assert crossed(truth, before, after) <= 0.015
+
+
+@pytest.mark.parametrize("count", [12, 30])
+def test_rejections_of_clear_artefacts_too_keep_the_order_of_review_known(count):
+    """The last ones are beyond the disputed clusters, which the expert passed in order without a record."""
+    run = run_of([(25, 6)] * 10, 0)
+    truth, before, after = reviewed(run, *truth_and_posterior(run), count, chosen=False)
+    assert log_loss(after, truth) <= log_loss(before, truth)
+    assert disputed(after).sum() <= disputed(before).sum()
+
+
+def test_decisions_on_one_of_many_images_tell_nothing_of_clusters_on_the_others():
+    """They were chosen in the order of that image; nothing on the others was viewed."""
+    generator = np.random.default_rng(3)
+    chance = [generator.uniform(0.15, 0.85, 20) for _ in range(24)]
+    known = [np.zeros(20, dtype=bool) for _ in chance]
+    known[7][np.argsort(abs(chance[7] - 0.5))[[0, 2, 3, 5]]] = True
+    truth = [np.zeros(20) for _ in chance]
+    passed = _passed(known, truth, chance)
+    assert passed[7].sum() == pytest.approx(2, abs=0.2)
+    assert sum(image.sum() for number, image in enumerate(passed) if number != 7) < 0.5
 
 
 def run_of_artefacts(seed, annotators=12):
