@@ -266,6 +266,7 @@ class ParasitaemiaPanel(QWidget):
         self.noun.setMaxLength(LONGEST_NOUN)
         self.noun.setPlaceholderText("parasites")
         self.noun.setToolTip("Plural name of the structures that are counted, in figures and reports")
+        self.noun.setAccessibleName("Name of the counted structures")
         self._noun_label = plain_label("Counted", "second")
         rows.addRow(self._noun_label, self.noun)
         self.noun.editingFinished.connect(self._on_noun)
