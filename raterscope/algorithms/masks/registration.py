@@ -37,6 +37,12 @@ CLEAR = 0.9
 _TURNS = (-90.0, -40.0, 40.0, 90.0, 180.0)
 """Degrees about each axis from which the search starts too."""
 
+_TURN_STEP = 45.0
+"""Degrees between rotations about all axes that are measured; the best are starts too."""
+
+_MEASURED_STARTS = 5
+"""Starts among them."""
+
 _NEAR = 5.0
 """Millimetres and degrees within which two transforms are the same position."""
 
@@ -168,11 +174,11 @@ def register(
     """Find the rigid motion that moves a series onto a case, by Mattes mutual information [mattes2003]_.
 
     Short searches on coarse volumes start from the positions in the files, and from aligned centres in
-    several rotations. The best three are refined from coarse to fine. The best result is confirmed by a
-    search with other samples from a displaced position. If that fits better it is the result, and is
-    confirmed in turn. Results that differ by more than half a voxel are a sign of failure. Random numbers
-    have fixed seeds. Raises `RefusedError` for volumes that cannot be registered, and `ModuleNotFoundError`
-    without SimpleITK.
+    several rotations, with the best of a grid of rotations among them. The best three are refined from coarse
+    to fine. The best result is confirmed by a search with other samples from a displaced position. If that
+    fits better it is the result, and is confirmed in turn. Results that differ by more than half a voxel are
+    a sign of failure. Random numbers have fixed seeds. Raises `RefusedError` for volumes that cannot be
+    registered, and `ModuleNotFoundError` without SimpleITK.
 
     `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
     """
@@ -190,7 +196,8 @@ def register(
         return Registration(motion, information, before, overlap, converged)
 
     offset = np.subtract(centre_of(series_grid), centre_of(case_grid))
-    brief = search.try_starts(_starts(offset, centre_of(case_grid)), part(watch, 0.0, 0.3))
+    starts, turned = _starts(offset, centre_of(case_grid)), _turned(offset, centre_of(case_grid))
+    brief = search.try_starts(starts, turned, part(watch, 0.0, 0.3))
     candidates = _distinct(_best_first([result_of(*answer) for answer in brief]))[:_CANDIDATES]
     results = []
     for number, candidate in enumerate(candidates):
@@ -244,11 +251,27 @@ def _confirm(
 def _starts(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
     """Return the transforms to start from: the files' positions, and aligned centres in several rotations."""
     starts = [np.eye(4)]
-    shift = float(offset[0]), float(offset[1]), float(offset[2])
     turns = [(0.0, 0.0, 0.0)]
     for angle in _TURNS:
         turns += [(angle, 0.0, 0.0), (0.0, angle, 0.0), (0.0, 0.0, angle)]
-    return starts + [RigidMotion(shift, turn, centre).matrix for turn in turns]
+    return starts + [_aligned(offset, turn, centre) for turn in turns]
+
+
+def _turned(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
+    """Return transforms with aligned centres in rotations of a grid over all orientations."""
+    around = np.arange(-180.0, 180.0, _TURN_STEP).tolist()
+    tilts = np.arange(-90.0, 91.0, _TURN_STEP).tolist()
+    return [
+        _aligned(offset, (x, y, z), centre)
+        for x in around
+        for y in tilts
+        for z in (around if abs(y) < 90 else [0.0])
+    ]
+
+
+def _aligned(offset: NDArray[np.float64], turn: Triple, centre: Triple) -> NDArray[np.float64]:
+    shift = float(offset[0]), float(offset[1]), float(offset[2])
+    return RigidMotion(shift, turn, centre).matrix
 
 
 def _best_first(results: list[Registration]) -> list[Registration]:
@@ -314,9 +337,20 @@ class _Search:
     def __init__(self, itk: Any, fixed: Any, moving: Any, centre: Triple) -> None:
         self._itk, self._fixed, self._moving, self._centre = itk, fixed, moving, centre
 
-    def try_starts(self, starts: list[NDArray[np.float64]], watch: Watch) -> list[Answer]:
-        """Search briefly from each start on coarse volumes; leave out those without overlap."""
+    def try_starts(
+        self, starts: list[NDArray[np.float64]], turned: list[NDArray[np.float64]], watch: Watch
+    ) -> list[Answer]:
+        """Search briefly on coarse volumes, from each start and from those of `turned` that fit best.
+
+        Starts without overlap are left out.
+        """
         coarse = _Search(self._itk, self._coarse(self._fixed), self._coarse(self._moving), self._centre)
+        fits = []
+        for start in turned:
+            watch(0.0, "measuring orientations")
+            fits.append(coarse.measure(start))
+        best = np.argsort(fits, kind="stable")[::-1][:_MEASURED_STARTS]
+        starts = [*starts, *(turned[at] for at in best.tolist())]
         answers = []
         for number, start in enumerate(starts):
             ends = number / len(starts), (number + 1) / len(starts)

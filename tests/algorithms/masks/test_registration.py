@@ -74,8 +74,9 @@ def test_a_series_in_another_frame_of_reference_is_registered_from_the_centres(c
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ away.matrix, TRUTH.centre)).max() < 0.7
 
 
-def test_a_series_that_lies_upside_down_is_registered(case, moved):
-    turned = RigidMotion((0, 0, 0), (180, 0, 0), centre_of(GRID))
+@pytest.mark.parametrize("turn", [(180, 0, 0), (45, -75, 160)])
+def test_a_turned_series_is_registered(case, moved, turn):
+    turned = RigidMotion((0, 0, 0), turn, centre_of(GRID))
     result = register(case, GRID, moved, turned.move(GRID), silent)
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ turned.matrix, TRUTH.centre)).max() < 0.7
 
