@@ -196,7 +196,7 @@ def test_groups_of_an_older_study_stay_until_others_are_decided(study, tmp_path)
     own = shutil.copy(study, study.with_name("older.rscope"))
     with Study.open(own) as opened:
         first, *others = [entry.id for entry in opened.images()]
-        opened.settings._set("groups", f'{{"{first}": "old"}}')
+        opened.settings.store("groups", f'{{"{first}": "old"}}')
         assert present_groups(opened, fold(opened.decisions())) == {first: "old"}
         store_groups(opened, study.with_name("patients.csv"))
         assert len(present_groups(opened, fold(opened.decisions()))) == 1 + len(others)

@@ -64,7 +64,7 @@ def test_a_message_reports_missing_known_positions(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", '{"facts": "x", "curves": [{"method": "a"}]}', '{"curves": 3}'])
 def test_damaged_measurements_are_not_shown(text, tmp_path):
     with Study.create(tmp_path / "one.rscope") as study:
-        study.settings._set("crowd_sizes", text)
+        study.settings.store("crowd_sizes", text)
         assert load_crowd_sizes(study) is None
 
 

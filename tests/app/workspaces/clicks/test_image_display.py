@@ -63,7 +63,7 @@ def test_reset_brings_the_file_back(fused, qtbot):
 
 def test_a_damaged_setting_shows_the_file_as_it_is(tmp_path):
     with Study.create(tmp_path / "a.rscope") as study:
-        study.settings._set("displays", '{"grey": {"gamma": -3}}')
+        study.settings.store("displays", '{"grey": {"gamma": -3}}')
         assert study.settings.displays == {}
 
 
