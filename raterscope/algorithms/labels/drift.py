@@ -16,9 +16,11 @@ from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import (
     SPREAD,
-    credible,
+    beta_interval,
     estimate_rates,
+    label_doubt,
     power_derivative,
+    smoothed_posterior,
     sum_of_meant,
 )
 from raterscope.algorithms.labels.task_votes import LastAnswers
@@ -91,18 +93,50 @@ class ChangePoint:
         return f"says {outputs[most]} {direction} often, {before:.2f} before and {after:.2f} after"
 
 
-def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOverTime:
+def row_over_time(
+    drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int, level: float = 0.95
+) -> RowsOverTime:
     """Return an annotator's confusion matrix after each vote, with credible intervals.
 
-    `level`: share of the probability within the interval, by the Beta distribution of one entry of a row.
+    An entry of a row has a Beta distribution. Its variance includes the doubt about the tasks' classes, as in
+    `Rates.interval`, for as many votes as the model counts at that step.
+
+    `fusion`: its probabilities weight the votes.
+    `level`: share of the probability within the interval.
     """
     alpha = drift.alpha[drift.steps(annotator)]
     changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
     changed[1:] = (alpha[1:] != alpha[:-1]).any(axis=(1, 2))
     segment = np.cumsum(changed) - 1
-    different = Confusion(alpha[changed].astype(np.float64), np.ones(alpha.shape[1:]))
-    low, high = credible(different, level)
-    return RowsOverTime(different.mean()[segment], low[segment], high[segment])
+    alpha = alpha[changed].astype(np.float64)
+    total = alpha.sum(axis=2, keepdims=True)
+    mean = alpha / total
+    counts, doubt, shift = _doubtful_counts(drift, labels, fusion, annotator)
+    counted = total - fusion.confusion.prior.sum(axis=1, keepdims=True)
+    kept = np.clip(counted / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9), 0.0, 1.0)
+    spread = label_doubt(mean, doubt * kept, shift * kept)
+    possible = mean * (1 - mean)
+    variance = np.minimum(possible / (total + 1) + spread / np.square(total), 0.99 * possible)
+    strength = np.divide(possible, variance, out=total + np.ones_like(mean), where=variance > 0) - 1
+    low, high = beta_interval(mean * strength, (1 - mean) * strength, level)
+    return RowsOverTime(mean[segment], low[segment], high[segment])
+
+
+def _doubtful_counts(
+    drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Count an annotator's votes by class, with variance and derivative as in `Rates`: three (J, L)."""
+    known = replace(labels, known=fusion.known)
+    chance = _CHANCE.find(labels, fusion.posterior, lambda: smoothed_posterior(known, fusion.posterior))
+    votes = drift.vote[drift.steps(annotator)]
+    task, label = labels.task[votes], labels.label[votes]
+    given = (label[:, None] == np.arange(len(labels.outputs))).astype(np.float64)
+    own = chance[task]
+    return fusion.posterior[task].T @ given, (own * (1 - own)).T @ given, power_derivative(own).T @ given
+
+
+_CHANCE: LastAnswers[FloatArray] = LastAnswers()
+"""Window and report draw several annotators."""
 
 
 def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> AlignedRows:

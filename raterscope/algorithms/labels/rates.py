@@ -110,7 +110,7 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
     """
     alpha = confusion.alpha
     rest = alpha.sum(axis=2, keepdims=True) - alpha
-    return _beta_interval(alpha, rest, level)
+    return beta_interval(alpha, rest, level)
 
 
 def crowd_confusion(confusion: Confusion) -> FloatArray:
@@ -119,7 +119,7 @@ def crowd_confusion(confusion: Confusion) -> FloatArray:
     return np.asarray(pooled / pooled.sum(axis=1, keepdims=True))
 
 
-def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the interval with equal tails."""
     tail = (1.0 - level) / 2.0
     return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)
@@ -209,11 +209,7 @@ class Rates:
         """
         mean, doubt, shift = (distinct(values) for values in (self.mean, self.doubt, self.shift))
         total = distinct(self.counts).sum(axis=2, keepdims=True) + self.strength
-        other = doubt.sum(axis=2, keepdims=True) - doubt
-        spread = doubt * np.square(1 - mean) + other * np.square(mean)
-        for change in (shift, doubt):  # `doubt` is the derivative by the log-odds of the class
-            spread += np.square(SPREAD * (change - mean * change.sum(axis=2, keepdims=True)))
-        variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
+        variance = mean * (1 - mean) / (total + 1) + label_doubt(mean, doubt, shift) / np.square(total)
         half = min(0.5, _WIDENED / mean.shape[2])
         low, high = _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
         return repeated(low, len(self.counts)), repeated(high, len(self.counts))
@@ -281,6 +277,18 @@ class Rates:
             np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
             np.array([used @ self.right_doubt]), np.array([used @ self.right_shift]), self.skill, self.time,
         )  # fmt: skip
+
+
+def label_doubt(mean: FloatArray, doubt: FloatArray, shift: FloatArray) -> FloatArray:
+    """Return the variance of counts around a row's mean that errors of the labels cause; see `Rates`.
+
+    All have shape (..., J, L).
+    """
+    other = doubt.sum(axis=-1, keepdims=True) - doubt
+    spread = doubt * np.square(1 - mean) + other * np.square(mean)
+    for change in (shift, doubt):  # `doubt` is the derivative by the log-odds of the class
+        spread += np.square(SPREAD * (change - mean * change.sum(axis=-1, keepdims=True)))
+    return np.asarray(spread)
 
 
 def fold_rates(rates: Rates, parent: NDArray[np.integer]) -> Rates:
@@ -369,7 +377,7 @@ def estimate_rates(
     own = last is not None or has_own_matrices(every)
     counted = every if own else every.together()
     counts = weighted_counts(counted, posterior, part(watch, 0.0, 0.2))
-    chance = posterior if calibrated else _smoothed_posterior(labels, posterior)
+    chance = posterior if calibrated else smoothed_posterior(labels, posterior)
     unsure = chance * (1 - chance)
     doubt = weighted_counts(counted, unsure, part(watch, 0.2, 0.4))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
@@ -449,7 +457,7 @@ def power_derivative(chance: FloatArray) -> FloatArray:
     return logs
 
 
-def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
+def smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
     assert labels.meaning is not None
     mean = class_votes(labels).astype(np.float64)

@@ -116,7 +116,7 @@ def test_moved_sorts_annotators_and_trend_distinguishes_learning_from_tiring():
 def test_rows_over_time_have_beta_intervals():
     labels = known_crowd([steady(2, accuracy=0.9), steady(2, accuracy=0.2)], 60)
     fusion = dynibcc(labels)
-    way = row_over_time(fusion.drift, 1)
+    way = row_over_time(fusion.drift, labels, fusion, 1)
     alpha = fusion.drift.alpha[fusion.drift.steps(1)].astype(float)
     remaining = alpha.sum(axis=2, keepdims=True) - alpha
     assert way.mean.shape == (120, 2, 3)
@@ -132,7 +132,7 @@ def test_rates_of_a_steady_annotator_have_no_bias(row):
     # Shares of the filters' pseudo-counts were .64, .92 and .60 for the first output.
     labels = known_crowd([np.array([[row]])], 3000)
     fusion = dynibcc(labels)
-    way = row_over_time(fusion.drift, 0)
+    way = row_over_time(fusion.drift, labels, fusion, 0)
     answers = np.bincount(labels.label) / 3000
     np.testing.assert_allclose(way.mean[:, 0].mean(axis=0), answers, atol=0.01)
     np.testing.assert_allclose(fusion.confusion.mean()[0, 0], row, atol=0.1)
@@ -144,7 +144,7 @@ def covered(rates, steps, seed):
     fusion = dynibcc(labels)
     within, width = [], []
     for k in range(len(rates[0])):
-        way = row_over_time(fusion.drift, k)
+        way = row_over_time(fusion.drift, labels, fusion, k)
         true = np.repeat(np.array(rates)[:, k], steps, axis=0)
         within.append(((way.low <= true) & (true <= way.high)).mean(axis=(0, 1)))
         width.append((way.high - way.low).mean())
@@ -165,6 +165,24 @@ def test_intervals_hold_the_rates_of_those_who_drift():
     within, width = covered([before + (after - before) * share for share in np.linspace(0, 1, 80)], 10, 5)
     assert within.min() > 0.85
     assert width < 0.3
+
+
+def test_intervals_include_the_doubt_about_the_classes():
+    rng = np.random.default_rng(6)
+    truth, task = rng.integers(0, 2, 600), np.repeat(np.arange(600), 3)
+    annotator = rng.random((600, 30)).argsort(axis=1)[:, :3].ravel()
+    fell = (annotator < 15) & (task >= 300)
+    right = rng.random(len(task)) < np.where(fell, 0.65, 0.85)
+    names = [tuple(map(str, range(count))) for count in (600, 30, 2)]
+    labels = Labels(task, annotator, np.where(right, truth[task], 1 - truth[task]), *names, names[2])
+    fusion = dynibcc(labels)
+    within = []
+    for k in range(30):
+        way = row_over_time(fusion.drift, labels, fusion, k)
+        true = np.where(fell, 0.65, 0.85)[fusion.drift.vote[fusion.drift.steps(k)], None]
+        diagonal = [0, 1], [0, 1]
+        within.append(((way.low[:, *diagonal] <= true) & (true <= way.high[:, *diagonal])).mean())
+    assert np.mean(within) > 0.93  # 0.88 without
 
 
 def test_steps_of_several_classes_are_aligned_by_their_votes():
@@ -203,7 +221,7 @@ def test_few_votes_show_no_drift(votes):
     fusion = dynibcc(labels)
     for k in (0, 1):
         assert change_points(fusion.drift, labels, fusion, k) == ()
-        assert row_over_time(fusion.drift, k).low.shape == (0 if k else votes, 2, 3)
+        assert row_over_time(fusion.drift, labels, fusion, k).low.shape == (0 if k else votes, 2, 3)
         assert align_rows(fusion.drift, labels, fusion, k).step(0, 3) == (
             0 if k else max(min(votes, 6) - 1, 0)
         )

@@ -322,7 +322,7 @@ def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int])
     charts: Charts = []
     represented = [at for at in range(len(fusion.classes)) if (labels.meaning == at).any()]
     for annotator in annotators:
-        rows = row_over_time(fusion.drift, annotator).mean
+        rows = row_over_time(fusion.drift, labels, fusion, annotator).mean
         names, share = corners_of(
             fusion.outputs, labels.meaning, represented[0], rows[:, represented[0]].mean(axis=0)
         )

@@ -109,11 +109,11 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
     fusion = scene.fusion
     if fusion is None or fusion.drift is None:
         return None
-    course = drift.row_over_time(fusion.drift, annotator)
+    about = fusion.drift, scene.labels, fusion, annotator
+    course = drift.row_over_time(*about)
     steps = len(course.mean)
     if not steps:
         return None
-    about = fusion.drift, scene.labels, fusion, annotator
     constancy = analysis.constancy
     changed = constancy is not None and constancy.p[annotator] < FALSE_ALARMS
     changes = drift.change_points(*about) if changed else ()

@@ -416,7 +416,7 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
     named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]
     pictures = []
     for k in order[:_DRAWN]:
-        rows = row_over_time(drift, k)
+        rows = row_over_time(drift, labels, fusion, k)
         step = np.unique(np.linspace(0, len(rows.mean) - 1, min(len(rows.mean), _POINTS)).astype(np.int64))
         lines = []
         for colour, j in zip(LINES, named, strict=False):
