@@ -103,8 +103,8 @@ def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, 
     tree.branch_chosen.connect(chosen.append)
     figure = tree.figure
     positions = {}
-    for x in range(1, figure.width(), 3):
-        for y in range(0, figure.height(), 3):
+    for x in range(1, figure.width(), 6):
+        for y in range(0, figure.height(), 6):
             positions.setdefault(figure.part_at(QPoint(x, y)), QPoint(x, y))
     assert set(positions) == {None, *range(7)}
     for part in (4, 3, None):
