@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
@@ -148,6 +148,15 @@ class QueueKind(LineKind[QueueItem]):
         super().__init__()
         self.short: Mapping[str, str] = {}
         self.measures: Mapping[Hashable, str] = {}
+        self.covered = False
+        """Whether results are hidden, as in blind mode."""
+
+    def _shown(self, line: QueueItem) -> QueueItem:
+        if not self.covered:
+            return line
+        decided = line.counts.get("decided", 0)
+        detail = f"{counted(decided)} decided by you" if decided else "results hidden"
+        return replace(line, detail=detail, score=None, amount="", counts={**line.counts, "decided": 0})
 
     def key(self, line: QueueItem) -> Hashable:
         """Return the key of the item."""
@@ -155,6 +164,7 @@ class QueueKind(LineKind[QueueItem]):
 
     def words(self, line: QueueItem) -> str:
         """Return the text of a line."""
+        line = self._shown(line)
         flagged = "" if line.flag is None else ", flagged"
         commented = ", with comment" if line.counts.get("comments") else ""
         measure = f", {self.measures[line.key]}" if line.key in self.measures else ""
@@ -163,6 +173,7 @@ class QueueKind(LineKind[QueueItem]):
 
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
+        line = self._shown(line)
         decided = line.counts.get("decided", 0)
         more = f", {counted(decided)} decided by you" if decided else ""
         more += ", with comment" if line.counts.get("comments") else ""
@@ -183,7 +194,7 @@ class QueueKind(LineKind[QueueItem]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
         """Paint name, disagreement, state and bar."""
-        palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        palette, middle, line = theme.current(), Qt.TextElideMode.ElideMiddle, self._shown(line)
         inner = box.adjusted(18, 5, -18, -8)
         score = self.measures.get(line.key, "done" if line.done else line.amount)
         painter.setFont(theme.font(theme.CAPTION))

@@ -159,6 +159,11 @@ class QueuePanel(QueueFrame):
         self._rank, self._kind.measures = rank, measures
         self._sort()
 
+    def set_covered(self, covered: bool) -> None:
+        """Hide the results of the items, or show them."""
+        self._kind.covered = covered
+        self.view.viewport().update()
+
     def _sort(self) -> None:
         self._queued = self._given if self._rank is None else self._given.sorted_by(self._rank)
         self._kind.short, self._kind.most = self._queued.short, self._queued.most

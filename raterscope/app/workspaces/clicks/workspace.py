@@ -78,6 +78,7 @@ class ClicksWorkspace(ClicksScreen):
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more: "
             f"the posterior lies between {MATTERS:g} and {1 - MATTERS:g}.",
         )  # fmt: skip
+        self.session.blind_changed.connect(self.queue.set_covered)
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "an image", read_scene, self.review_queue, self.loader, self.canvas
         )

@@ -78,6 +78,7 @@ class MasksWorkspace(MasksScreen):
             tip="A decision matters where the consensus of a region is wrong with a probability of "
             f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",
         )
+        self.session.blind_changed.connect(self.queue.set_covered)
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "a case", read_scene, self.review_queue, self.loader, self.canvas
         )

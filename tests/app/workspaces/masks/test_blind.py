@@ -27,6 +27,13 @@ def seen(window) -> set[str]:
     return {outline.name for outline in window.workspace.volume._scene.outlines}
 
 
+def queue_words(window) -> list[str]:
+    """Return what a screen reader announces of each case in the queue, without its name."""
+    model = window.workspace.queue.view.model()
+    rows = [model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
+    return [words.partition(", ")[2] for words in rows]
+
+
 @pytest.fixture
 def blind(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_H)
@@ -49,6 +56,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert not workspace.table.model.rows
     assert not workspace.matrix.filled
     assert workspace.raters.current is None
+    assert queue_words(fused_masks) == ["results hidden", "results hidden, done"]
     assert not workspace.region_panel._sentence.isVisible()
     assert workspace.region_panel._header.words()[0] == "Region 1"
     key(fused_masks, qtbot, Qt.Key.Key_D)
@@ -60,6 +68,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_H)
     assert seen(fused_masks) == {*READERS, "the consensus"}
     assert shown.heat is not None
+    assert not any("hidden" in words for words in queue_words(fused_masks))
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
 
 
