@@ -52,6 +52,7 @@ FORMATS = {
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
     "nnunet": FileFormat(".json", "Dataset of nnU-Net", is_folder=True),
     "crops": FileFormat(".csv", "Crops of spots with a table", is_folder=True),
+    "coco-boxes": FileFormat(".json", "Images and boxes of COCO", is_folder=True),
     "yolo": FileFormat(".yaml", "Images and boxes of YOLO", is_folder=True),
 }
 

@@ -80,11 +80,14 @@ def write_geojson(path: Path, image: ImageDetections) -> Path:
     return _write(path, {"type": "FeatureCollection", "image": image_entry, "features": features})
 
 
-def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
+def write_coco(path: Path, images: Sequence[ImageDetections], classes: Sequence[str] = ()) -> Path:
     """Write the detections of images as objects with one keypoint each, of a category for each class.
 
-    The box extends two standard deviations of the clicks to each side. The score is the posterior, or 1 if
-    the expert accepted or added the detection. Raises `InputError` if it cannot be written.
+    The box extends two standard deviations of the clicks to each side, within the image. The score is the
+    posterior, or 1 if the expert accepted or added the detection. Raises `InputError` if it cannot be
+    written.
+
+    `classes`: the categories in order; those of the detections if empty.
     """
     pictures = [
         {
@@ -96,9 +99,12 @@ def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
         for number, image in enumerate(images, start=1)
     ]
     numbered = [
-        (number, detection) for number, image in enumerate(images, start=1) for detection in image.detections
+        (number, image, detection)
+        for number, image in enumerate(images, start=1)
+        for detection in image.detections
     ]
-    names = sorted({detection.label or _NAME for _, detection in numbered}, key=str.casefold) or [_NAME]
+    found = {detection.label or _NAME for *_, detection in numbered}
+    names = classes or sorted(found, key=str.casefold) or [_NAME]
     category = {name: number for number, name in enumerate(names, start=1)}
     content = {
         "info": {"description": _described(images)},
@@ -109,8 +115,8 @@ def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
             for name, number in category.items()
         ],
         "annotations": [
-            _object(at, image, detection, category[detection.label or _NAME])
-            for at, (image, detection) in enumerate(numbered, start=1)
+            _object(at, number, detection, category.get(detection.label or _NAME, 1), image)
+            for at, (number, image, detection) in enumerate(numbered, start=1)
         ],
     }
     return _write(path, content)
@@ -199,11 +205,13 @@ def _feature(image: str, number: int, detection: Detection, size: float) -> dict
     }
 
 
-def _object(number: int, image: int, detection: Detection, category: int) -> dict[str, Any]:
-    left, top, width, height = box_of(detection)
+def _object(
+    number: int, image_id: int, detection: Detection, category: int, image: ImageDetections
+) -> dict[str, Any]:
+    left, top, width, height = box_within(detection, image)
     return {
         "id": number,
-        "image_id": image,
+        "image_id": image_id,
         "category_id": category,
         "iscrowd": 0,
         "segmentation": [],
@@ -222,10 +230,15 @@ def _object(number: int, image: int, detection: Detection, category: int) -> dic
     }
 
 
-def box_of(detection: Detection) -> tuple[float, float, float, float]:
-    """Return left, top, width and height of a detection's box, two standard deviations to each side."""
+def box_within(detection: Detection, image: ImageDetections) -> tuple[float, float, float, float]:
+    """Return left, top, width and height of a detection's box, two standard deviations to each side.
+
+    It is cut at the edges of the image; without a part in the image, width or height is 0.
+    """
     width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in detection.spread or (0.0, 0.0))
-    return detection.x - width / 2, detection.y - height / 2, width, height
+    left, top = max(detection.x - width / 2, 0.0), max(detection.y - height / 2, 0.0)
+    right, bottom = min(detection.x + width / 2, image.width), min(detection.y + height / 2, image.height)
+    return left, top, max(right - left, 0.0), max(bottom - top, 0.0)
 
 
 def _finite_values(values: Mapping[str, float | None]) -> dict[str, float]:

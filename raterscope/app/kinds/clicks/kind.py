@@ -155,7 +155,7 @@ _EXPORTS = (
     Export("annotators", "Annotators", ("csv",)),
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",), grouped=True),
-    Export("training", "Training set", ("yolo", "crops"), grouped=True),
+    Export("training", "Training set", ("yolo", "coco-boxes", "crops"), grouped=True),
     Export("retirement", "Retirement list", ("csv",)),
     Export("measurements", "Measurements", ("csv",), of_run=False),
     Export("quality", "Image quality", ("csv",), of_run=False),

@@ -1,8 +1,11 @@
-"""Training sets from clicks: boxes of YOLO or crops for classifiers, with soft labels, split by patient.
+"""Training sets from clicks: boxes of YOLO or COCO, or crops for classifiers, with soft labels, by patient.
 
 YOLO: images/train, labels/train, images/val, labels/val, data.yaml and soft_labels.csv. A label file has a
 line for each detection: class, centre and size of the box as shares of the image. An image without detections
 has an empty one.
+
+COCO: images/train, images/val, annotations/train.json, annotations/val.json and soft_labels.csv. The boxes
+are in pixels, and both files have the same categories.
 
 Crops: a square PNG of each cluster, structures and artefacts, in the pixels of the image, and crops.csv with
 posterior, probabilities of the classes and decision.
@@ -36,7 +39,7 @@ from raterscope.app.formats.output_files import (
     unique_name,
     write_table,
 )
-from raterscope.app.formats.points.writing import ImageDetections, box_of
+from raterscope.app.formats.points.writing import ImageDetections, box_within, write_coco
 from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.kinds.clicks.exports import read_detections, rows_of_images
 from raterscope.app.study import ImageEntry, Study
@@ -96,36 +99,56 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
         UNNAMED,
     )
     folder, used = folder_of(request), set[str]()
-    for kind in ("images", "labels"):
-        for name in ("train", "val"):
-            make_folder(folder / kind / name)
-    files: list[Path] = [folder / "data.yaml"]
+    for name in ("train", "val"):
+        make_folder(folder / "images" / name)
+    placed: dict[str, list[ImageDetections]] = {"train": [], "val": []}
     soft: list[Sequence[object]] = []
     for image, step in steps_of(part(watch, 0.5, 1.0), images):
         step(0.0, f"writing {plain(image.name)}")
         entry = entries[image.name]
         name, group = split.name(entry.id), split.group_of[entry.id]
-        title = unique_name(strip_suffixes(Path(image.name)), used)
-        path = folder / "labels" / name / f"{title}.txt"
-        with open_text_output(path) as file:
-            file.writelines(_lines(image, names))
-        files.append(path)
         source = study.locate(entry)
+        suffix = Path(image.name).suffix if source is None else source.suffix
+        file_name = unique_name(strip_suffixes(Path(image.name)), used) + suffix
+        placed[name].append(replace(image, name=file_name))
         if source is None:
-            request.say(f"{plain(image.name)} has no file; copy it to images/{name}.")
+            request.say(f"{plain(image.name)} has no file; copy it to images/{name}/{plain(file_name)}.")
         else:
-            _copy(source, folder / "images" / name / f"{title}{source.suffix}")
+            _copy(source, folder / "images" / name / file_name)
         soft += [
             (image.name, name, group, detection.x, detection.y, detection.score, detection.label,
              *(detection.shares.get(each) for each in names))
             for detection in image.detections
         ]  # fmt: skip
     header = ("image", "split", "group", "x", "y", "score", "class", *(f"p({name})" for name in names))
-    files.append(write_table(folder / "soft_labels.csv", header, soft))
+    write = _write_coco if request.format == "coco-boxes" else _write_yolo
+    return [*write(folder, placed, names), write_table(folder / "soft_labels.csv", header, soft)]
+
+
+def _write_yolo(
+    folder: Path, placed: Mapping[str, Sequence[ImageDetections]], names: Sequence[str]
+) -> list[Path]:
+    files = [folder / "data.yaml"]
     with open_text_output(files[0]) as file:
         file.write("train: images/train\nval: images/val\nnames:\n")
         file.writelines(f"  {index}: {json.dumps(name)}\n" for index, name in enumerate(names))
+    for split, images in placed.items():
+        make_folder(folder / "labels" / split)
+        for image in images:
+            files.append(folder / "labels" / split / f"{Path(image.name).stem}.txt")
+            with open_text_output(files[-1]) as file:
+                file.writelines(_lines(image, names))
     return files
+
+
+def _write_coco(
+    folder: Path, placed: Mapping[str, Sequence[ImageDetections]], names: Sequence[str]
+) -> list[Path]:
+    make_folder(folder / "annotations")
+    return [
+        write_coco(folder / "annotations" / f"{split}.json", images, names)
+        for split, images in placed.items()
+    ]
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -136,17 +159,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:
-    """Return the lines of a label file; boxes are cut at the edges of the image."""
+    """Return the lines of a label file."""
     lines = []
     for detection in image.detections:
-        left, top, width, height = box_of(detection)
-        right, bottom = min(left + width, image.width), min(top + height, image.height)
-        left, top = max(left, 0.0), max(top, 0.0)
-        if right <= left or bottom <= top:
+        left, top, width, height = box_within(detection, image)
+        if not width or not height:
             continue
         values = (
-            (left + right) / 2 / image.width, (top + bottom) / 2 / image.height,
-            (right - left) / image.width, (bottom - top) / image.height,
+            (left + width / 2) / image.width, (top + height / 2) / image.height,
+            width / image.width, height / image.height,
         )  # fmt: skip
         index = names.index(detection.label) if detection.label else 0
         lines.append(f"{index} {' '.join(f'{value:.6f}' for value in values)}\n")

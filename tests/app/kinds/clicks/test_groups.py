@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pycocotools.coco import COCO
 
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.cli import main
@@ -103,6 +104,27 @@ def test_a_training_set_keeps_patients_apart_and_has_the_boxes_of_the_detections
     }
 
 
+def test_a_training_set_of_coco_has_the_boxes_of_yolo(study, tmp_path):
+    groups = ["--groups", str(study.with_name("patients.csv"))]
+    yolo = export(study, tmp_path, "training", *groups, name="yolo")
+    folder = export(study, tmp_path, "training", *groups, "--format", "coco-boxes", name="coco")
+    assert (folder / "soft_labels.csv").read_bytes() == (yolo / "soft_labels.csv").read_bytes()
+    for split in ("train", "val"):
+        coco = COCO(folder / "annotations" / f"{split}.json")
+        assert [category["name"] for category in coco.loadCats(coco.getCatIds())] == ["structure"]
+        pictures = coco.loadImgs(coco.getImgIds())
+        assert {image["file_name"] for image in pictures} == {
+            path.name for path in (folder / "images" / split).iterdir()
+        }
+        for image in pictures:
+            size = np.array([image["width"], image["height"]] * 2)
+            boxes = [item["bbox"] for item in coco.loadAnns(coco.getAnnIds(image["id"]))]
+            boxes = [[left + wide / 2, top + high / 2, wide, high] for left, top, wide, high in boxes]
+            label = yolo / "labels" / split / f"{Path(image['file_name']).stem}.txt"
+            lines = [list(map(float, line.split()[1:])) for line in label.read_text().splitlines()]
+            np.testing.assert_allclose(boxes / size, lines, atol=1e-6)
+
+
 def test_crops_show_the_spots_in_the_pixels_of_the_image(study, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(study.parent, folder)
@@ -131,8 +153,6 @@ def test_crops_show_the_spots_in_the_pixels_of_the_image(study, tmp_path):
 
 
 def grouped(path, source, column=None):
-    from pathlib import Path
-
     with Study.open(path, to_read=True) as study:
         return read_groups(study, Path(source), column)
 
