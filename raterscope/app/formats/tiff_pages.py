@@ -103,6 +103,13 @@ _TWO = (_GREEN, _MAGENTA)
 """Colours of two channels, distinguishable with red-green colour blindness."""
 _SEVERAL = (_RED, _GREEN, _BLUE, _GREY, _CYAN, _MAGENTA, _YELLOW)
 """Colours in the order of ImageJ."""
+_DYES = (
+    (re.compile(r"dapi|hoechst", re.IGNORECASE), _BLUE),
+    (re.compile(r"fitc|gfp|488", re.IGNORECASE), _GREEN),
+    (re.compile(r"tritc|cy3|rfp|mcherry|texas|555|568|594", re.IGNORECASE), _RED),
+    (re.compile(r"cy5|647", re.IGNORECASE), _MAGENTA),
+)
+"""Colours in which dyes fluoresce, for channels without a colour in the file; far red in magenta."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +228,8 @@ def _ome_channels(text: str) -> tuple[tuple[Channel, ...], int]:
             pages[_count(attributes.get("FirstC", "0"))] = _count(attributes["IFD"])
     preset = _preset_channels(counts[0])
     own_colours = [colour for colour in colours if colour is not None]
+    if len(own_colours) != len(preset) or len(set(own_colours)) < len(own_colours):
+        own_colours = [colour for name in names for dye, colour in _DYES if dye.search(name)]
     if len(own_colours) != len(preset) or len(set(own_colours)) < len(own_colours):
         own_colours = [channel.colour for channel in preset]
     if len(names) != len(preset) or len(set(names)) < len(names) or not all(names):

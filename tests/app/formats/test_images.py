@@ -209,6 +209,10 @@ def test_channels_have_the_colours_of_the_file_and_slices_are_no_channels(tmp_pa
     np.testing.assert_array_equal(shown[[5, 15, 30], 5], [(0, 200, 200), (100, 255, 200), (100, 100, 0)])
     tifffile.imwrite(tmp_path / "b.ome.tif", planes, photometric="minisblack", metadata={"axes": "CYX"})
     np.testing.assert_array_equal(load_image(tmp_path / "b.ome.tif")[5, 5], (0, 200, 0))
+    for names, colour in ((["DAPI", "FITC"], (0, 0, 200)), (["DAPI", "membrane"], (0, 200, 0))):
+        dyes = {"axes": "CYX", "Channel": {"Name": names}}
+        tifffile.imwrite(tmp_path / "d.ome.tif", planes, photometric="minisblack", metadata=dyes)
+        np.testing.assert_array_equal(load_image(tmp_path / "d.ome.tif")[5, 5], colour)
     tifffile.imwrite(tmp_path / "z.ome.tif", planes, photometric="minisblack", metadata={"axes": "ZYX"})
     assert load_image(tmp_path / "z.ome.tif").ndim == 2
     assert image_file(tmp_path / "z.ome.tif").grid.shape == (2, 40, 40)
