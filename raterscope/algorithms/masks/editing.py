@@ -32,15 +32,20 @@ def fill_holes(mask: BoolArray) -> BoolArray:
 def smooth(mask: BoolArray, spacing: tuple[float, float, float]) -> BoolArray:
     """Smooth the outline of a mask by a Gaussian filter whose standard deviation is one pixel of a slice.
 
-    A larger part of the image gives the same mask: beyond the array is outside.
+    The mask is continued beyond its first and last slice, so that these keep their size, and a mask on one
+    slice is smoothed within it. A larger part of the image gives the same mask: beside the array is outside.
     """
     from scipy import ndimage
 
-    width = max(spacing[1:])
-    blurred = ndimage.gaussian_filter(
-        mask.astype(np.float32), [width / step for step in spacing], mode="constant", truncate=3.0
-    )
-    return np.asarray(blurred > 0.5)
+    width, result = max(spacing[1:]), np.zeros_like(mask)
+    blocks, _ = ndimage.label(mask.any(axis=(1, 2)))
+    for (block,) in ndimage.find_objects(blocks):
+        blurred = ndimage.gaussian_filter(
+            mask[block].astype(np.float32), [width / step for step in spacing],
+            mode=["nearest", "constant", "constant"], truncate=3.0,
+        )  # fmt: skip
+        result[block] = blurred > 0.5
+    return result
 
 
 def add_margin(

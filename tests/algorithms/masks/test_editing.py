@@ -59,6 +59,17 @@ def test_smoothing_removes_single_pixels_and_keeps_the_volume():
     assert smoothed.sum() == pytest.approx(mask.sum(), rel=0.03)
 
 
+@pytest.mark.parametrize("slices", [[4], [4, 5, 6], [2, 3, 8]])
+def test_smoothing_keeps_slices_that_are_drawn_alone_and_those_at_the_ends(slices):
+    disc = np.hypot(*np.mgrid[-20:21, -20:21]) < 12
+    mask = np.zeros((12, 41, 41), dtype=bool)
+    mask[slices] = disc
+    smoothed = smooth(mask, (1.0, 1.0, 1.0))
+    assert np.flatnonzero(smoothed.any(axis=(1, 2))).tolist() == slices
+    for at in slices:
+        assert smoothed[at].sum() == pytest.approx(disc.sum(), rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
