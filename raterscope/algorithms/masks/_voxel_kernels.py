@@ -88,6 +88,9 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
     `mask`: (Y, X) uint8. `out`: (Y, X) float32; `far` where it is beyond its root or there is none.
     """
     height, width = mask.shape
+    near = np.empty(width + 1, np.float32)
+    for away in range(width + 1):
+        near[away] = min(far, (away * step) ** 2)
     for y in range(height):
         row, squared = mask[y], out[y]
         changes = np.uint8(0)
@@ -98,15 +101,18 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
             for x in range(width):
                 squared[x] = value
             continue
-        away = width
-        for x in range(width):
-            away = 1 if x and row[x] != row[x - 1] else away + 1
-            squared[x] = away
-        away = width
-        for x in range(width - 1, -1, -1):
-            away = 1 if x + 1 < width and row[x] != row[x + 1] else away + 1
-            near = np.float32(min(far, (min(away, squared[x]) * step) ** 2))
-            squared[x] = near if row[x] else -near
+        begin = 0
+        while begin < width:  # voxels of one kind, from one change to the next
+            end = begin + 1
+            while end < width and row[end] == row[begin]:
+                end += 1
+            side = np.float32(1 if row[begin] else -1)
+            rising = end - begin if end == width else (end - begin) // 2 if begin else 0
+            for x in range(rising):
+                squared[begin + x] = side * near[x + 1]
+            for x in range(begin + rising, end):
+                squared[x] = side * near[end - x]
+            begin = end
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
@@ -187,7 +193,10 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
 
 @compiled(error_model="numpy")
 def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
-    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
+    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`.
+
+    `out` may be `squared`.
+    """
     # Copied: loops over rows that may have a stride are several times slower.
     slices, _, width = squared.shape
     first: Array = np.int64(0)  # a literal would be a type of its own, and compiled again
@@ -206,15 +215,17 @@ def across_uneven_slices(
 ) -> None:
     """Do the same as `across_slices`, for slices at (Z,) `positions` in mm."""
     slices, _, width = squared.shape
-    best = np.empty(width, np.float32)
+    columns_here, best = np.empty((slices, width), np.float32), np.empty(width, np.float32)
     for y in range(begin, end):
         for z in range(slices):
-            line = squared[z, y]
+            columns_here[z] = squared[z, y]
+        for z in range(slices):
+            line = columns_here[z]
             best[:] = np.abs(line)
             for other in range(slices):
                 away = (positions[other] - positions[z]) ** 2
                 if other != z and away < far:
-                    _lower(line, squared[other, y], away, best)
+                    _lower(line, columns_here[other], away, best)
             for x in range(width):
                 out[z, y, x] = best[x] if line[x] > 0 else -best[x]
 
@@ -369,14 +380,19 @@ def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
     for z in range(begin, end):
         for y in range(rows):
             row, out = marked[z, y], gap[z, y]
-            away = none
+            last = -1
             for x in range(columns):
-                away = gap.dtype.type(0 if row[x] else (away if away == none else away + 1))
-                out[x] = away
-            away = none
-            for x in range(columns - 1, -1, -1):
-                away = gap.dtype.type(0 if row[x] else (away if away == none else away + 1))
-                out[x] = min(out[x], away)
+                if row[x]:
+                    middle = (last + x + 1) // 2 if last >= 0 else 0
+                    for between in range(last + 1, middle):
+                        out[between] = between - last
+                    for between in range(middle, x + 1):
+                        out[between] = x - between
+                    last = x
+            if last < 0:
+                out[:] = none
+            for beyond in range(last + 1, columns if last >= 0 else 0):
+                out[beyond] = beyond - last
 
 
 @compiled(error_model="numpy")

@@ -255,13 +255,12 @@ class Distances:
 def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, for `calibrate`."""
     clip = _clip(masks.spacing)
-    cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"))
+    cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"), copy=False)
     away = np.empty(cut.values.shape, dtype=np.float32)
-    room = np.empty(cut.shape, dtype=np.float32)
     for p, layer in enumerate(cut.values):
         check = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
         check()
-        signed_distance(marked(layer), masks.spacing, clip, check, cut.positions, away[p], room)
+        signed_distance(marked(layer), masks.spacing, clip, check, cut.positions, away[p])
     return Distances(cut, away, clip)
 
 
@@ -281,7 +280,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
     if people > 2:
-        ratios, tried, included = leave_one_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
+        ratios, tried, included = leave_one_out(values, away, mean, clip, smooth, part(watch, 0.6, 1.0))
     settled = cut.known if cut.known is not None and bool((cut.known != OPEN).any()) else None
     return Calibration(
         origin=cut.origin,

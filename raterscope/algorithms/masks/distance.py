@@ -32,7 +32,6 @@ def signed_distance(
     check: Check = no_check,
     positions: FloatArray | None = None,
     out: Float32Array | None = None,
-    room: Float32Array | None = None,
 ) -> Float32Array:
     """Return each voxel's Euclidean distance (mm) to the boundary of a mask, above 0 inside.
 
@@ -47,7 +46,6 @@ def signed_distance(
     `check`: called regularly; it may raise an exception to stop.
     `positions`: (Z,), mm across the slices, if these are uneven.
     `out`: (Z, Y, X), array for the result.
-    `room`: (Z, Y, X), array to work in, for callers who measure many masks.
 
     Examples
     --------
@@ -65,31 +63,29 @@ def signed_distance(
     half = half_side(spacing, slices, positions)
     far = (clip + half) ** 2 * (1 + 1e-6)
     away = np.empty(bits.shape, dtype=np.float32) if out is None else out
-    plane = np.empty(bits.shape, dtype=np.float32) if room is None else room
-    along, across = (away, plane) if slices > 1 else (plane, away)
 
     def fill_planes(begin: int, end: int) -> None:
+        plane = np.empty((rows, columns), dtype=np.float32)
         for z in range(begin, end):
-            kernels.along_columns(bits[z], width, far, along[z])
+            kernels.along_columns(bits[z], width, far, plane)
+            kernels.across_rows(plane, height, far, 0, rows, away[z])
 
-    def fill_rows(begin: int, end: int) -> None:
-        z, row = divmod(begin, rows)
-        while begin < end:
-            last = min(rows, row + end - begin)
-            kernels.across_rows(along[z], height, far, row, last, across[z])
-            begin, z, row = begin + last - row, z + 1, 0
+    def fill_bands(begin: int, end: int) -> None:
+        if positions is None:
+            kernels.across_slices(away, thickness, far, begin, end, away)
+        else:
+            kernels.across_uneven_slices(away, np.array(positions), far, begin, end, away)
 
-    run_parts(fill_planes, parts_of(slices, lines // rows), check)
-    run_parts(fill_rows, parts_of(slices * rows, lines), check)
     if slices > 1:
-
-        def fill_bands(begin: int, end: int) -> None:
-            if positions is None:
-                kernels.across_slices(plane, thickness, far, begin, end, away)
-            else:
-                kernels.across_uneven_slices(plane, np.array(positions), far, begin, end, away)
-
+        run_parts(fill_planes, parts_of(slices, lines // rows), check)
         run_parts(fill_bands, parts_of(rows, lines // slices), check)
+    else:
+        along = np.empty((rows, columns), dtype=np.float32)
+        kernels.along_columns(bits[0], width, far, along)
+        run_parts(
+            lambda begin, end: kernels.across_rows(along, height, far, begin, end, away[0]),
+            parts_of(rows, lines), check,
+        )  # fmt: skip
     flat = away.ravel()
     run_parts(
         lambda begin, end: kernels.finish(flat[begin:end], half, clip), parts_of(len(flat), _AT_ONCE), check

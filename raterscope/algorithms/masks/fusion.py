@@ -385,7 +385,7 @@ def _offsets(consensus: BoolArray, distances: Distances, watch: Watch) -> tuple[
         return offset, spread
     for p, values in enumerate(masks.values):
         check()
-        mask = marked(values)
+        mask = np.ascontiguousarray(marked(values))
         if mask.any():
             own = distances.away[p].ravel()[outline]
             for side, other in ((1, ~mask), (-1, mask)):  # beyond what was measured everywhere

@@ -205,7 +205,7 @@ _AT_ONCE = 500_000
 
 
 def leave_one_out(
-    values: BoolArray, away: Float32Array, clip: float, smooth: Smoother, watch: Watch
+    values: BoolArray, away: Float32Array, mean: Float32Array, clip: float, smooth: Smoother, watch: Watch
 ) -> tuple[FloatArray | None, Float32Array, BoolArray]:
     """Leave each rater out in turn, and compare them with the mean m and the scale of the others.
 
@@ -213,6 +213,7 @@ def leave_one_out(
 
     `values`: (P, Z, Y, X), of three raters or more.
     `away`: (P, Z, Y, X), signed distances, mm.
+    `mean`: (Z, Y, X), their mean.
     `clip`: largest distance, mm.
     The results are quantiles of abs(m) over scale along the outlines of the raters left out, (201,), None
         without any outline; m over scale in a sample of the voxels that the others dispute, (N,); and whether
@@ -220,8 +221,6 @@ def leave_one_out(
     """
     people = len(away)
     check = partial(watch, 0.0, "leaving each rater out in turn")
-    mean = away.mean(axis=0, dtype=np.float32)
-    check()
     coarse = smooth.coarser()
     squares, sums, count = _halved(away, mean, check)
     total, middle = squares.sum(axis=0), sums.mean(axis=0)

@@ -308,7 +308,6 @@ def _layers(
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     out = np.empty(masks.shape, dtype=np.float32)
-    room = np.empty(masks.shape if measured is None else (0, 0, 0), dtype=np.float32)
     most = np.float32(settings.clip)
     for p, layer in enumerate(masks.values):
         check = partial(watch, p / len(masks.values), "measuring distances")
@@ -322,7 +321,7 @@ def _layers(
             yield out
         else:
             mask = layer.astype(bool, copy=False)
-            yield signed_distance(mask, masks.spacing, settings.clip, check, masks.positions, out, room)
+            yield signed_distance(mask, masks.spacing, settings.clip, check, masks.positions, out)
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
