@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.annotators.measurements import limits_of_agreement
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
-from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.masks.method_comparison import quartiles
 from raterscope.figures.colours import ANNOTATOR_COLOURS
 from raterscope.figures.description import (
@@ -26,6 +25,9 @@ from raterscope.figures.description import (
     Segments,
 )
 from raterscope.text import counted, figure
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 
 Floats = NDArray[np.floating]
 

@@ -140,14 +140,26 @@ def expect(
     """
     classes, outputs = prior.shape
     bound = 0.0
+    chosen = np.empty(outputs, dtype=np.int64)
     for k in range(first, last):
         columns = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(present[columns])
+        used = chosen[: _list_present(present, columns.start, chosen)]
         if len(used):
             _sum_up(counts, columns.start + used)
             for j in range(classes):
                 bound += expect_row(prior[j], at_prior[j], counts[0, columns, j], used, weights[columns, j])
     return bound
+
+
+@compiled()
+def _list_present(present: Array, first: int, outputs: Array) -> int:
+    """List the present entries of a row that begins at `first`, as long as `outputs`; return their number."""
+    count = 0
+    for at in range(len(outputs)):
+        if present[first + at]:
+            outputs[count] = at
+            count += 1
+    return count
 
 
 @compiled()
@@ -185,9 +197,10 @@ def maximise(
 ) -> float:
     """Compute the maximum likelihood rates of annotators, of all outputs; otherwise as `expect`."""
     likelihood = 0.0
+    chosen = np.empty(outputs, dtype=np.int64)
     for k in range(first, last):
         columns = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(present[columns])
+        used = chosen[: _list_present(present, columns.start, chosen)]
         if len(used):
             _sum_up(counts, columns.start + used)
             for j in range(counts.shape[2]):

@@ -23,11 +23,13 @@ from raterscope.app.command_line.arguments import (
     pair,
     steps,
 )
-from raterscope.app.exports import Export
+from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
     from raterscope.app.annotator_evidence import AnnotatorFunctions
+    from raterscope.app.study import Study
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -115,7 +117,6 @@ def _functions() -> Functions:
     from raterscope.algorithms.labels.fusion import LabelPlan
     from raterscope.app.kinds.labels.command import fuse_labels, plan_texts, summarise
     from raterscope.app.kinds.labels.evaluation import compare_runs, trust_in_labels, undecided_labels
-    from raterscope.app.kinds.labels.exports import export_labels
     from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
     from raterscope.app.study.labels import labels_of
 
@@ -132,8 +133,14 @@ def _functions() -> Functions:
         compare_runs=compare_runs,
         trust=lambda study, items, watch: trust_in_labels(study, items[0], watch),
         undecided=undecided_labels,
-        writers={export.what: export_labels for export in _EXPORTS},
+        writers={export.what: _export for export in _EXPORTS},
     )
+
+
+def _export(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.labels.exports import export_labels  # imports what no fusion needs
+
+    return export_labels(study, request, watch)
 
 
 def _annotators() -> AnnotatorFunctions:
