@@ -162,6 +162,8 @@ class RegionReview(QObject):
             self.exhausted.emit()
         elif following != ELSEWHERE:
             self.go_to(following)
+        elif finish:  # the decision shows until the other case is read
+            self.evidence_changed.emit(self.region)
 
     def enter(self, step: int, skipped: bool) -> None:
         """Select the first undecided region of a new structure, or the last one."""
@@ -364,14 +366,18 @@ class RegionReview(QObject):
         return job
 
     def _on_ended(self) -> None:
-        self._go_on = False
+        if self._go_on:  # it failed; another decision may have been shown meanwhile
+            self._go_on = False
+            self.evidence_changed.emit(self.region)
 
     def _on_written(self, region: DisputedRegion, covered: bool, _written: object) -> None:
         """Go to the next region, unless the expert selected another one or the structure was uncovered."""
         now = self.region
+        self._go_on = False
         if now is None or (now.structure, now.number) != (region.structure, region.number):
-            return
-        if covered and not self.covered:
+            self.evidence_changed.emit(now)
+        elif covered and not self.covered:
+            self.evidence_changed.emit(now)
             self.message.emit(UNCOVERED)
         else:
             self.next_disputed(finish=True)
@@ -400,7 +406,8 @@ class RegionReview(QObject):
     @while_shown
     def _refresh(self) -> None:
         self._read()
-        self.evidence_changed.emit(self.region)
+        if not self._go_on:  # a decision being stored goes on to a region, which is shown once
+            self.evidence_changed.emit(self.region)
 
     def _read(self) -> None:
         scene, structure, decided = self._session.scene, self._session.part, self.decisions()

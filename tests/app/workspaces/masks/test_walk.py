@@ -115,6 +115,24 @@ def test_accept_alone_reaches_every_region_once_and_changes_no_settled_one_until
     assert len(text) == total()
 
 
+def test_the_panel_shows_one_region_after_a_decision(walked, qtbot, monkeypatch):
+    window, _ = walked
+    key(window, qtbot, Qt.Key.Key_Tab)
+    review, panel = window.workspace.reviewing, window.workspace.region_panel
+    shown, show = [], panel.show_region
+    monkeypatch.setattr(panel, "show_region", lambda *evidence: (shown.append(evidence[0]), show(*evidence)))
+    key(window, qtbot, Qt.Key.Key_A)
+    assert [(evidence.title, evidence.state) for evidence in shown] == [("Region 2", "undecided")]
+    review.accept()
+    review.select(0)  # before the decision is stored
+    idle(window, qtbot)
+    assert states(window) == ["accepted", "accepted"]
+    assert (shown[-1].title, shown[-1].state) == ("Region 1", "accepted")
+    window.document.undo()
+    idle(window, qtbot)
+    assert (shown[-1].title, shown[-1].state) == ("Region 2", "undecided")
+
+
 def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
     window, _ = walked
     review = window.workspace.reviewing
