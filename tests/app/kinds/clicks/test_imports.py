@@ -148,7 +148,7 @@ def test_a_damaged_image_in_a_folder_is_skipped(import_files, smears):
 def test_a_table_named_beside_its_folder_is_read_once(import_files, smears):
     table = smears[0].parent / "cells.csv"
     table.write_text("image,x,y\nsmear1,1,2\n")
-    assert "import what you need by name" in import_files(smears[0].parent)
+    assert "To read one, import it alone" in import_files(smears[0].parent)
     assert "by name" not in import_files(smears[0].parent, table)
 
 
