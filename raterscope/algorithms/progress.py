@@ -72,6 +72,8 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     >>> part(watch, 0.5, 1.0, "image 2: ")(0.5, "clustering")
     75 % image 2: clustering
     """
+    if watch is silent:  # it would be called through every level of the work
+        return watch
 
     def report(fraction: float, words: str, **more: Any) -> None:
         watch(start + (stop - start) * fraction, prefix + words, **more)

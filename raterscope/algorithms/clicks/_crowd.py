@@ -139,6 +139,7 @@ class Crowd:
         self.worth = cells.worth
         self.number = float(self.worth.sum())
         self.clicks_of = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
+        self.weighted_clicks = self.worth * self.clicks_of
         self.active = float(self.worth[self.clicks_of > 0].sum()) or 1.0
         self.outliers = np.maximum((1 - model.reliability) * self.clicks_of, 0.5)
         self.offset, self.precision = np.zeros((annotators, 2)), np.ones(annotators)
@@ -155,12 +156,12 @@ class Crowd:
         )
 
     def __len__(self) -> int:
-        return int(self.parts.alive.sum())
+        return int(np.count_nonzero(self.parts.alive))
 
     def seed(self, tick: Callable[[], None]) -> None:
         """Start components where several annotators clicked, the most crowded positions first."""
         chosen, count = self.choose_crowded(np.arange(len(self.cells)), tick)
-        clicks = float((self.worth * self.clicks_of).sum())
+        clicks = float(self.weighted_clicks.sum())
         weight = None if self.model.once else count / count.sum() * clicks / self.number
         self.parts = self.start_components(chosen, weight)
 
@@ -247,7 +248,8 @@ class Crowd:
 
         rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
         values, _, counts = _shared(self.ability, self.worth)
-        ability = np.column_stack([values, counts])
+        ability = np.empty((len(values), 2))
+        ability[:, 0], ability[:, 1] = values, counts
         self.hands: Hands = Hands(
             self.offset, self.precision, rate, ability, self.cells.weights, self.workspace
         )
@@ -255,8 +257,8 @@ class Crowd:
         support = self.parts.support[self.parts.alive]
         self.rules: Rules = Rules(
             self.model.once, variance, STRENGTH, self.model.floor * variance, GATE,
-            math.log(max(len(support), 1) * self.uniform), max(float(support.mean()), 1.0) if len(support)
-            else 1.0,
+            math.log(max(len(support), 1) * self.uniform), max(float(support.sum()) / len(support), 1.0)
+            if len(support) else 1.0,
         )  # fmt: skip
 
     def blocks(self, number: int | None = None) -> Iterator[tuple[int, int]]:
@@ -302,13 +304,13 @@ class Crowd:
         if len(self.cells.weights):
             log_counts *= worth[self.cells.annotator]
         self.evidence = float(
-            value + log_counts.sum() + (worth * self.clicks_of) @ outliers - (worth * self.outliers).sum()
+            value + log_counts.sum() + self.weighted_clicks @ outliers - (worth * self.outliers).sum()
         )
         tick()
         shares = self.total / (1 + self.total)
         self.inliers: FloatArray = np.bincount(
             self.cells.annotator, weights=shares, minlength=len(self.ability)
-        ).astype(np.float64)
+        ).astype(np.float64, copy=False)
 
     def learn(self) -> None:
         """Update the annotators' parameters, after `survey`."""
@@ -347,7 +349,7 @@ class Crowd:
         prior = min(max(2 / max(beyond, 1e-3), 4.0), 1000.0)
         square = (prior + self.seen[:, 2]) / (prior + 2 * inliers)
         square /= math.exp(float(counted @ np.log(square)) / float(counted.sum()))
-        self.precision = 1 / np.clip(square, 0.1, 10.0)
+        self.precision = 1 / np.minimum(np.maximum(square, 0.1), 10.0)
 
     def drop_isolated(self) -> bool:
         """Remove, after `survey`, the components that fewer than two annotators marked.

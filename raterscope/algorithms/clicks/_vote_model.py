@@ -204,9 +204,7 @@ def run_em(
     if isinstance(start, ClusterPosteriors):
         start = _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
-        stack = Stack.of([problem])
-        begin = stack.state_of([start]) if isinstance(start, State) else start
-        return ascend(stack, begin, iterations, tolerance, watch).image(0)
+        return run_em_of_starts(problem, [start], iterations, tolerance, watch)[0]
     state = start if isinstance(start, State) else _judge(problem, start)
     objective: list[float] = []
     converged = False
@@ -220,6 +218,18 @@ def run_em(
             break
         state = _maximise(problem, now, state)
     return EMResult(now, state, np.array(objective), converged)
+
+
+def run_em_of_starts(
+    problem: Problem, starts: Sequence[FloatArray | State], iterations: int, tolerance: float, watch: Watch
+) -> list[EMResult]:
+    """Run EM as `run_em` does from each of several starts of one kind, in compiled code."""
+    stack = Stack.of([problem] * len(starts))
+    states = [start for start in starts if isinstance(start, State)]
+    posteriors = [start for start in starts if isinstance(start, np.ndarray)]
+    begin = stack.state_of(states) if states else np.concatenate(posteriors)
+    ascent = ascend(stack, begin, iterations, tolerance, watch)
+    return [ascent.image(index) for index in range(len(starts))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +384,7 @@ def ascend(
     former, converged = np.full(images, np.nan), np.zeros(images, dtype=np.bool_)
     done, parts = np.zeros(images, dtype=np.int64), []
     limit = iterations if images == 1 else FIRST_STEPS
+    one_image = all(problem is stack.problems[0] for problem in stack.problems)
     while True:
         most = np.where(converged, 0, np.minimum(iterations - done, np.minimum(block, limit)))
         if not most.any():
@@ -384,7 +395,7 @@ def ascend(
                 begin, end, most, tolerance, starts, start, votes, stack.prior, stack.shift, state, looks,
                 former, objective, steps, converged,
             )  # fmt: skip
-            last = float(objective[0, steps[0] - 1]) if images == 1 else None
+            last = float(objective[steps > 0, steps[steps > 0] - 1].max()) if one_image else None
             fraction = float(np.where(converged, 1.0, (done + steps) / iterations).mean())
             watch(fraction, "weighing the votes", objective=last)
         done += steps

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,11 +24,12 @@ from raterscope.algorithms.clicks._vote_model import (
     lost_log_probability,
     make_problem,
     run_em,
+    run_em_of_starts,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Detection, Votes
-from raterscope.algorithms.progress import Watch, part, parts_of, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
@@ -247,17 +249,17 @@ def highest_ascent(
 
     `starts`: initial posteriors, or the state of an earlier ascent, by name.
     """
-    ascents = {
-        name: run_em(
-            problem,
-            start,
-            settings.detection_iterations,
-            settings.detection_tolerance,
-            part(watch, index / len(starts), (index + 1) / len(starts)),
-            expected=settings.objective == "expected",
-        )
-        for index, (name, start) in enumerate(starts.items())
-    }
+    expected = settings.objective == "expected"
+    limits = settings.detection_iterations, settings.detection_tolerance
+    kinds = {type(start) for start in starts.values()}
+    if len(problem.prior.shift) > 1 and not expected and len(kinds) == 1:
+        ended = run_em_of_starts(problem, list(starts.values()), *limits, watch)
+        ascents = dict(zip(starts, ended, strict=True))
+    else:
+        steps = steps_of(watch, starts.items())
+        ascents = {
+            name: run_em(problem, start, *limits, step, expected=expected) for (name, start), step in steps
+        }
     best = max(ascents, key=lambda name: float(ascents[name].objective[-1]))
     return ascents[best], best
 
@@ -330,8 +332,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         strength = used * SPECIFICITY_STRENGTH["stray"]
     if settings.specificity_strength is not None:
         strength = used * settings.specificity_strength
-    shift = np.linspace(-3, 3, 13) if crowd else np.zeros(1)
-    share = np.exp(-0.5 * (shift / 0.6) ** 2) + 1e-3
+    shift, share = _nodes(crowd)
     return Prior(
         hit=hit,
         miss=strength_of_hits - hit,
@@ -341,12 +342,20 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         places=votes.places if crowd else 0.0,
         artefact=(1.0, 3.0),
         shift=shift,
-        share=share / share.sum(),
+        share=share,
         strength=5.0 if crowd else 0.0,
         trust=min(BELIEVED / (votes.crowd or 1.0), 1.0) if crowd else 1.0,
         expected=settings.expected_share,
         expected_error=settings.expected_share_error,
     )
+
+
+@lru_cache(maxsize=2)
+def _nodes(crowd: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the nodes (K,) of the log odds by which structures differ, and the share at each."""
+    shift = np.linspace(-3, 3, 13) if crowd else np.zeros(1)
+    share = np.exp(-0.5 * (shift / 0.6) ** 2) + 1e-3
+    return shift, share / share.sum()
 
 
 def starting_posteriors(votes: Votes, start: str) -> dict[str, FloatArray]:

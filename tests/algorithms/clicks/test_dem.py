@@ -91,14 +91,19 @@ def test_the_objective_never_falls(prior, seed):
         assert (np.diff(result.objective) >= -1e-7 * np.abs(result.objective[1:])).all()
 
 
-def test_the_best_start_is_kept():
+@pytest.mark.parametrize("prior", ["none", "crowd"])
+def test_the_best_start_is_kept(prior):
     votes, _ = simulated_votes(3)
-    ends = {
-        start: dem(votes, DEMSettings(prior="none", start=start, interval_draws=20)).objective[-1]
+    results = {
+        start: dem(votes, DEMSettings(prior=prior, start=start, interval_draws=20, detection_tolerance=1e-9))
         for start in ("share", "majority", "weight", "paper", "best")
     }
+    ends = {start: result.objective[-1] for start, result in results.items()}
     assert ends["paper"] == max(ends["share"], ends["majority"])
     assert ends["best"] == max(ends.values())
+    alone, best = results[max(("share", "majority", "weight"), key=ends.__getitem__)], results["best"]
+    assert np.array_equal(alone.objective, best.objective)  # the same bits as from that start alone
+    assert np.array_equal(alone.posterior, best.posterior)
 
 
 def algorithm_2(marked, start, epsilon=1e-6, most=500):
