@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, distinct
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
+from raterscope.algorithms.row_reductions import max_rows, sum_rows
 
 _LEAST = 1e-6
 """Minimum information gain of a vote, in bits."""
@@ -180,7 +181,7 @@ def _entropy(chances: FloatArray) -> FloatArray:
     terms = np.maximum(chances, np.finfo(chances.dtype).tiny)
     np.log2(terms, out=terms)
     terms *= chances
-    return np.asarray(-terms.sum(axis=-1))
+    return np.asarray(-sum_rows(terms))
 
 
 def _eligible(labels: Labels, annotators: Collection[str] | None) -> NDArray[np.int64]:
@@ -212,7 +213,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
         rows = doubtful[span]
         if doubt[rows[0]] <= bar:
             break
-        gain[span] = _information(posterior[rows], *prepared).max(axis=1)
+        gain[span] = max_rows(_information(posterior[rows], *prepared))
         if span.stop >= many:
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
     best = np.argsort(-gain, kind="stable")[:many]

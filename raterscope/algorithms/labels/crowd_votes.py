@@ -29,6 +29,7 @@ from raterscope.algorithms.labels.task_votes import (
     task_spans,
 )
 from raterscope.algorithms.progress import T, Watch, parts_of, run_parts
+from raterscope.algorithms.row_reductions import sum_rows
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -175,7 +176,7 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
             share = weight[labels.label, j]
             share = share if weights is None else share * weights
             vote[:, j] = np.bincount(labels.task, share, minlength=tasks) + 1 / classes
-    vote /= vote.sum(axis=1, keepdims=True)
+    vote /= sum_rows(vote, keepdims=True)
     fixed = np.flatnonzero(crowd.known > OPEN)
     vote[fixed] = np.eye(classes)[crowd.known[fixed]]
     return keep_to_sets(vote, crowd.known, crowd.sets)

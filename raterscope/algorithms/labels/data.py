@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError, parts_of
+from raterscope.algorithms.row_reductions import sum_rows
 from raterscope.algorithms.settings import Settings, choice, number
 
 FloatArray = NDArray[np.float64]
@@ -512,7 +513,7 @@ class LabelFusion:
             terms = np.where(share > 0, share, 1.0)
             np.log(terms, out=terms)
             terms *= share
-            entropy[begin:end] = np.abs(terms.sum(axis=1))
+            entropy[begin:end] = np.abs(sum_rows(terms))
         entropy /= np.log(len(self.classes))
         return entropy
 

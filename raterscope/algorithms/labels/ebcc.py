@@ -34,6 +34,7 @@ from raterscope.algorithms.labels.task_votes import (
     task_spans,
 )
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
+from raterscope.algorithms.row_reductions import max_rows, sum_rows
 from raterscope.algorithms.settings import integer, number
 
 _TERMS = 1_000_000
@@ -269,8 +270,8 @@ def _predict_known(
         more = weight * guess[row]
         terms = np.add.reduceat(weight * (digamma(own + more) - digamma(total + more)), first, axis=0)
         terms = terms / (effect if turn == _TURNS - 1 else 1.0) + logs
-        guess = np.exp(terms - terms.max(axis=1, keepdims=True))
-        guess /= guess.sum(axis=1, keepdims=True)
+        guess = np.exp(terms - max_rows(terms, keepdims=True))
+        guess /= sum_rows(guess, keepdims=True)
     return np.asarray(guess.reshape(len(tasks), -1, problem.subtypes).sum(axis=2))
 
 

@@ -32,6 +32,7 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.labels.task_votes import task_spans
 from raterscope.algorithms.progress import Watch, part, run_parts
+from raterscope.algorithms.row_reductions import sum_rows
 
 _LEAST_OF_LARGE = 3
 """Rounds over all tasks of a large crowd."""
@@ -269,7 +270,7 @@ def estimate_priors(
         if strengthen and turn > FREE_ROUNDS:
             fit.strength = _strength(crowd, fit, watch, done)
         return
-    hits = right.sum(axis=1)
+    hits = sum_rows(right)
     if turn in _SKILL_ROUNDS:
         watch(done, "estimating the crowd's skill")
         fit.skill = skill_distribution(hits, crowd.votes, fit.skill[1])

@@ -22,6 +22,7 @@ from raterscope.algorithms.labels.crowd_votes import Crowd, count_votes_of, run_
 from raterscope.algorithms.labels.data import OPEN, FloatArray, keep_to_sets
 from raterscope.algorithms.labels.hierarchical import Fit, empty_fit, estimate_priors
 from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.row_reductions import sum_rows
 
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
@@ -119,7 +120,7 @@ def mixed_membership(
     mean[fixed] = posterior[fixed]
     if alone is not None:
         mean[judged] = (prior + alone) / (mixture + votes[judged, None])
-    mean /= mean.sum(axis=1, keepdims=True)
+    mean /= sum_rows(mean, keepdims=True)
     return keep_to_sets(mean, crowd.known, crowd.sets), fit
 
 

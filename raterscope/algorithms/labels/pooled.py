@@ -74,6 +74,7 @@ from raterscope.algorithms.labels.shared_confusion import (
 from raterscope.algorithms.labels.sharpening import sharpen
 from raterscope.algorithms.labels.task_votes import weighted_counts
 from raterscope.algorithms.progress import Watch, part, silent, watch_until
+from raterscope.algorithms.row_reductions import max_rows, sum_rows
 from raterscope.algorithms.settings import integer, number
 
 _T = TypeVar("_T")
@@ -142,7 +143,7 @@ class _Pool:
         for rows in _blocks(len(answer)):
             block = _normalise(self.logs[rows].astype(np.float64) / self.weight)
             block += self.shares[rows] / self.weight
-            block /= block.sum(axis=1, keepdims=True)
+            block /= sum_rows(block, keepdims=True)
             answer[rows] = block
         return answer
 
@@ -348,8 +349,8 @@ class _BackgroundThread(Generic[_T]):
 
 def _normalise(logs: FloatArray) -> FloatArray:
     """Turn logarithms into probabilities."""
-    values = np.exp(logs - logs.max(axis=1, keepdims=True))
-    values /= values.sum(axis=1, keepdims=True)
+    values = np.exp(logs - max_rows(logs, keepdims=True))
+    values /= sum_rows(values, keepdims=True)
     return np.asarray(values)
 
 

@@ -31,6 +31,7 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.task_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.row_reductions import sum_rows
 
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
@@ -284,10 +285,10 @@ def label_doubt(mean: FloatArray, doubt: FloatArray, shift: FloatArray) -> Float
 
     All have shape (..., J, L).
     """
-    other = doubt.sum(axis=-1, keepdims=True) - doubt
+    other = sum_rows(doubt, keepdims=True) - doubt
     spread = doubt * np.square(1 - mean) + other * np.square(mean)
     for change in (shift, doubt):  # `doubt` is the derivative by the log-odds of the class
-        spread += np.square(SPREAD * (change - mean * change.sum(axis=-1, keepdims=True)))
+        spread += np.square(SPREAD * (change - mean * sum_rows(change, keepdims=True)))
     return np.asarray(spread)
 
 
@@ -452,7 +453,7 @@ def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
 def power_derivative(chance: FloatArray) -> FloatArray:
     """Return the derivative of normalised powers of probabilities by the power's logarithm, at power one."""
     logs = np.log(np.maximum(chance, 1e-12))
-    logs -= (chance * logs).sum(axis=1, keepdims=True)
+    logs -= sum_rows(chance * logs, keepdims=True)
     logs *= chance
     return logs
 
@@ -461,7 +462,7 @@ def smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
     assert labels.meaning is not None
     mean = class_votes(labels).astype(np.float64)
-    votes = mean.sum(axis=1, keepdims=True)
+    votes = sum_rows(mean, keepdims=True)
     mean += 1 / posterior.shape[1]
     mean /= votes + 1
     mean += posterior

@@ -25,6 +25,7 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.labels.task_votes import task_spans
 from raterscope.algorithms.progress import Watch, parts_of, silent
+from raterscope.algorithms.row_reductions import max_rows, sum_rows
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 """Grid of the weight of a vote."""
@@ -109,10 +110,10 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
         for index, power in enumerate(POWERS):
             weight = power * others
             weight += shares
-            weight -= weight.max(axis=1, keepdims=True)
+            weight -= max_rows(weight, keepdims=True)
             np.exp(weight, out=weight)
             predicted = np.einsum("vj,vj->v", weight, rate)
-            predicted /= weight.sum(axis=1)
+            predicted /= sum_rows(weight)
             total[index] += (own_weight * np.log(predicted)).sum()
     best = int(total.argmax())
     return Tempering(POWERS[best], float(total[best] - total[0]), len(votes))
@@ -139,9 +140,9 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
         np.add.at(total.reshape(-1), cell.reshape(-1), logs.reshape(-1))
     total *= power
     total += np.log(fusion.shares)
-    total -= total.max(axis=1, keepdims=True)
+    total -= max_rows(total, keepdims=True)
     np.exp(total, out=total)
-    total /= total.sum(axis=1, keepdims=True)
+    total /= sum_rows(total, keepdims=True)
     posterior = np.where(open_tasks[:, None], total, fusion.posterior)
     return replace(fusion, posterior=labels.keep_to_sets(posterior), power=power)
 

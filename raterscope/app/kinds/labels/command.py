@@ -19,6 +19,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
@@ -280,7 +281,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         f"{plain(name, 30)} {percent(share, 1)}"
         for name, share in zip(fusion.classes, fusion.shares, strict=True)
     ]
-    doubtful = int((fusion.posterior.max(axis=1) < _DOUBTFUL).sum())
+    doubtful = int((max_rows(fusion.posterior) < _DOUBTFUL).sum())
     held_count = int((fusion.known != OPEN).sum())
     words = [
         f"expected shares: {listed(shares, 8)}",

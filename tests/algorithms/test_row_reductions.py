@@ -1,0 +1,31 @@
+"""Sums and maxima of short rows are those of NumPy, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.row_reductions import max_rows, sum_rows
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8, 9, 30])
+def test_reductions_have_the_bits_of_numpy(width: int, dtype: type[np.floating]) -> None:
+    generator = np.random.default_rng(width)
+    values = (generator.random((40, 300, width)) * 10.0 ** generator.integers(-9, 9, width)).astype(dtype)
+    for rows in (values, values[0], values[0, ::2], values[0, :1]):
+        np.testing.assert_array_equal(sum_rows(rows), rows.sum(axis=-1), strict=True)
+        np.testing.assert_array_equal(max_rows(rows), rows.max(axis=-1), strict=True)
+        np.testing.assert_array_equal(
+            sum_rows(rows, keepdims=True), rows.sum(axis=-1, keepdims=True), strict=True
+        )
+
+
+def test_rows_are_not_changed_and_no_rows_have_no_sums() -> None:
+    values = np.array([[0.25, np.nan], [0.5, 0.5]])
+    before = values.copy()
+    assert np.isnan(max_rows(values)[0])
+    assert sum_rows(values)[1] == 1.0
+    np.testing.assert_array_equal(values, before)
+    assert sum_rows(np.empty((0, 3))).shape == (0,)
+    assert sum_rows(np.empty((4, 0))).tolist() == [0.0] * 4
