@@ -516,7 +516,8 @@ def _sample(clicks: Clicks) -> IntArray:
     of own clicks would remain.
     """
     x, y = clicks.x - median(clicks.x), clicks.y - median(clicks.y)
-    rows = _sample_clicks(clicks, _shuffled(x, y))
+    small = len(clicks.annotators) <= ANNOTATORS
+    rows = np.arange(len(clicks)) if small else _sample_clicks(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
         rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
