@@ -59,6 +59,16 @@ def test_in_a_narrow_place_what_is_worth_least_goes_into_the_tooltip(table):
     assert "excluded: wrong organ" in tip
 
 
+def test_the_mark_of_a_program_leaves_room_for_hd95(table):
+    rows = [RaterRow(at, f"rater {at}", 0.9, 0.1, 0.5, math.nan, 0.95, 1.0) for at in range(3)]
+    table.resize(360, 300)
+    table.set_rows([*rows, RaterRow(3, "model", dice=0.9, hausdorff95=2.0, note="program")])
+    assert "HD95 mm" in table.columns_shown()
+    table.set_rows([RaterRow(0, "a", 0.9, dice=0.9), RaterRow(1, "rater 7", note="drew nothing")])
+    words = QFontMetrics(theme.font()).horizontalAdvance("rater 7drew nothing")
+    assert table.view.columnWidth(0) >= words + 42
+
+
 def test_the_unknown_sort_last_either_way(table):
     weight = table.model.columns.index("weight")
     table.view.sortByColumn(weight, Qt.SortOrder.DescendingOrder)

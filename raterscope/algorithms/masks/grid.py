@@ -19,7 +19,7 @@ _EVEN = 0.01
 """Tolerance of even slices, as a share of the nominal slice distance."""
 
 _WHOLE = 0.05
-"""Tolerance of whole multiples in gaps, as a share of the nominal slice distance."""
+"""Tolerance of equal and of whole multiples of slice distances, as a share of the smaller one."""
 
 _TILTED = 0.1
 """Minimum gantry tilt for a notice, degrees."""
@@ -28,10 +28,13 @@ _NAMED = 3
 """Maximum number of gaps named one by one."""
 
 _MOSTLY = 0.5
-"""Minimum share of nominal slice distances for counting the others as gaps."""
+"""Minimum share of nominal and of regular slice distances for counting the others as gaps."""
 
 _IN_A_ROW = 3
 """Consecutive other distances that are a region of another slice distance, not gaps."""
+
+_MUCH_LONGER = 1.5
+"""Slice distance that suggests missing slices, as a multiple of all others."""
 
 
 class GridError(RefusedError):
@@ -162,17 +165,28 @@ class Grid:
     def gaps(self) -> tuple[tuple[int, int], ...]:
         """Gaps: (the slice before the gap, number of missing slices).
 
-        Slices are missing if most distances are the nominal one, and the others are isolated whole multiples
-        of it. Empty if the distances vary otherwise.
+        Distances are regular if they are the nominal one, where most are, or equal in a row. Slices are
+        missing if most distances are regular and the others are isolated sums of the regular distances
+        beside them. Empty if the distances vary otherwise.
         """
         return gaps_between(self.positions, self.spacing[0]) if self.uneven else ()
+
+    @cached_property
+    def step_range(self) -> tuple[float, float] | None:
+        """Smallest and largest slice distance beside gaps, mm; None where they are even."""
+        if not self.uneven:
+            return None
+        steps = np.delete(np.diff(self.positions), [at for at, _ in self.gaps])
+        low, high = float(steps.min()), float(steps.max())
+        return (low, high) if not self.gaps or high - low > _WHOLE * low else None
 
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
         """(slices, 2): where each slice's slab begins and ends, millimetres along the normal.
 
         A slab reaches half way to each neighbour, and equally far beyond the first and the last slice. Next
-        to missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
+        to missing slices it reaches half of the regular slice distance there, so that a gap belongs to no
+        slice.
         """
         return slab_bounds(self.positions, self.spacing[0])
 
@@ -327,9 +341,8 @@ class Grid:
         if not self.calibrated:
             return words
         steps = [f"{step:.3g}" for step in (self.spacing[1:] if self.flat else self.spacing)]
-        if self.uneven and not self.gaps:
-            distances = np.diff(self.positions)
-            steps[0] = f"{distances.min():.3g} to {distances.max():.3g}"
+        if self.step_range:
+            steps[0] = "{:.3g} to {:.3g}".format(*self.step_range)
         missing = sum(count for _, count in self.gaps)
         gap = f", {missing} slice{'s' if missing > 1 else ''} missing" if missing else ""
         return f"{words}, {' x '.join(steps)} mm{gap}"
@@ -341,12 +354,10 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
     tilted = not grid.flat and grid.tilt > _TILTED
     if grid.gaps:
         missing = sum(count for _, count in grid.gaps)
-        levels = grid.levels(grid.to_patient(np.array([[at, 0.0, 0.0] for at in range(grid.shape[0])])))
         positions = []
         for at, count in grid.gaps[:_NAMED]:
-            low, high = sorted(levels[at : at + 2])
             number = f"{count} " if len(grid.gaps) > 1 else ""
-            positions.append(f"{number}between {low:.1f} and {high:.1f} mm")
+            positions.append(f"{number}between {_between(grid, at)}")
         more = len(grid.gaps) - _NAMED
         where = ", ".join(positions) + (f", and more in {more} other places" if more > 0 else "")
         verb = "slice is" if missing == 1 else "slices are"
@@ -355,12 +366,15 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
         sentences.append(
             f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced."
         )
-    elif grid.uneven:
-        steps = np.diff(grid.positions)
-        words = f"Slice distance varies from {steps.min():.2f} to {steps.max():.2f} mm"
+    if grid.step_range:
+        low, high = grid.step_range
+        words = f"Slice distance varies from {low:.2f} to {high:.2f} mm"
         if tilted:
             lean = math.cos(math.radians(grid.tilt))
-            words += f" ({steps.min() / lean:.2f} to {steps.max() / lean:.2f} mm along the table)"
+            words += f" ({low / lean:.2f} to {high / lean:.2f} mm along the table)"
+        longest = None if grid.gaps else _longest(np.diff(grid.positions))
+        if longest is not None:
+            words += f"; slices may be missing between {_between(grid, longest)}"
         sentences.append(f"{words}.")
     if tilted:
         words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
@@ -369,28 +383,85 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _between(grid: Grid, at: int) -> str:
+    """Return the positions of a slice and the next: "12.0 and 21.0 mm"."""
+    low, high = sorted(grid.levels(grid.to_patient(np.array([[at, 0.0, 0.0], [at + 1, 0.0, 0.0]]))))
+    return f"{low:.1f} and {high:.1f} mm"
+
+
+def _longest(steps: NDArray[np.float64]) -> int | None:
+    """Return the only step that is much longer than all others; None if there is none."""
+    if len(steps) < _IN_A_ROW:
+        return None
+    order = np.argsort(steps)
+    return int(order[-1]) if steps[order[-1]] >= _MUCH_LONGER * steps[order[-2]] else None
+
+
 def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
     """Return (the slice before, number of missing slices) for each gap; see `Grid.gaps`."""
-    ratio = np.diff(positions) / nominal
-    steps = np.rint(ratio)
-    if not len(steps) or np.abs(ratio - steps).max() > _WHOLE or steps.min() < 1:
+    steps = np.diff(positions)
+    before, after, regular = _regular_steps(steps, nominal)
+    if np.count_nonzero(regular) < max(1, _MOSTLY * len(steps)):
         return ()
-    if np.mean(steps == 1) < _MOSTLY:
-        return ()
-    if any((steps[at : at + _IN_A_ROW] > 1).all() for at in range(len(steps) - _IN_A_ROW + 1)):
-        return ()
-    return tuple((int(at), int(steps[at]) - 1) for at in np.flatnonzero(steps > 1))
+    gaps = []
+    for at in np.flatnonzero(~regular).tolist():
+        low, high = sorted((float(before[at]), float(after[at])))
+        step, room = float(steps[at]), _WHOLE * low
+        if low - room <= step <= high + room:  # between regions of two slice distances
+            continue
+        count = _count_steps(step, low, high, room) if step > high else None
+        around = regular[at : at + _IN_A_ROW]
+        if count is None or (len(around) == _IN_A_ROW and not around.any()):
+            return ()
+        gaps.append((at, count - 1))
+    return tuple(gaps)
+
+
+def _regular_steps(
+    steps: NDArray[np.float64], nominal: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the regular slice distances before and after each step, and which steps are regular.
+
+    Regular are runs of equal steps, and the nominal step if most are nominal.
+    """
+    near = np.abs(steps / nominal - 1) <= _WHOLE
+    if np.count_nonzero(near) < _MOSTLY * len(steps):
+        near[:] = False
+    values, regular = np.where(near, nominal, steps), near.copy()
+    changes = np.flatnonzero(np.abs(np.diff(values)) > _WHOLE * np.minimum(values[:-1], values[1:])) + 1
+    for begin, end in pairwise([0, *changes.tolist(), len(values)]):
+        if end - begin >= _IN_A_ROW:
+            values[begin:end], regular[begin:end] = np.median(values[begin:end]), True
+    if not regular.any():
+        return values, values, regular
+    known, numbers = np.flatnonzero(regular), np.arange(len(steps))
+    next_one = np.searchsorted(known, numbers)
+    after = known[np.minimum(next_one, len(known) - 1)]
+    before = known[np.maximum(np.searchsorted(known, numbers, side="right") - 1, 0)]
+    return values[before], values[after], regular
+
+
+def _count_steps(length: float, low: float, high: float, room: float) -> int | None:
+    """Return the fewest steps of two sizes that sum up to a length; None if none do."""
+    counts = []
+    for number in range(int((length + room) // high) + 1):
+        others = round((length - number * high) / low)
+        if abs(number * high + others * low - length) <= room:
+            counts.append(number + others)
+    return min(counts, default=None)
 
 
 def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:
     """Return where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
-    count = len(positions)
-    half = np.diff(positions) / 2 if count > 1 else np.array([nominal / 2])
-    if gaps_between(positions, nominal):
-        half = np.minimum(half, nominal / 2)
-    before = half[np.clip(np.arange(count) - 1, 0, None)]
-    after = half[np.clip(np.arange(count), None, len(half) - 1)]
-    return np.column_stack([positions - before, positions + after])
+    steps = np.diff(positions) if len(positions) > 1 else np.array([nominal])
+    below, above = steps.copy(), steps.copy()
+    gaps = [at for at, _ in gaps_between(positions, nominal)]
+    if gaps:
+        before, after, _ = _regular_steps(steps, nominal)
+        below[gaps], above[gaps] = before[gaps], after[gaps]
+    ends = np.append(below, above[-1]) / 2
+    starts = np.append(below[0], above) / 2
+    return np.column_stack([positions - starts[: len(positions)], positions + ends[: len(positions)]])
 
 
 def _piecewise(

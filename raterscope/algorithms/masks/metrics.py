@@ -1,13 +1,20 @@
 """Agreement of two masks: overlap, volume and surface distances.
 
 For masks A (judged) and B (the reference) the overlap measures are counts of voxels. A surface is the voxels
-of a mask that share a face with a voxel outside it (6-connectivity, within the only slice of an image 4), and
-distances run between centres of voxels in mm. The directed distances from A to B are those of each surface
-voxel of A to the nearest one of B:
+of a mask that share a face with a voxel outside it (6-connectivity; 4 where only one slice is marked), and
+distances run between centres of voxels in mm. Beyond the image is outside: where a mask touches its border,
+there is a surface, as in Metrics Reloaded [maierhein2024]_, MedPy, MONAI and DeepMind's surface-distance; the
+contours of SimpleITK are open there. The directed distances from A to B are those of each surface voxel of A
+to the nearest one of B:
 
 - Hausdorff: the largest of all directed distances, both ways;
 - HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
 - mean surface distance: the mean of all directed distances of both ways together.
+
+References
+----------
+.. [maierhein2024] L. Maier-Hein, A. Reinke, P. Godau, et al., "Metrics reloaded: recommendations for image
+   analysis validation", Nature Methods 21 (2024) 195-212, doi:10.1038/s41592-023-02151-z.
 """
 
 from __future__ import annotations

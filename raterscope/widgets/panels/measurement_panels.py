@@ -42,6 +42,14 @@ class ShapeLine:
     cells: tuple[str, ...]  # cells of a copied row
 
 
+REMOVE_SCALE, USE_FILE = "Remove scale", "Use the file's scale"
+REMOVALS = {
+    REMOVE_SCALE: "Remove your scale: the file states none, so that lengths are in pixels",
+    USE_FILE: "Remove your scale and use the one in the image file",
+}
+"""Texts of the button that removes a scale, and their tooltips."""
+
+
 class MeasurePanel(QWidget):
     """Scale, drawing tools, and list of measurements."""
 
@@ -67,8 +75,7 @@ class MeasurePanel(QWidget):
         self._header = Header("Measure")
         self.scale_words = ElidedLabel("", "second")
         self.scale = KeyButton("L", "set scale", "second", "Draw along a known length and enter it")
-        self.unscale = QPushButton("Use the file's scale")
-        self.unscale.setToolTip("Remove your scale and use the one in the image file, if any")
+        self.unscale = QPushButton(REMOVE_SCALE)
         self.length = KeyButton("D", "length", "second", "Draw a line")
         self.area = KeyButton("O", "area", "second", "Draw an outline")
         self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")
@@ -93,13 +100,15 @@ class MeasurePanel(QWidget):
         self.copy = self._action("Copy as a table", QKeySequence.StandardKey.Copy, self.copy_table)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self.list.selectionModel().currentChanged.connect(self._on_current)
-        self.show_scale("", can_go_back=False)
+        self.show_scale("", "")
         self.show_lines((), ())
 
-    def show_scale(self, words: str, *, can_go_back: bool) -> None:
-        """Show the pixel size and its source, and whether the file's own scale can be restored."""
+    def show_scale(self, words: str, removal: str) -> None:
+        """Show the pixel size and its source, and the button that removes a scale; empty shows none."""
         self.scale_words.setText(words)
-        self.unscale.setVisible(can_go_back)
+        self.unscale.setText(removal)
+        self.unscale.setToolTip(REMOVALS.get(removal, ""))
+        self.unscale.setVisible(bool(removal))
 
     def show_lines(self, columns: Sequence[str], lines: Sequence[ShapeLine]) -> None:
         """Show the measurements; the columns are those of a copied table."""

@@ -137,6 +137,12 @@ class RaterModel(FiguresModel[RaterRow]):
             return words if column != "rater" or self.shown(row) else f"{words}, hidden"
         return None
 
+    def note_width(self, metrics: QFontMetrics, row: RaterRow) -> int:
+        """Return the room of a row's note beside its name; 0 for a note in the column of weights."""
+        width = metrics.horizontalAdvance(row.note) if row.note else 0
+        inside = math.isnan(row.weight) and self.known("weight") and width <= WIDTHS["weight"] - NOTE_EDGES
+        return 0 if inside or not width else width + NOTE_GAP
+
     def _spoken(self, row: RaterRow, column: str) -> str:
         if column == "rater":
             return ", ".join(filter(None, (row.name, "excluded" if row.excluded else "", row.note)))
@@ -179,9 +185,9 @@ WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95 mm": 76, "HD": 46, "sens.": 50,
     "spec.": 50,
 }  # fmt: skip
-NAME_WIDTH, NOTE_WIDTH = 92, 84
-NAME_EDGES, WIDEST_NAME = 46, 150
-"""Room beside a name, and the widest column for which other columns are hidden."""
+NAME_WIDTH, NAME_EDGES, NOTE_GAP, NOTE_EDGES, WIDEST_NAME = 92, 46, 8, 3, 150
+"""Least width of names; room beside a name, before a note, and beside a note among the weights; widest column
+without a note for which other columns are hidden."""
 EDGES = 24
 """Margins above, between and below titles and raters."""
 MOST_IN_SIGHT, LEAST_IN_SIGHT = 9, 3
@@ -249,9 +255,10 @@ class RaterTable(ShownTable[RaterRow]):
         aside = f"{hidden} hidden" if hidden else "1-9: show one alone"
         self.header.set_aside(aside if self.model.rows else "")
         metrics = QFontMetrics(theme.font())
-        widest = max((metrics.horizontalAdvance(row.name) for row in self.model.rows), default=0) + NAME_EDGES
-        name_width = min(max(NAME_WIDTH, widest), WIDEST_NAME)
-        name_width += NOTE_WIDTH if any(row.note for row in self.model.rows) else 0
+        notes = [self.model.note_width(metrics, row) for row in self.model.rows]
+        names = [metrics.horizontalAdvance(row.name) + NAME_EDGES for row in self.model.rows]
+        widest = max(map(sum, zip(names, notes, strict=True)), default=0)
+        name_width = min(max(NAME_WIDTH, widest), max(WIDEST_NAME, NAME_WIDTH + max(notes, default=0)))
         room = self.width() - pixels(name_width) - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)
@@ -274,18 +281,21 @@ class _RaterDelegate(RowDelegate):
             font = QFont(painter.font())
             font.setStrikeOut(row.excluded)
             painter.setFont(font)
-            if row.note:
+            if room := model.note_width(QFontMetrics(painter.font()), row):
                 paint_words(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
-                name.setRight(name.right() - NOTE_WIDTH)
+                name.setRight(name.right() - room)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif column == "weight" and not math.isnan(row.weight):
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
             hue = palette.third if row.excluded else readable(rater_colour(row.number)).name()
             paint_bar(painter, bar, row.weight, hue)
+        elif column == "weight":
+            inside = row.note and not model.note_width(QFontMetrics(painter.font()), row)
+            words, hue = (row.note, palette.disputed) if inside else (str(index.data()), tone)
+            paint_words(painter, box.adjusted(2, 0, 0, 0), words, hue)
         else:
-            room = box.adjusted(2, 0, -8, 0)
-            side = Qt.AlignmentFlag.AlignLeft if column == "weight" else Qt.AlignmentFlag.AlignRight
-            paint_words(painter, room, str(index.data()), tone, side=side)
+            number = box.adjusted(2, 0, -8, 0)
+            paint_words(painter, number, str(index.data()), tone, side=Qt.AlignmentFlag.AlignRight)
 
 
 NO_MODEL = "Press Fuse (F5) to see the model's estimates for each rater."

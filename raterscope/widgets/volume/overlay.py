@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -62,14 +63,18 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: flo
     painter.restore()
 
 
-def paint_title(painter: QPainter, title: str, *lines: str) -> QRectF:
-    """Paint which plane this is and which of its slices, and lines below; return their rectangle."""
+def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.inf) -> QRectF:
+    """Paint which plane this is and which of its slices, and lines below; return their rectangle.
+
+    `width`: screen pixels of the view; longer lines are broken.
+    """
     painter.save()
     enlarge(painter, QRectF())
     painter.setFont(theme.font(theme.CAPTION, bold=True))
     metrics = QFontMetrics(painter.font())
     whole = QRectF()
-    for row, words in enumerate(filter(None, (title, *lines))):
+    rows = [row for line in (title, *lines) for row in _broken(line, metrics, width / text_size() - 2 * EDGE)]
+    for row, words in enumerate(rows):
         room = QRectF(EDGE, EDGE - 4.0 + 18.0 * row, metrics.horizontalAdvance(words) + 4, 20)
         painter.fillRect(room.adjusted(-4, 1, 0, -1), theme.colour(theme.DARK.canvas, TITLE_ALPHA))
         painter.setPen(QColor(theme.DARK.text))
@@ -77,6 +82,18 @@ def paint_title(painter: QPainter, title: str, *lines: str) -> QRectF:
         whole |= room
     painter.restore()
     return QRectF(whole.topLeft() * text_size(), whole.size() * text_size())
+
+
+def _broken(words: str, metrics: QFontMetrics, room: float) -> list[str]:
+    """Break a line between words into rows that fit a width."""
+    rows: list[str] = []
+    for word in words.split(" ") if words else ():
+        longer = f"{rows[-1]} {word}" if rows else word
+        if rows and metrics.horizontalAdvance(longer) <= room:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    return rows
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:

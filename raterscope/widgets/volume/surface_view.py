@@ -32,7 +32,7 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import ChipRow, KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.theme import enlarge
+from raterscope.widgets.theme import enlarge, text_size
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.scene import HeatMap, Scene
 from raterscope.widgets.volume.surface_renderer import Mesh, SurfaceRenderer, corners_of
@@ -152,7 +152,7 @@ _OPACITY = 0.75
 _WIRE_ALPHA = 0.55
 _LETTER_ROOM = 10.0
 _TOWARDS_EYE = 0.85
-_BAR_WIDTH, _BAR_LENGTH = 8.0, 110.0
+_BAR_WIDTH, _BAR_LENGTH, _BAR_WORDS = 8.0, 110.0, 66.0
 
 _ARROWS = {
     Qt.Key.Key_Left: (TURN, 0.0),
@@ -387,9 +387,10 @@ class SurfaceView(QWidget):
             self._paint_crosshair(painter)
         if self._scene.calibrated:
             self._paint_letters(painter)
-        overlay.paint_title(painter, f"3-D {model.title}", "" if model.heat is None else model.heat.label)
+        label = "" if model.heat is None else model.heat.label
+        words = overlay.paint_title(painter, f"3-D {model.title}", label, width=self.width())
         if model.heat is not None:
-            self._paint_bar(painter, model.heat)
+            self._paint_bar(painter, model.heat, words)
 
     def _paint_words(self, painter: QPainter, words: str) -> None:
         self.setAccessibleDescription(words)
@@ -425,19 +426,25 @@ class SurfaceView(QWidget):
             painter.drawText(QRectF(x - 10, y - 10, 20, 20), Qt.AlignmentFlag.AlignCenter, letter)
         painter.restore()
 
-    def _paint_bar(self, painter: QPainter, heat: HeatMap) -> None:
-        """Paint the colours upright at the right edge, where they hide little of a small view."""
+    def _paint_bar(self, painter: QPainter, heat: HeatMap, title: QRectF) -> None:
+        """Paint the colours upright at the right edge, where they hide little of a small view.
+
+        `title`: rectangle of the words, below which the bar begins where it would meet them.
+        """
         painter.save()
         frame = enlarge(painter, QRectF(self.rect()))
         length = min(_BAR_LENGTH, frame.height() / 3)
-        bar = QRectF(frame.right() - overlay.EDGE - _BAR_WIDTH, overlay.EDGE, _BAR_WIDTH, length)
+        left, top = frame.right() - overlay.EDGE - _BAR_WIDTH, float(overlay.EDGE)
+        if title.right() > (left - _BAR_WORDS) * text_size():
+            top = title.bottom() / text_size() + 8
+        bar = QRectF(left, top, _BAR_WIDTH, length)
         table = np.ascontiguousarray(heat.table[::-1])
         painter.drawImage(bar, QImage(table.data, 1, 256, 3, QImage.Format.Format_RGB888))
         painter.setFont(theme.font(theme.CAPTION))
         painter.setPen(QColor(theme.DARK.text))
         beside = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for words, y in zip(heat.ends, (bar.bottom() - 6, bar.top() + 6), strict=True):
-            painter.drawText(QRectF(bar.left() - 66, y - 10, 60, 20), beside, words)
+            painter.drawText(QRectF(bar.left() - _BAR_WORDS, y - 10, _BAR_WORDS - 6, 20), beside, words)
         painter.restore()
 
     def heading(self) -> tuple[str, str]:

@@ -73,9 +73,10 @@ def test_what_is_no_lattice_is_refused(shape, affine):
 HEIGHTS = (0.0, 2.5, 6.0, 7.0, 12.0)
 
 
-def uneven(offsets=HEIGHTS, shear=0.0) -> Grid:
+def uneven(offsets=HEIGHTS, shear=0.0, step=2.5) -> Grid:
     """An askew lattice whose slices are at uneven distances, sheared along the columns."""
     matrix = turned().matrix.copy()
+    matrix[:3, 2] *= step / 2.5
     matrix[:3, 2] += shear * matrix[:3, 1]
     return Grid.from_matrix((len(offsets), *SHAPE[1:]), matrix, slice_offsets=tuple(offsets))
 
@@ -133,6 +134,31 @@ def test_a_region_of_thicker_slices_is_uneven_and_not_missing():
     assert grid.gaps == ()
     assert describe_slices(grid) == ("Slice distance varies from 2.50 to 5.00 mm.",)
     assert grid.in_words() == "12 x 7 x 9, 2.5 to 5 x 0.8 x 0.6 mm"
+
+
+def test_one_much_longer_slice_distance_is_named():
+    words = "may be missing between"
+    assert words in describe_slices(uneven(np.cumsum([0.0] + [3] * 4 + [5] * 3 + [9] + [5] * 2), step=5))[0]
+    assert words not in describe_slices(uneven(np.cumsum([0.0] + [3] * 4 + [5] * 5), step=5))[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "gaps", "thickness"),
+    [
+        ([3] * 4 + [9] + [3] * 2 + [5] * 4, ((4, 2),), [3] * 7 + [4] + [5] * 4),
+        ([3] * 4 + [5] * 3 + [10] + [5] * 2, ((7, 1),), [3] * 4 + [4] + [5] * 6),
+        ([3] * 4 + [8] + [5] * 4, ((4, 1),), [3] * 5 + [5] * 5),
+        ([3] * 4 + [4] + [5] * 4, (), [3] * 4 + [3.5, 4.5] + [5] * 4),
+        ([2.5] * 5 + [7.5], ((5, 2),), [2.5] * 7),
+    ],
+)
+def test_missing_slices_of_a_series_with_two_slice_distances(steps, gaps, thickness):
+    grid = uneven(np.cumsum([0.0, *steps]), step=float(np.median(steps)))
+    assert grid.gaps == gaps
+    assert np.ptp(grid.bounds, axis=1) == pytest.approx(thickness)
+    sentences = " ".join(describe_slices(grid))
+    assert ("missing" in sentences) == bool(gaps)
+    assert ("varies from 3.00 to 5.00 mm" in sentences) == (3 in steps)
 
 
 def test_a_tilt_is_reported_and_does_not_lengthen_the_slice_distance():

@@ -134,6 +134,20 @@ def test_the_distance_transform_is_scipys(shape):
         assert distance_to(marked, SPACING) == pytest.approx(peer, rel=1e-5)
 
 
+def test_masks_end_at_the_border_of_the_image():
+    spacing = (2.0, 0.7, 0.9)
+    a, b = np.zeros((2, 8, 20, 24), dtype=bool)
+    a[0:5, 0:12, 4:15] = b[0:3, 0:9, 6:24] = True
+    padded = [np.pad(mask, 1) for mask in (a, b)]
+    surfaces = [mask & ~ndimage.binary_erosion(mask) for mask in padded]
+    away = [ndimage.distance_transform_edt(~surface, spacing) for surface in surfaces]
+    ways = away[1][surfaces[0]], away[0][surfaces[1]]
+    ours = compare(a, b, spacing)
+    assert ours.hausdorff == pytest.approx(max(way.max() for way in ways))
+    assert ours.hausdorff_95 == pytest.approx(max(np.percentile(way, 95) for way in ways))
+    assert ours.mean_surface_distance == pytest.approx(np.concatenate(ways).mean())
+
+
 @pytest.mark.parametrize("shape", [(6, 8, 9), (1, 12, 14)])
 def test_the_surface_is_what_an_erosion_by_faces_takes(shape):
     mask = np.random.default_rng(8).random(shape) < 0.8

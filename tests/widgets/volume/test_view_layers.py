@@ -285,3 +285,14 @@ def test_only_the_views_that_cut_a_changed_part_of_a_mask_are_painted_again(view
     assert set(counter.counts) == {"coronal"}
     view.set_outlines([Outline("r1", "rater 1", "#ffffff", changed, width=1.0)])
     qtbot.waitUntil(lambda: len(counter.counts) == 3)
+
+
+def test_a_long_caption_is_broken_to_the_width_of_a_view(qtbot):
+    image = QImage(240, 200, QImage.Format.Format_RGB32)
+    with QPainter(image) as painter:
+        whole = paint_title(painter, "3-D nodule", "half-width of another rater's 95 % band, mm")
+        broken = paint_title(
+            painter, "3-D nodule", "half-width of another rater's 95 % band, mm", width=whole.width() * 0.6
+        )
+    assert broken.right() <= whole.width() * 0.6
+    assert broken.height() > whole.height()

@@ -154,13 +154,11 @@ def explain_irregularity(grid: Grid) -> str:
 def regular_grid(grid: Grid) -> Grid:
     """Compute the grid with even distances and right angles that covers a grid.
 
-    Its slices have the nominal distance if slices are missing, else the smallest distance. They extend over
-    the slabs of the first and the last slice. Its rows and columns are those of the first slice, extended by
-    the shift of the slices. Raises `InputError` if it would have too many voxels.
+    Its slices have the smallest distance; the nominal one if this varies only by missing slices. They extend
+    over the slabs of the first and the last slice. Its rows and columns are those of the first slice,
+    extended by the shift of the slices. Raises `InputError` if it would have too many voxels.
     """
-    step = grid.spacing[0]
-    if grid.uneven and not grid.gaps:
-        step = float(np.diff(grid.positions).min())
+    step = grid.step_range[0] if grid.step_range else grid.spacing[0]
     begin = math.ceil(float(grid.bounds[0, 0]) / step + _ROUNDING)
     slices = math.floor(float(grid.bounds[-1, 1]) / step - _ROUNDING) - begin + 1
     across = grid.matrix[:3, 0] / grid.spacing[2]

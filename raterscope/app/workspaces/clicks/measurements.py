@@ -42,7 +42,15 @@ from raterscope.text import counted
 from raterscope.widgets.canvas.shape_marks import Drawing, ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
-from raterscope.widgets.panels.measurement_panels import FIELDS, NOT_FUSED, Counted, FigureLine, ShapeLine
+from raterscope.widgets.panels.measurement_panels import (
+    FIELDS,
+    NOT_FUSED,
+    REMOVE_SCALE,
+    USE_FILE,
+    Counted,
+    FigureLine,
+    ShapeLine,
+)
 
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself and has no inside. Draw it again."
@@ -260,7 +268,8 @@ class Measurements(ClicksPart):
         self.shapes.set_shapes(self._marks())
         self._screen.measure.show_lines(COLUMNS, [self._line(shape) for shape in self._shapes()])
         words, is_set = self._scale_in_words()
-        self._screen.measure.show_scale(words, can_go_back=is_set)
+        removal = REMOVE_SCALE if self._file_size is None else USE_FILE
+        self._screen.measure.show_scale(words, removal if is_set else "")
 
     def _line(self, shape: Shape) -> ShapeLine:
         number, size = shape.subject.number, self._size

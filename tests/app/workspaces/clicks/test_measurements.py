@@ -52,6 +52,7 @@ def test_a_drawn_line_of_known_length_sets_the_scale_of_all_images_until_it_is_u
     assert pixel_size(opened) == pytest.approx(0.1, rel=0.01)
     assert workspace.canvas._pixel_size == pixel_size(opened)
     assert "set for all images" in workspace.measure.scale_words.text()
+    assert workspace.measure.unscale.text() == "Remove scale"  # the file states none
     press(opened, qtbot, Qt.Key.Key_PageDown)
     assert pixel_size(opened) == pytest.approx(0.1, rel=0.01)
     assert opened.menus.undo_action.text().startswith("Undo set the scale to 0.1")
