@@ -49,6 +49,16 @@ def test_intervals_cover_entries_and_accuracies(classes: int) -> None:
     assert np.abs(mean - share).mean() <= 0.05
 
 
+def test_accuracies_of_a_crowd_with_few_disputed_tasks_have_narrow_intervals() -> None:
+    labels, truth, _ = simulated(40, 5, 600, np.random.default_rng(3).uniform(0.55, 0.95, 40))
+    mean, low, high = rates_of(labels, pooled(labels)).accuracies()
+    right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=40)
+    share = right / labels.votes_of_annotators()
+    assert ((low <= share) & (share <= high)).mean() >= 0.95
+    binomial = 2 * 1.96 * np.sqrt(mean * (1 - mean) / labels.votes_of_annotators())
+    assert ((high - low) / binomial).mean() <= 1.6
+
+
 def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     accuracy = np.full(60, 0.9)
     accuracy[50:] = 1 / 30
