@@ -397,24 +397,40 @@ def _longest(steps: NDArray[np.float64]) -> int | None:
     return int(order[-1]) if steps[order[-1]] >= _MUCH_LONGER * steps[order[-2]] else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    at: int  # the slice before
+    missing: int  # slices
+    # mm: regular slice distances at both ends
+    below: float
+    above: float
+
+
 def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
     """Return (the slice before, number of missing slices) for each gap; see `Grid.gaps`."""
+    return tuple((gap.at, gap.missing) for gap in _find_gaps(positions, nominal))
+
+
+def _find_gaps(positions: NDArray[np.float64], nominal: float) -> list[_Gap]:
     steps = np.diff(positions)
     before, after, regular = _regular_steps(steps, nominal)
     if np.count_nonzero(regular) < max(1, _MOSTLY * len(steps)):
-        return ()
+        return []
     gaps = []
     for at in np.flatnonzero(~regular).tolist():
-        low, high = sorted((float(before[at]), float(after[at])))
-        step, room = float(steps[at]), _WHOLE * low
-        if low - room <= step <= high + room:  # between regions of two slice distances
-            continue
-        count = _count_steps(step, low, high, room) if step > high else None
+        step, pair = float(steps[at]), (float(before[at]), float(after[at]))
+        room = _WHOLE * min(pair)
+        if step <= max(pair) + room and (max(pair) - min(pair) > room or step >= min(pair) - room):
+            continue  # between regions of two slice distances
+        counts = _count_steps(step, *pair, room)
         around = regular[at : at + _IN_A_ROW]
-        if count is None or (len(around) == _IN_A_ROW and not around.any()):
-            return ()
-        gaps.append((at, count - 1))
-    return tuple(gaps)
+        if counts is None or (len(around) == _IN_A_ROW and not around.any()):
+            return []
+        below, above = (
+            own if count else other for own, other, count in zip(pair, pair[::-1], counts, strict=True)
+        )
+        gaps.append(_Gap(at, sum(counts) - 1, below, above))
+    return gaps
 
 
 def _regular_steps(
@@ -441,26 +457,23 @@ def _regular_steps(
     return values[before], values[after], regular
 
 
-def _count_steps(length: float, low: float, high: float, room: float) -> int | None:
-    """Return the fewest steps of two sizes that sum up to a length; None if none do."""
+def _count_steps(length: float, before: float, after: float, room: float) -> tuple[int, int] | None:
+    """Return how many steps of two sizes sum up to a length, as few as possible; None if none do."""
     counts = []
-    for number in range(int((length + room) // high) + 1):
-        others = round((length - number * high) / low)
-        if abs(number * high + others * low - length) <= room:
-            counts.append(number + others)
-    return min(counts, default=None)
+    for number in range(int((length + room) // after) + 1):
+        others = round((length - number * after) / before)
+        if abs(number * after + others * before - length) <= room and number + others > 1:
+            counts.append((others, number))
+    return min(counts, key=sum, default=None)
 
 
 def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:
     """Return where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
     steps = np.diff(positions) if len(positions) > 1 else np.array([nominal])
     below, above = steps.copy(), steps.copy()
-    gaps = [at for at, _ in gaps_between(positions, nominal)]
-    if gaps:
-        before, after, _ = _regular_steps(steps, nominal)
-        below[gaps], above[gaps] = before[gaps], after[gaps]
-    ends = np.append(below, above[-1]) / 2
-    starts = np.append(below[0], above) / 2
+    for gap in _find_gaps(positions, nominal):
+        below[gap.at], above[gap.at] = gap.below, gap.above
+    starts, ends = np.append(below[0], above) / 2, np.append(below, above[-1]) / 2
     return np.column_stack([positions - starts[: len(positions)], positions + ends[: len(positions)]])
 
 

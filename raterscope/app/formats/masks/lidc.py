@@ -180,6 +180,10 @@ def _find_grid(
     return grid, {key: round((key[1] - heights[0]) / step) for key in keys}, [message]
 
 
+_OFF_SLICE = 0.25
+"""Share of the nominal slice distance: an outline further from each slice is on a missing one."""
+
+
 def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dict[tuple[str, float], int]:
     """Find the slices in a volume, by their UIDs or else by their heights; missing slices are skipped."""
     grid = volume.grid
@@ -194,7 +198,12 @@ def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dic
     slices = {}
     for uid, z in keys:
         position = np.array([grid.matrix[0, 3], grid.matrix[1, 3], z])
-        at = number[uid] if uid in number else grid.slice_at(float(grid.heights(position)))
+        at = number.get(uid)
+        if at is None:
+            height = float(grid.heights(position))
+            at = grid.slice_at(height)
+            if at is not None and abs(height - float(grid.positions[at])) > _OFF_SLICE * grid.spacing[0]:
+                at = None
         if at is not None:
             slices[uid, z] = at
     if not slices:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,18 @@ from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
 Planes = dict[int, Drawing]
 """Filled contours of a structure on each slice."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Placed:
+    """A contour on a slice."""
+
+    title: str
+    off: float  # mm from the slice, along the normal
+    outline: NDArray[np.float64]  # (N, 2): column and row
+    is_off: bool  # beyond the slab of the slice that it refers to
+    is_referred: bool
+
 
 _CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
 _KINDS = {"POINT": "points", "OPEN_PLANAR": "open contours", "OPEN_NONPLANAR": "open contours"}
@@ -228,15 +240,16 @@ def _slices_by_uid(volume: VolumeFile) -> dict[tuple[str, int | None], int]:
     return {(uid, None): at for at, uid in enumerate(volume.instances) if uid}
 
 
-def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> int | None:
-    """Find the slice that a contour refers to; None unless it is exactly one."""
+def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> tuple[int | None, bool]:
+    """Find the slice that a contour refers to, None unless it is exactly one, and whether that is missing."""
     slices_found: set[int | None] = set()
     for image in contour.get("ContourImageSequence") or ():
         uid = str(image.get("ReferencedSOPInstanceUID", ""))
         frames = image.get("ReferencedFrameNumber")
         single = isinstance(frames, (int, str)) and str(frames).isdigit()
         slices_found.add(slices.get((uid, None), slices.get((uid, int(str(frames)))) if single else None))
-    return slices_found.pop() if len(slices_found) == 1 else None
+    is_missing = slices_found == {None} and bool(slices)
+    return slices_found.pop() if len(slices_found) == 1 else None, is_missing
 
 
 def _planes(
@@ -245,7 +258,8 @@ def _planes(
 ) -> Planes | None:  # fmt: skip
     """Return the filled contours of a structure on each slice; None without closed contours."""
     grid, slices = volume.grid, _slices_by_uid(volume)
-    planes: dict[int, list[NDArray[np.float64]]] = {}
+    tolerance = _OFF_SLICE * grid.spacing[0]
+    placed: dict[int, list[_Placed]] = {}
     closed = 0
     for number, contour in enumerate(contours, 1):
         watch(number / len(contours), "reading contours")
@@ -261,29 +275,43 @@ def _planes(
         heights = grid.heights(points)
         middle = float(heights.mean())
         title = f"contour {number} at {float(grid.levels(points).mean()):.2f} mm"
-        at_slice = _referred_slice(contour, slices)
+        at_slice, is_missing = _referred_slice(contour, slices)
         is_referred = at_slice is not None
         if at_slice is None:
             at_slice = grid.slice_at(middle)
+        off = math.inf if at_slice is None else middle - float(grid.positions[at_slice])
+        if is_missing and abs(off) > tolerance:
+            at_slice = None
         if np.abs(heights - middle).max() > grid.spacing[0] / 2:
             left_out["contours across the slices"] += 1
         elif at_slice is None:
             beyond = middle < grid.bounds[0, 0] or middle > grid.bounds[-1, 1]
             unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append((owner, title))
         else:
-            distance = abs(middle - float(grid.positions[at_slice]))
             low, high = grid.bounds[at_slice]
-            if is_referred and not low - distance * _SAME <= middle <= high + distance * _SAME:
-                unplaced.setdefault(_ELSEWHERE, []).append(
-                    (owner, f"{title}, {distance:.2f} mm from the slice")
-                )
-            else:
-                left_out[_MOVED] += distance > _OFF_SLICE * grid.spacing[0]
+            room = abs(off) * _SAME
+            is_off = is_referred and not low - room <= middle <= high + room
             outline = np.rint(grid.on_slice(points, at_slice)[:, ::-1] * _FINEST) / _FINEST
-            planes.setdefault(at_slice, []).append(outline)
+            placed.setdefault(at_slice, []).append(_Placed(title, off, outline, is_off, is_referred))
     if not closed:
         return None
-    return {at_slice: draw_outlines(outlines, grid.shape[1:]) for at_slice, outlines in planes.items()}
+    planes = {}
+    for at_slice, drawn in placed.items():
+        # Contours of two planes on one slice would cut holes into each other: those of the nearer one stay.
+        nearest = min((0.0 if contour.is_referred else contour.off for contour in drawn), key=abs)
+        kept = []
+        for contour in drawn:
+            if not contour.is_referred and abs(contour.off - nearest) > tolerance:
+                unplaced.setdefault(_NO_SLICE, []).append((owner, contour.title))
+                continue
+            kept.append(contour.outline)
+            if contour.is_off:
+                words = f"{contour.title}, {abs(contour.off):.2f} mm from the slice"
+                unplaced.setdefault(_ELSEWHERE, []).append((owner, words))
+            else:
+                left_out[_MOVED] += abs(contour.off) > tolerance
+        planes[at_slice] = draw_outlines(kept, grid.shape[1:])
+    return planes
 
 
 def _around(planes: Planes) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

@@ -84,6 +84,20 @@ def test_contours_on_missing_slices_are_listed_and_not_moved(tmp_path: Path, ref
     )
 
 
+@pytest.mark.parametrize("refer", [True, False])
+def test_a_contour_of_a_deleted_slice_does_not_change_its_neighbours(tmp_path: Path, refer: bool) -> None:
+    series = write_series(tmp_path / "ct", positions=UNEVEN)
+    path = drawn(tmp_path / "a.dcm", series, refer=refer)
+    series.files[6].unlink()
+    series.files[1].unlink()
+    (volume,) = find_volumes(series.folder)
+    assert volume.grid.gaps == ()
+    table = read_masks(path, [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), np.delete(expected(series), [1, 6], axis=0))
+    (notice,) = table.notices
+    assert notice.startswith("2 contours could not be placed: the image has no slice there")
+
+
 def test_contours_at_other_positions_do_not_fit(tmp_path: Path) -> None:
     series = write_series(tmp_path / "ct", positions=UNEVEN)
     even = write_series(tmp_path / "other", series="1.2.3.9")
