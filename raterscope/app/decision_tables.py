@@ -182,7 +182,7 @@ class _Reader:
     def _commented(self, kind: str, row: int) -> CommentSubject:
         column = {"masks": "structure", "labels": "task", "pairs": "rater"}.get(kind, "")
         if kind == "masks" and self._cell("region", row):
-            raise _Problem(f"to comment on a region {_HELD_BACK}")
+            raise _Problem(f"to {self._cell('verb', row)} a region {_HELD_BACK}")
         is_spot = kind == "clicks" and bool(self._cell("x", row))
         x, y = (self._number(name, row) if is_spot else None for name in ("x", "y"))
         number = self._whole("spot", row) if is_spot else None

@@ -15,6 +15,9 @@ from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK, OUTLINES, Theme
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
 
+BOOKMARK = "\N{BLACK STAR}"
+"""Symbol of bookmarks in lists and pictures."""
+
 
 def paint_words(
     painter: QPainter,

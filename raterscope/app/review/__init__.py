@@ -1,6 +1,6 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.comments import CommentSubject, find_comment
+from raterscope.app.review.comments import CommentSubject, counts_by_name, find_comment, is_bookmarked
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
@@ -117,6 +117,7 @@ __all__ = [
     "Weighed",
     "WeightSubject",
     "all_names",
+    "counts_by_name",
     "described_structures",
     "differ",
     "find_comment",
@@ -125,6 +126,7 @@ __all__ = [
     "groups",
     "identities",
     "in_words",
+    "is_bookmarked",
     "is_measure",
     "known_spots",
     "known_voxels",

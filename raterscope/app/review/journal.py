@@ -270,6 +270,10 @@ class ReviewState:
         """Return the comments on an item and its parts, the oldest first."""
         return [decision for decision in self._last_comments(kind, item) if decision.verb == "comment"]
 
+    def bookmarks(self, kind: str, item: int) -> list[Decision]:
+        """Return the bookmarks on an item and its parts, the oldest first."""
+        return [decision for decision in self._last_comments(kind, item) if decision.verb == "bookmark"]
+
     def _last_comments(self, kind: str, item: int) -> list[Decision]:
         on = self._on.get((kind, item), ())
         return last_comments(decision for decision in on if decision.id not in self._dead)

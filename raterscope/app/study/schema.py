@@ -94,7 +94,8 @@ and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams
 ``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
 unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), comments in the
 journal (19), the verbs program and person with class probabilities in votes (20), new names of structures
-and classes in the journal (21), and groups of images and registrations in the journal (22).
+and classes in the journal (21), groups of images and registrations in the journal (22), and bookmarks in
+the journal (23).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -106,7 +107,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 22
+VERSION = 23
 
 SCHEMA = (
     """CREATE TABLE images (

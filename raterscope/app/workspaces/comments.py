@@ -1,30 +1,43 @@
-"""Comments on what is selected or on the item, and new names of structures and classes."""
+"""Comments and bookmarks on what is selected or on the item, and new names of structures and classes."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.review import NAMED, CommentSubject, Decision, NameSubject, find_comment
+from raterscope.app.assessment import Change
+from raterscope.app.review import NAMED, CommentSubject, Decision, NameSubject, find_comment, is_bookmarked
 from raterscope.app.study import Study
 from raterscope.app.study.renaming import make_renaming, present_names
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
+from raterscope.text import natural
+from raterscope.widgets.layouts import vertical
+from raterscope.widgets.painting import BOOKMARK
 from raterscope.widgets.panels.activity_panels import CommentField
+from raterscope.widgets.parts import plain_label
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.screen import ActionEntry
+
+SIDE = 12
+"""Width of the margins beside comment and bookmark, in unscaled pixels."""
+
+Position = tuple[int, int, Any]
+"""Place of the item in the study, number and name of its part: the order of bookmarks."""
 
 
 class Comments(QObject):
-    """Comment on the selected item, shown below the evidence; a changed one is stored as a decision.
+    """Comment and bookmark of the selected item, shown below the evidence; a change is stored as a decision.
 
     `panel`: the panel of evidence. `subject`: returns the selected subject; only called while an item is
     shown.
     """
-
-    KEY = "Ctrl+M"
 
     def __init__(
         self, core: WorkspaceCore[Any, Any], panel: QWidget, subject: Callable[[], CommentSubject]
@@ -32,9 +45,21 @@ class Comments(QObject):
         super().__init__(core)
         self._core, self._subject = core, subject
         self.field = CommentField()
+        self.mark = plain_label(f"{BOOKMARK} Bookmarked")
+        self.mark.setContentsMargins(0, 0, 0, 4)
+        self.mark.hide()
         layout = panel.layout()
         assert layout is not None
-        layout.addWidget(self.field)
+        side = max(0, SIDE - layout.contentsMargins().left())
+        notes = QWidget()
+        vertical(self.mark, self.field, inside=notes, margins=(side, 0, side, 0), spacing=4)
+        layout.addWidget(notes)
+        self.actions: Sequence[ActionEntry] = (
+            ("Comment on the selection", "Ctrl+M", self.begin),
+            ("Bookmark the selection, or remove the bookmark", "Ctrl+D", self.toggle_bookmark),
+            ("Next bookmark", "Alt+PgDown", partial(self.step, 1)),
+            ("Previous bookmark", "Alt+PgUp", partial(self.step, -1)),
+        )
         self._edited: tuple[int, CommentSubject] | None = None
         self.field.stored.connect(self._store)
         self.field.left.connect(core.screen.setFocus)
@@ -54,29 +79,68 @@ class Comments(QObject):
         self.field.begin()
 
     def refresh(self) -> None:
-        """Show the comment on what is selected."""
+        """Show the comment on what is selected, and whether it is bookmarked."""
+        item, contents = self._core.item, self._core.document.contents
+        subject = None if item is None or contents is None else self._subject()
+        self.mark.setVisible(subject is not None and is_bookmarked(self._core.bookmarks, subject))
         if self.field.hasFocus():
             return
-        item, contents = self._core.item, self._core.document.contents
-        if item is None or contents is None:
+        if item is None or contents is None or subject is None:
             self._edited = None
             self.field.set_comment("")
             return
-        self._edited = item, self._subject()
-        comments = contents.review.comments(self._core.kind, item)
-        self.field.set_comment(find_comment(comments, self._edited[1]))
+        self._edited = item, subject
+        self.field.set_comment(find_comment(contents.review.comments(self._core.kind, item), subject))
+
+    def toggle_bookmark(self) -> None:
+        """Bookmark what is selected, or remove its bookmark."""
+        if self._core.item is None:
+            self._core.screen.message.emit("Select an item to bookmark first.")
+            return
+        subject = self._subject()
+        verb = "unbookmark" if is_bookmarked(self._core.bookmarks, subject) else "bookmark"
+        self._record(verb, self._core.item, subject)
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous bookmark of the study, wrapping round."""
+        core, contents = self._core, self._core.document.contents
+        if contents is None:
+            return
+        places = {entry.id: place for place, entry in enumerate(contents.of(core.kind))}
+        bookmarks = [bookmark for item in places for bookmark in contents.review.bookmarks(core.kind, item)]
+        if not bookmarks:
+            core.screen.message.emit("There are no bookmarks. Ctrl+D sets one.")
+            return
+
+        def position(item: int | None, subject: CommentSubject) -> Position:
+            return places.get(item or 0, -1), subject.number or 0, natural(subject.name)
+
+        marks = [(each.item, each.subject) for each in bookmarks if isinstance(each.subject, CommentSubject)]
+        marks.sort(key=lambda mark: position(*mark))
+        number = 0 if by > 0 else len(marks) - 1
+        if core.item is not None:
+            here = self._subject()
+            current = [item == core.item and subject.matches(here) for item, subject in marks]
+            before = bisect_left(marks, position(core.item, here), key=lambda mark: position(*mark))
+            start = current.index(True) if any(current) else before - (by > 0)
+            number = (start + by) % len(marks)
+        item, subject = marks[number]
+        point = None if subject.x is None or subject.y is None else (subject.x, subject.y)
+        words = f"Bookmark {number + 1:,} of {len(marks):,}: {subject.noun()}"
+        core.session.inspect(Change(item or 0, words, 0.0, point, subject.name, subject.box))
+        name = "".join(f", {entry.name}" for entry in contents.of(core.kind) if entry.id == item)
+        core.screen.message.emit(f"{words}{name if len(places) > 1 else ''}.")
 
     def _store(self, text: str) -> None:
-        if self._edited is None or self._core.document.contents is None:
+        if self._edited is not None:
+            self._record("comment" if text else "uncomment", *self._edited, text)
+
+    def _record(self, verb: str, item: int, subject: CommentSubject, text: str = "") -> None:
+        if self._core.document.contents is None:
             return
-        item, subject = self._edited
         run = self._core.session.scene.run if self._core.item == item else None
-        self._core.document.record(
-            Decision(
-                verb="comment" if text else "uncomment", item=item, subject=subject, reason=text,
-                run=None if run is None else run.id,
-            )
-        )  # fmt: skip
+        number = None if run is None else run.id
+        self._core.document.record(Decision(verb=verb, item=item, subject=subject, reason=text, run=number))
 
 
 class Renaming(WorkspacePart[Any, Any]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.app.assessment import Change
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, counts_by_name
 from raterscope.app.session import Session
 from raterscope.app.workspaces.navigation import Navigation
 from raterscope.app.workspaces.runs import RunControl
@@ -99,6 +100,20 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def item(self) -> int | None:
         """The item whose scene is shown."""
         return self.session.scene.item.id if self.session.shown else None
+
+    @property
+    def bookmarks(self) -> Sequence[Decision]:
+        """The bookmarks on the item on screen and its parts."""
+        contents, item = self.document.contents, self.item
+        return () if contents is None or item is None else contents.review.bookmarks(self.kind, item)
+
+    @property
+    def notes_by_name(self) -> dict[str, dict[str, int]]:
+        """The numbers of comments and bookmarks on the named parts of the item on screen."""
+        contents, item = self.document.contents, self.item
+        if contents is None or item is None:
+            return {}
+        return counts_by_name(contents.review.comments(self.kind, item), self.bookmarks)
 
     def connect_screen(self, navigation: Navigation) -> None:
         """Connect the screen with study, session and runs, and show the study that is open.

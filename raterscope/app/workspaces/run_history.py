@@ -15,7 +15,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import Decision, SampleSubject, is_measure
+from raterscope.app.review import CommentSubject, Decision, SampleSubject, is_measure
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_name
@@ -119,7 +119,8 @@ def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
     target = contents.target(decision)
     if target is None or target.annotators:
         return target is None or target.verb not in ("mark", "unmark")
-    about = "" if target.subject is None or isinstance(target.subject, SampleSubject) else target.subject.kind
+    subject = target.subject
+    about = "" if subject is None or isinstance(subject, (CommentSubject, SampleSubject)) else subject.kind
     # Flags change the ranking of pairs at once: no fusion depends on them.
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 

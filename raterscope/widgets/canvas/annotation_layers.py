@@ -20,7 +20,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import draw_part
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridIndex, Rect, Viewport
 from raterscope.widgets.colour_maps import VIRIDIS
-from raterscope.widgets.painting import symbol_path
+from raterscope.widgets.painting import BOOKMARK, symbol_path
 from raterscope.widgets.theme import pixels
 
 MOST_DRAWN = 6_000
@@ -466,9 +466,10 @@ class SpotLayer:
     def paint_marks(
         self, painter: QPainter, scale: float, rect: QRectF, *, labels: bool, all_marks: bool
     ) -> None:
-        """Paint the mark of each state beside its ellipse, and the spot's number where there is room.
+        """Paint the mark of each state beside its ellipse, the spot's number where there is room, and a star.
 
-        Detected spots have a mark only on demand: where their plain ellipse is seen, it says enough.
+        Detected spots have a mark only on demand: where their plain ellipse is seen, it says enough. Stars
+        are bookmarks.
         """
         reach = self.reach(scale) + 40 / scale
         for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
@@ -481,13 +482,12 @@ class SpotLayer:
             if marked:
                 sprite = _mark(style, painter.transform().m11())
                 painter.drawPixmap(corner - QPointF(MARK_SIDE / 2, MARK_SIDE / 2), sprite)
-            if labels:
-                _paint_number(
-                    painter,
-                    corner + QPointF(8 if marked else -3, 4),
-                    str(self.spots.number[index]),
-                    style.colour,
-                )
+            number = int(self.spots.number[index])
+            starred = number in self.spots.bookmarked
+            words = (str(number) if labels else "") + (BOOKMARK if starred else "")
+            if words:
+                hue = theme.DARK.text if starred else style.colour
+                _paint_number(painter, corner + QPointF(8 if marked else -3, 4), words, hue)
 
 
 @lru_cache(maxsize=16)

@@ -178,7 +178,7 @@ class CanvasView(QWidget):
         self.update()
 
     def set_detections(self, spots: DetectionMarks) -> None:
-        """Show spots. Where only states change, only the surroundings of those spots are repainted."""
+        """Show spots. Where only states or bookmarks change, only these spots are repainted."""
         before = self._spots.spots
         self._spots.set_spots(spots)
         self._partial = None
@@ -191,7 +191,10 @@ class CanvasView(QWidget):
         )
         if unchanged:
             reach = self._spots.reach(self._viewport.scale) + 60 / self._viewport.scale
-            for index in (i for i in range(len(spots)) if before.state[i] != spots.state[i]):
+            marked = before.bookmarked ^ spots.bookmarked
+            for index in range(len(spots)):
+                if before.state[index] == spots.state[index] and int(spots.number[index]) not in marked:
+                    continue
                 x, y = float(spots.x[index]), float(spots.y[index])
                 self._overlay.clear_rect(QRectF(x - reach, y - reach, 2 * reach, 2 * reach))
         else:

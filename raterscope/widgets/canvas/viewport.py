@@ -271,6 +271,7 @@ class DetectionMarks:
     votes: NDArray[np.integer] | None = None  # (M,): annotators who clicked
     annotators: int = 0  # annotators who looked
     labels: tuple[str, ...] = ()  # class of each spot, empty where it is not known; () without classes
+    bookmarked: frozenset[int] = frozenset()  # numbers of the bookmarked spots
     _known: frozenset[str] = field(default=frozenset(SPOT_STATES), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -296,6 +297,8 @@ class DetectionMarks:
             title += f"  {self.posterior[index]:.2f}"
         if self.labels and self.labels[index]:
             title += f"  {self.labels[index]}"
+        if self.number[index] in self.bookmarked:
+            title += ", bookmarked"
         decided = {"accepted": "accepted", "turned down": "rejected by you", "added": "added by you"}
         word = decided.get(self.state[index], self.state[index])
         if self.votes is None or not self.annotators:

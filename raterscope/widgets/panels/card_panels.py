@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from raterscope.widgets.names import short_class_names
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
 from raterscope.widgets.panels.queue_items import QueueItem
-from raterscope.widgets.panels.queue_panel import LongQueue
+from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
@@ -373,6 +373,8 @@ FILTERS = {
     "disagree": "disagree with truth",
     "community": "of selected community",
     "few": "few votes",
+    "bookmarked": "bookmarked",
+    "commented": "with comment",
 }
 """Filters of the queue: key and text."""
 
@@ -383,6 +385,7 @@ NO_MATCHES = {
     "disagree": "No answer disagrees with the ground truth.",
     "community": "Select a community to list the tasks of its members.",
     "few": "Every task has more than a few votes.",
+    **{note.key: note.empty for note in NOTED},
 }
 """Message for an empty list, by filter."""
 
@@ -407,6 +410,8 @@ class TasksView:
     posterior: NDArray[np.floating] | None = None  # (N, J): none before there is a fusion
     entropy: NDArray[np.floating] | None = None  # (N,): doubt, 0 to 1
     contested: frozenset[int] = frozenset()  # tasks that several experts decided differently
+    # by task: its numbers of comments and bookmarks
+    notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     # parents in the hierarchy of the classes; in `decided` they follow the classes
     parents: tuple[str, ...] = ()
 
@@ -436,7 +441,8 @@ class TasksView:
             detail = f"contested, {detail}"
         doubt = None if self.entropy is None else float(self.entropy[task])
         amount = "" if doubt is None else f"entropy {doubt:.2f}"
-        return QueueItem(task, self.names[task], detail, doubt, settled >= 0, amount=amount)
+        counts = self.notes.get(task, {})
+        return QueueItem(task, self.names[task], detail, doubt, settled >= 0, counts=counts, amount=amount)
 
 
 def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
-from raterscope.widgets.panels.queue_panel import LongQueue
+from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
 from raterscope.widgets.parts import Header, placeholder
 from raterscope.widgets.theme import set_lengths
 
@@ -32,6 +32,8 @@ ANNOTATOR_FILTERS = {
     "not decidable": "not decidable",
     "decided": "decided by you",
     "untested": "not tested",
+    "bookmarked": "bookmarked",
+    "commented": "with comment",
 }
 """Filters of the queue: key and text."""
 
@@ -44,6 +46,7 @@ EMPTY = {
     "not decidable": "Every annotator who is not flagged has enough comparisons to show a bias.",
     "decided": "No decisions yet. Press F to flag an annotator, or C to clear one.",
     "untested": "Every annotator has enough comparisons to be tested.",
+    **{note.key: note.empty for note in NOTED},
 }
 """Message for an empty list, by filter."""
 
@@ -71,6 +74,8 @@ class AnnotatorsView:
     # (p,): length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested
     doubt: NDArray[np.floating] | None = None
     contested: frozenset[int] = frozenset()  # annotators with conflicting decisions of several experts
+    # by annotator: their numbers of comments and bookmarks
+    notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def item(self, number: int) -> QueueItem:
         """Return the list line of an annotator."""
@@ -88,7 +93,10 @@ class AnnotatorsView:
             state = "contested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
         detail = f"{state}: {counts}" if state else counts
-        return QueueItem(number, self.names[number], detail, doubt, decided != OPEN, amount=amount)
+        notes = self.notes.get(number, {})
+        return QueueItem(
+            number, self.names[number], detail, doubt, decided != OPEN, counts=notes, amount=amount
+        )
 
 
 class AnnotatorList(LongQueue):

@@ -15,11 +15,15 @@ from PySide6.QtWidgets import QStyle
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import BOOKMARK, paint_words
 from raterscope.widgets.panels.lists import LineKind
 
 FLAG = "\N{BLACK FLAG}"
 COMMENT = "\N{LOWER RIGHT PENCIL}"
+NOTES = {"bookmarked": "bookmarks", "commented": "comments"}
+"""Numbers of an item that filters ask for, by the filter's key."""
+_NOTES = (("bookmarks", BOOKMARK, "bookmarked"), ("comments", COMMENT, "with comment"))
+"""Numbers of an item that symbols stand for, the symbols and the words."""
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
 """Part of a name that is shortened first."""
 _SENTENCE = re.compile(r"(\S+ ){4}.*\D$", re.DOTALL)
@@ -50,19 +54,19 @@ def chance_of_error(doubt: float) -> str:
 class QueueFilter:
     """Filter of a queue."""
 
-    key: str  # "all", "undecided", "flagged", "commented", or one of an item's counts
+    key: str  # "all", "undecided", "flagged", a key of `NOTES`, or one of an item's counts
     words: str
     empty: str = ""  # text for an empty list
 
     @property
     def counts(self) -> bool:
         """True if the filter has a minimum count."""
-        return self.key not in ("all", "undecided", "flagged", "commented")
+        return self.key not in ("all", "undecided", "flagged", *NOTES)
 
     def passes(self, item: QueueItem, minimum: int) -> bool:
         """Return whether an item passes."""
-        if self.key == "commented":
-            return item.counts.get("comments", 0) > 0
+        if self.key in NOTES:
+            return item.counts.get(NOTES[self.key], 0) > 0
         if self.counts:
             return item.counts.get(self.key, 0) > minimum
         return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
@@ -137,6 +141,10 @@ def is_named(item: QueueItem, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
+def _note_words(item: QueueItem) -> str:
+    return "".join(f", {words}" for key, _, words in _NOTES if item.counts.get(key))
+
+
 class QueueKind(LineKind[QueueItem]):
     """Queue line: name, disagreement, state, and a thin bar of disagreement."""
 
@@ -166,17 +174,16 @@ class QueueKind(LineKind[QueueItem]):
         """Return the text of a line."""
         line = self._shown(line)
         flagged = "" if line.flag is None else ", flagged"
-        commented = ", with comment" if line.counts.get("comments") else ""
         measure = f", {self.measures[line.key]}" if line.key in self.measures else ""
         done = ", done" if line.done else ""
-        return f"{line.title}, {line.detail}{measure}{done}{flagged}{commented}"
+        return f"{line.title}, {line.detail}{measure}{done}{flagged}{_note_words(line)}"
 
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         line = self._shown(line)
         decided = line.counts.get("decided", 0)
         more = f", {counted(decided)} decided by you" if decided else ""
-        more += ", with comment" if line.counts.get("comments") else ""
+        more += _note_words(line)
         more += f", {line.amount}" if line.amount and not line.done else ""
         more += f", {self.measures[line.key]}" if line.key in self.measures else ""
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
@@ -206,9 +213,10 @@ class QueueKind(LineKind[QueueItem]):
         if line.flag is not None:
             paint_words(painter, title, FLAG, palette.rejected)
             title.setLeft(title.left() + 16)
-        if line.counts.get("comments"):
-            paint_words(painter, title, COMMENT, palette.second)
-            title.setLeft(title.left() + 16)
+        for key, symbol, _ in _NOTES:
+            if line.counts.get(key):
+                paint_words(painter, title, symbol, palette.text if symbol == BOOKMARK else palette.second)
+                title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))
         name = next(

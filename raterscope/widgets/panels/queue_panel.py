@@ -102,7 +102,10 @@ class QueueFrame(QWidget):
 
 
 FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
-COMMENTED = QueueFilter("commented", "with comment", "There are no comments; Ctrl+M adds one.")
+NOTED = (
+    QueueFilter("bookmarked", "bookmarked", "There are no bookmarks; Ctrl+D sets one."),
+    QueueFilter("commented", "with comment", "There are no comments; Ctrl+M adds one."),
+)
 
 
 class QueuePanel(QueueFrame):

@@ -36,18 +36,21 @@ def test_undo_brings_the_earlier_comment_back_and_an_empty_one_removes_it():
     assert find_comment(fold(journal).comments("clicks", 1), SPOT) == "ring?"
 
 
-def test_a_region_of_another_run_keeps_the_comment_where_the_boxes_overlap():
+def test_a_region_of_another_run_keeps_the_comment_where_most_of_the_boxes_overlaps():
     first = CommentSubject(of="masks", name="liver", number=1, origin=(0, 4, 4), shape=(1, 5, 5))
-    again = CommentSubject(of="masks", name="liver", number=2, origin=(0, 8, 8), shape=(2, 9, 9))
+    again = CommentSubject(of="masks", name="liver", number=2, origin=(0, 4, 3), shape=(1, 5, 6))
+    around = CommentSubject(of="masks", name="liver", number=4, origin=(0, 2, 2), shape=(2, 9, 9))
     beside = CommentSubject(of="masks", name="liver", number=3, origin=(0, 9, 4), shape=(1, 2, 2))
     comments = fold([comment(1, first, "vessel")]).comments("masks", 1)
     assert find_comment(comments, again) == "vessel"
     assert find_comment(comments, beside) == ""
+    assert find_comment(comments, around) == ""
     assert find_comment(comments, CommentSubject(of="masks", name="liver")) == ""
 
 
 def test_words_name_the_subject():
     assert SPOT.in_words("comment") == "comment on spot 3"
     assert IMAGE.in_words("uncomment") == "remove the comment on the image"
+    assert SPOT.in_words("unbookmark") == "remove the bookmark of spot 3"
     assert CommentSubject(of="labels", name="t7").noun() == "task t7"
     assert CommentSubject(of="pairs", name="kim").noun() == "annotator kim"

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.review import LONG_ENOUGH, View
+from raterscope.app.review import LONG_ENOUGH, View, is_bookmarked
 from raterscope.app.session import while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks import view
@@ -25,6 +25,7 @@ from raterscope.app.workspaces.clicks.scene import Crops, Image, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot
+from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
@@ -98,7 +99,7 @@ class CanvasContent(ClicksPart):
 
     def _on_spots(self) -> None:
         spots, blind = self._reviewing.spots, self._reviewing.blind
-        self._canvas.set_detections(view.detection_marks(spots, blind=blind))
+        self._canvas.set_detections(view.detection_marks(spots, self._core.bookmarks, blind=blind))
         if blind:  # decided spots are uncovered
             self.show_clicks()
 
@@ -267,12 +268,14 @@ class SpotMenu(ClicksPart):
         reviewing: SpotReview,
         batch_review: BatchReview,
         measuring: Measurements,
+        comments: Comments,
         decide: Callable[..., None],
     ) -> None:
         super().__init__(core)
         self._reviewing = reviewing
         self._batch_review = batch_review
         self._measuring = measuring
+        self._comments = comments
         self._decide = decide
         core.screen.canvas.installEventFilter(self)
         core.screen.grid.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -320,6 +323,13 @@ class SpotMenu(ClicksPart):
         entries = (
             *self._verdicts(),
             ("Move", partial(canvas.set_mode, "move")),
+            (
+                "Remove the bookmark"
+                if is_bookmarked(self._core.bookmarks, reviewing.subject)
+                else "Bookmark",
+                self._comments.toggle_bookmark,
+            ),
+            ("Comment", self._comments.begin),
             ("Show neighbours", self._screen.evidence.show_neighbours),
             ("Show other runs", self._screen.evidence.show_other_runs),
             ("Copy the position", partial(_copy, words)),

@@ -21,7 +21,7 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.measurement_panels import MeasurePanel, ParasitaemiaPanel
 from raterscope.widgets.panels.queue_items import QueueFilter
-from raterscope.widgets.panels.queue_panel import COMMENTED, QueuePanel
+from raterscope.widgets.panels.queue_panel import NOTED, QueuePanel
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
@@ -32,7 +32,7 @@ FILTERS = (
     QueueFilter("all", "all"),
     QueueFilter("undecided", "undecided", "Every image is settled: no spot is disputed."),
     QueueFilter("flagged", "flagged", "No image is flagged; F flags the one on screen."),
-    COMMENTED,
+    *NOTED,
     QueueFilter("detections", "detections over", "No image has more detections."),
     QueueFilter("disputed", "disputed over", "No image has more disputed spots."),
 )

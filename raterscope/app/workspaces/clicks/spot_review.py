@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.app.assessment import DISPUTED
 from raterscope.app.document import Document
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import CommentSubject, Decision, SpotSubject
 from raterscope.app.session import while_shown
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
@@ -121,6 +121,11 @@ class SpotReview(QObject):
         if spot is not None and (spot.contested or DISPUTED[0] < spot.posterior < DISPUTED[1]):
             self._walked = self._rank(self.current or 0)
         self.selected.emit(self.current)
+
+    @property
+    def subject(self) -> CommentSubject:
+        """What a comment or bookmark is on: the selected spot, or the image."""
+        return CommentSubject(of="clicks") if self.spot is None else self.spot.subject
 
     def select(self, index: int | None) -> None:
         """Select a spot by hand; a decision on it may then be changed."""

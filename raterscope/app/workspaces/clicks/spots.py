@@ -61,6 +61,11 @@ class Spot:
     label: str = ""  # the class that the expert decided
 
     @property
+    def subject(self) -> review.CommentSubject:
+        """What a comment or bookmark on the spot is on."""
+        return review.CommentSubject(of="clicks", number=self.number, x=self.x, y=self.y)
+
+    @property
     def class_name(self) -> str:
         """The decided class, else the most probable; empty without classes."""
         known = [entry for entry in self.classes if np.isfinite(entry.share)]
@@ -339,6 +344,7 @@ class Summary:
     settling: Settling | None = None
     flag: str | None = None
     comments: int = 0
+    bookmarks: int = 0
     matter: int = 0
     control: str = ""
     alone: bool = False
@@ -352,6 +358,7 @@ class Summary:
             "disputed": self.disputed,
             "decided": self.decided,
             "comments": self.comments,
+            "bookmarks": self.bookmarks,
         }
 
     @property
@@ -439,6 +446,7 @@ def summarize(image: int, result: ImageResult | None, state: review.ReviewState)
         alone=answers is not None and answers.looked == 1,
         contested=counts.contested,
         comments=len(state.comments("clicks", image)),
+        bookmarks=len(state.bookmarks("clicks", image)),
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
+from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, explain_weights
 from raterscope.app.workspaces.run_history import run_title
@@ -46,7 +47,9 @@ def click_marks(
     return ClickMarks(clicks.x[shown], clicks.y[shown], annotator[shown], inlier[shown])
 
 
-def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionMarks:
+def detection_marks(
+    spots: Sequence[Spot], bookmarks: Sequence[Decision] = (), *, blind: bool = False
+) -> DetectionMarks:
     """Return the spots with ellipses and states; in blind mode without results of undecided ones."""
     if not spots:
         return DetectionMarks.none()
@@ -61,6 +64,9 @@ def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionM
         votes=None if blind else np.array([spot.votes for spot in spots], dtype=np.int64),
         annotators=spots[0].looked,
         labels=tuple("" if hide else spot.class_name for spot, hide in zip(spots, hidden, strict=True)),
+        bookmarked=frozenset(
+            spot.number for spot in spots if bookmarks and is_bookmarked(bookmarks, spot.subject)
+        ),
     )
 
 

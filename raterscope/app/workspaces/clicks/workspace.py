@@ -14,7 +14,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.clicks.image_fusion import Draft
 from raterscope.app.kinds.clicks.runs import explain_not_converged, fuse_inputs, gather, keep
-from raterscope.app.review import CommentSubject, Decision, SampledItem, SpotSubject
+from raterscope.app.review import Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
@@ -95,14 +95,16 @@ class ClicksWorkspace(ClicksScreen):
         self.measurements = Measurements(core)
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
         self.batch_review = BatchReview(core, self.review_queue, self.reviewing)
-        self.menu = SpotMenu(core, self.reviewing, self.batch_review, self.measurements, self._decide)
+        self.comments = Comments(core, self.evidence, lambda: self.reviewing.subject)
+        self.menu = SpotMenu(
+            core, self.reviewing, self.batch_review, self.measurements, self.comments, self._decide
+        )
         self._to_find: Spot | SpotSubject | None = None
         """The spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.display, self.crops)
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
-        self.comments = Comments(core, self.evidence, self._to_comment)
         self.renaming = Renaming(core, self._selected_class)
         self.renaming.renamed.connect(self.navigation.read_all_again)
         self.reviewing.selected.connect(self.comments.refresh)
@@ -195,7 +197,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
             ("Rename or merge a class…", Renaming.KEY, self.renaming.start),
-            ("Comment on the selection", Comments.KEY, self.comments.begin),
+            *self.comments.actions,
             *self.core.navigation_actions("image"),
             ("Leave the mode or the panel", "Esc", self._leave),
         )
@@ -221,8 +223,10 @@ class ClicksWorkspace(ClicksScreen):
         return super().has_to_leave or drawing or self.grid_shown or self.display.is_open or compared
 
     def show_change(self, change: Change) -> None:
-        """Select a spot that another run judges differently."""
-        if change.point is not None:
+        """Select a spot that another run judges differently, or a bookmark."""
+        if change.point is None:
+            self.reviewing.select(None)
+        else:
             self._show_spot(change.item, SpotSubject(x=change.point[0], y=change.point[1]))
 
     def annotators_on_screen(self) -> Sequence[str]:
@@ -404,12 +408,6 @@ class ClicksWorkspace(ClicksScreen):
 
     def _decide_class(self, index: int) -> None:
         self._decide("accept", self.reviewing.class_names[index])
-
-    def _to_comment(self) -> CommentSubject:
-        spot = self.reviewing.spot
-        if spot is None:
-            return CommentSubject(of="clicks")
-        return CommentSubject(of="clicks", number=spot.number, x=spot.x, y=spot.y)
 
     def _compare(self, divider: RunDivider | ChannelDivider) -> None:
         """Compare runs or channels, not both at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
+from raterscope.widgets.panels.queue_items import NOTES
 from raterscope.widgets.panels.task_panel import TaskView
 
 FEW = 3
@@ -162,6 +164,7 @@ class TaskReview(LabelsPart):
 
     def select(self, task: int | None) -> None:
         """Select a task by hand; a decision on it may then be changed."""
+        self._begin = False
         self.go_to(task)
         self._by_hand = task is not None
 
@@ -354,6 +357,12 @@ class TaskReview(LabelsPart):
         reasons = contents.review.contested_tasks(scene.question.id)
         return {number: reasons[name] for name, number in scene.number_of.numbers(reasons).items()}
 
+    def _notes(self) -> dict[int, dict[str, int]]:
+        """Return the numbers of comments and bookmarks on the tasks that have any."""
+        notes = self._core.notes_by_name
+        numbers = self._session.scene.number_of.numbers(notes)
+        return {number: notes[name] for name, number in numbers.items()}
+
     def _on_filter(self, words: str, key: str) -> None:
         self._filter = (words, key)
         self._sort()
@@ -369,6 +378,7 @@ class TaskReview(LabelsPart):
             self._members,
             self._skipped(),
             frozenset(self._contested()),
+            self._notes(),
         )
         job = self._jobs.start("Sorting tasks", work, quiet=True)
         self._sorting.follow(job, self._on_sorted)
@@ -397,7 +407,7 @@ class TaskReview(LabelsPart):
         session = self._session
         listed = view.tasks_view(
             session.scene, session.analysis, self.decided, self._order, frozenset(self._contested()),
-            blind=session.blind,
+            self._notes(), blind=session.blind,
         )  # fmt: skip
         self._queue.set_tasks(listed)
 
@@ -430,6 +440,7 @@ def in_order(
     members: frozenset[int],
     skipped: frozenset[int],
     contested: frozenset[int],
+    notes: Mapping[int, Mapping[str, int]],
     watch: Watch,
 ) -> NDArray[np.int64]:
     """Filter and sort tasks: contested ones first, then the most disputed, skipped ones last."""
@@ -453,6 +464,8 @@ def in_order(
         keep &= of_members
     elif key == "few":
         keep &= analysis.votes < FEW
+    elif key in NOTES:
+        keep &= np.isin(np.arange(count), [task for task in notes if NOTES[key] in notes[task]])
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)

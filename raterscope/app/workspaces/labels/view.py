@@ -140,7 +140,8 @@ def _folded(title: str, tree: ClassTree, rates: Rates) -> MatrixView:
 
 def tasks_view(
     scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer],
-    contested: frozenset[int] = frozenset(), *, blind: bool = False,
+    contested: frozenset[int] = frozenset(), notes: Mapping[int, Mapping[str, int]] | None = None, *,
+    blind: bool = False,
 ) -> TasksView:  # fmt: skip
     """Return the queue of tasks in an order; in blind mode without answer and entropy."""
     fusion = scene.fusion
@@ -155,6 +156,7 @@ def tasks_view(
         posterior=None if fusion is None or blind else fusion.posterior,
         entropy=None if blind else analysis.entropy,
         contested=contested,
+        notes=notes or {},
         parents=scene.decidable[len(scene.classes) :],
     )
 

@@ -137,7 +137,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Show the task large, or the annotators again", "D", self.task_contents.tab.toggle),
             ("Budget of votes to ask for", "B", self.active_learning.ask_budget),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
-            ("Comment on the selection", Comments.KEY, self.comments.begin),
+            *self.comments.actions,
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )

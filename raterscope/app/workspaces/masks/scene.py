@@ -20,7 +20,7 @@ from raterscope.app.assessment import MATTERS
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
 from raterscope.app.formats.volumes import find_volumes, load_volume
-from raterscope.app.review import Region, ReviewState, fold, known_voxels
+from raterscope.app.review import CommentSubject, Region, ReviewState, fold, known_voxels
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, read_program_masks, settled_of
@@ -242,6 +242,14 @@ class DisputedRegion:
     contested: str = ""  # what several experts decided differently; empty for other regions
 
     @property
+    def subject(self) -> CommentSubject:
+        """What a comment or bookmark on the region is on."""
+        return CommentSubject(
+            of="masks", name=self.structure, number=self.number, origin=self.dispute.origin,
+            shape=self.dispute.shape,
+        )  # fmt: skip
+
+    @property
     def unsettled(self) -> bool:
         """Whether it is still to be settled."""
         return self.state in ("undecided", "skipped")
@@ -260,12 +268,13 @@ class CaseSummary:
     parts: tuple[Part, ...] = ()
     contested: int = 0
     comments: int = 0
+    bookmarks: int = 0
     flag: ClassVar[None] = None
 
     @property
     def counts(self) -> Mapping[str, int]:
         """Numbers by which the queue can be filtered."""
-        return {"comments": self.comments}
+        return {"comments": self.comments, "bookmarks": self.bookmarks}
 
     @property
     def done(self) -> bool:
@@ -403,7 +412,8 @@ def _present(study: Study, run: RunEntry, image: int, structures: Iterable[Any])
 
 def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     """Summarize a case for its line in the queue; see `read_summaries`."""
-    return replace(_summarize(image, result, state), comments=len(state.comments("masks", image)))
+    comments, bookmarks = len(state.comments("masks", image)), len(state.bookmarks("masks", image))
+    return replace(_summarize(image, result, state), comments=comments, bookmarks=bookmarks)
 
 
 def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:

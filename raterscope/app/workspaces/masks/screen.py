@@ -20,7 +20,7 @@ from raterscope.widgets.figures.evaluation_plots import ConvergencePlot
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.queue_panel import COMMENTED, FILTERS, QueuePanel
+from raterscope.widgets.panels.queue_panel import FILTERS, NOTED, QueuePanel
 from raterscope.widgets.panels.rater_panels import AlternativesPanel, LocalWeight, RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip, rule
@@ -212,7 +212,7 @@ class MasksScreen(WorkspaceScreen):
             QTabWidget(),
             ConvergencePlot("bound", BOUND),
         )
-        queue = QueuePanel("Cases", (*FILTERS, COMMENTED))
+        queue = QueuePanel("Cases", (*FILTERS, *NOTED))
         yield
         fuse_panel = FusePanel(FUSERS, titles=("Fuse the masks with",), item="case")
         yield

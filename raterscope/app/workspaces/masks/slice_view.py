@@ -84,8 +84,9 @@ class SliceView(MasksPart):
 
     @while_shown
     def _on_decided(self) -> None:
-        """Show a series where it was registered, or where it is again after undo."""
+        """Show bookmarks, and a series where it was registered, or where it is again after undo."""
         before = self._maps.series
+        self._show_boxes()
         self._list_series(self._session.scene)
         if before is not None:
             self._show_map()
@@ -206,7 +207,8 @@ class SliceView(MasksPart):
         fusion = session.scene.fusion(session.part) if session.shown else None
         names = () if fusion is None else fusion.annotators
         blind = self._session.covered
-        boxes = view.region_boxes(self._reviewing.regions, region, names, blind=blind)
+        regions = self._reviewing.regions
+        boxes = view.region_boxes(regions, region, names, self._core.bookmarks, blind=blind)
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:

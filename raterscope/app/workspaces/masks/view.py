@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
+from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.scene import (
     DisputedRegion,
@@ -21,7 +22,7 @@ from raterscope.app.workspaces.masks.scene import (
     unit_of,
 )
 from raterscope.text import counted
-from raterscope.widgets.painting import rater_colour
+from raterscope.widgets.painting import BOOKMARK, rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.tables.rater_table import ModelRow, RaterRow
@@ -185,10 +186,11 @@ def region_boxes(
     regions: Sequence[DisputedRegion],
     selected: DisputedRegion | None,
     names: Sequence[str],
+    bookmarks: Sequence[Decision] = (),
     *,
     blind: bool = False,
 ) -> list[RegionBox]:
-    """Return the boxes of the regions, the selected one with its description.
+    """Return the boxes of the regions, the selected one with its description; a star is a bookmark.
 
     In blind mode only the selected one, without description, which would reveal where raters drew.
     """
@@ -199,6 +201,7 @@ def region_boxes(
             title = str(region.number) if region.unsettled else f"{region.number} {region.state}"
             title = f"{region.number} contested" if region.contested and not blind else title
             title = f"region {region.number} of {len(regions)}" if is_selected else title
+            title += f" {BOOKMARK}" if is_bookmarked(bookmarks, region.subject) else ""
             line = _line(region, names) if is_selected and not blind else ""
             at, shape = region.dispute.origin, region.dispute.shape
             boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.unsettled))

@@ -179,7 +179,7 @@ class MasksWorkspace(MasksScreen):
             ("Measure the values in an ellipse", "Shift+R", partial(self._toggle_tool, "roi")),
             ("Code and colour of the structure", "K", self._describe),
             ("Rename or merge the structure…", Renaming.KEY, self.renaming.start),
-            ("Comment on the selection", Comments.KEY, self.comments.begin),
+            *self.comments.actions,
             *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
         )
@@ -195,9 +195,12 @@ class MasksWorkspace(MasksScreen):
         return super().has_to_leave or busy
 
     def show_change(self, change: Change) -> None:
-        """Select a region where another run has a different consensus."""
-        if change.box is not None:
-            self._show_structure(change.name)
+        """Select a region where another run has a different consensus, or a bookmark."""
+        self._show_structure(change.name)
+        regions = [(region.dispute.origin, region.dispute.shape) for region in self.reviewing.regions]
+        if change.box is None or change.box in regions:
+            self.reviewing.select(None if change.box is None else regions.index(change.box))
+        else:
             self.volume.look_at(*change.box)
 
     def annotators_on_screen(self) -> Sequence[str]:
@@ -387,12 +390,7 @@ class MasksWorkspace(MasksScreen):
 
     def _to_comment(self) -> CommentSubject:
         region = self.reviewing.region
-        if region is None:
-            return CommentSubject(of="masks", name=self.session.part)
-        return CommentSubject(
-            of="masks", name=region.structure, number=region.number, origin=region.dispute.origin,
-            shape=region.dispute.shape,
-        )  # fmt: skip
+        return CommentSubject(of="masks", name=self.session.part) if region is None else region.subject
 
     def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
         """Go to a region of the acceptance sample."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
 
 import numpy as np
@@ -20,6 +21,7 @@ from raterscope.widgets.figures.position_bias import OverTimeView, RateCut, Side
 from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.panels.annotator_card import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
+from raterscope.widgets.panels.queue_items import NOTES
 from raterscope.widgets.tables.ranking_table import RankingRows
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
@@ -61,6 +63,7 @@ def listed(
     words: str,
     key: str,
     contested: frozenset[int] = frozenset(),
+    notes: Mapping[int, Mapping[str, int]] | None = None,
 ) -> NDArray[np.int64]:
     """Return the annotators that pass a filter: contested ones first, then by the strength of the evidence.
 
@@ -79,6 +82,9 @@ def listed(
         keep &= behaviour < 0
     elif key in BEHAVIOURS:
         keep &= behaviour == BEHAVIOURS.index(key)
+    elif key in NOTES:
+        noted = [annotator for annotator, counts in (notes or {}).items() if NOTES[key] in counts]
+        keep &= np.isin(np.arange(len(names)), noted)
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
@@ -96,6 +102,7 @@ def annotators_view(
     flagged: BoolArray,
     order: NDArray[np.int64],
     contested: frozenset[int] = frozenset(),
+    notes: Mapping[int, Mapping[str, int]] | None = None,
 ) -> AnnotatorsView:
     """Return the queue of annotators in an order; results are hidden together with names."""
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
@@ -109,6 +116,7 @@ def annotators_view(
         decided=decided,
         doubt=None if cut is None or scene.blind else cut.share,
         contested=contested,
+        notes=notes or {},
     )
 
 

@@ -126,7 +126,7 @@ class PairsWorkspace(PairsScreen):
             ("Exclude flagged annotators", "X", self._exclude_flagged),
             ("Exclude annotator, or restore", "Shift+X", self.bias_review.exclusions.exclude),
             ("Show the comparison large, or the biases again", "D", self.contents.tab.toggle),
-            ("Comment on the selection", Comments.KEY, self.comments.begin),
+            *self.comments.actions,
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -274,9 +274,12 @@ class PairsWorkspace(PairsScreen):
     def _sort(self) -> None:
         scene, analysis = self.session.scene, self.session.analysis
         cut, decided, flagged = self.rate_cut.cut, self.bias_review.decided, self.flagged
-        contested = frozenset(self.bias_review.contested)
-        order = view.listed(scene, analysis, cut, decided, flagged, *self._filter, contested)
-        self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order, contested))
+        contested, by_name = frozenset(self.bias_review.contested), self.core.notes_by_name
+        numbers = {name: number for number, name in enumerate(scene.pairs.annotators)} if by_name else {}
+        notes = {numbers[name]: counts for name, counts in by_name.items() if name in numbers}
+        order = view.listed(scene, analysis, cut, decided, flagged, *self._filter, contested, notes)
+        listed = view.annotators_view(scene, analysis, cut, decided, flagged, order, contested, notes)
+        self.queue.set_view(listed)
 
     def _on_filter(self, words: str, key: str) -> None:
         self._filter = (words, key)
@@ -414,8 +417,10 @@ class PairsWorkspace(PairsScreen):
             decided, flagged = self.bias_review.decided, self.flagged
             self.bias_review.refresh()
             self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
-            if not np.array_equal(decided, self.bias_review.decided):  # equal after a skip
+            if not np.array_equal(decided, self.bias_review.decided):
                 self._show_judgement(ranks=not np.array_equal(flagged, self.flagged))
+            else:  # a skip, a comment or a bookmark
+                self._sort()
             back = contents.brought_back(decision)
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
                 self.choose_annotator(back.annotator)
