@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.data import OPEN, LabelFusion
 from raterscope.app.review import ReviewState

@@ -142,11 +142,10 @@ def in_processes(
     tasks: Mapping[str, Sequence[Any]],
     jobs: int,
     tick: Callable[[int], None],
-    meanwhile: Callable[[str], Result] | None = None,
 ) -> dict[str, Result]:
     """Call a function for each task in at most so many new worker processes; see `Workers.answer`."""
     with Workers(jobs) as workers:
-        return workers.answer(function, tasks, tick, meanwhile)
+        return workers.answer(function, tasks, tick)
 
 
 def processors() -> int:

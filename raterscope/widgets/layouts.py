@@ -1,10 +1,11 @@
-"""Rows, columns and stacks of widgets, each made by one call."""
+"""Rows, columns and stacks of widgets, each made by one call, and contents made when they are shown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QStackedWidget, QVBoxLayout, QWidget
 
 
@@ -69,3 +70,37 @@ def _fill(layout: QBoxLayout, parts: tuple[Part, ...], margins: Margins | None, 
             layout.addLayout(part[0], part[1])
         else:
             layout.addWidget(part[0], *part[1:])
+
+
+class LateContent(QObject):
+    """Fills a widget at once where it is visible, else when it is shown; only the last request counts.
+
+    For contents that take long and change often, in a tab that is mostly hidden.
+    """
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._widget = widget
+        self._fill: Callable[[], object] | None = None
+        widget.installEventFilter(self)
+
+    def request(self, fill: Callable[[], object]) -> None:
+        """Call a function that fills the widget, in place of one that waits."""
+        self._fill = fill
+        if self._widget.isVisible():
+            self._run()
+
+    def cancel(self) -> None:
+        """Forget the function that waits."""
+        self._fill = None
+
+    def eventFilter(self, _widget: QObject, event: QEvent) -> bool:
+        """Fill the widget before its first picture."""
+        if event.type() == QEvent.Type.Show:
+            self._run()
+        return False
+
+    def _run(self) -> None:
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill()

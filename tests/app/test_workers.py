@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app.workers import in_processes
+from raterscope.app.workers import Workers, in_processes
 
 
 def total(values):
@@ -35,7 +35,8 @@ def test_every_task_is_done_in_another_process():
 
 def test_this_process_answers_the_last_tasks_until_all_workers_have_started():
     tasks = {str(n): (np.full(10, n),) for n in range(50)}
-    answers = in_processes(total, tasks, 2, nothing, lambda name: total(*tasks[name]))
+    with Workers(2) as workers:
+        answers = workers.answer(total, tasks, nothing, lambda name: total(*tasks[name]))
     assert {name: value for name, (value, _) in answers.items()} == {str(n): 10.0 * n for n in range(50)}
     assert answers["49"][1] == os.getpid()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.annotators.paired_tests import wilcoxon
+from raterscope.algorithms.annotators.statistics import wilcoxon
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse

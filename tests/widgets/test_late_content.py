@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QLabel, QTabWidget, QWidget
 
-from raterscope.widgets.late_content import LateContent
+from raterscope.widgets.layouts import LateContent
 
 
 def test_a_hidden_widget_is_filled_once_when_shown_and_a_visible_one_at_once(qtbot):

@@ -67,12 +67,6 @@ def test_similar_annotators_are_lighter_and_blocks_show_their_numbers(matrix):
     assert matrix.figure.grab().toImage() != plain
 
 
-def test_communities_keep_the_numbers_that_they_are_given(matrix):
-    table(matrix, communities=(6, -1))
-    assert matrix.figure.words((0, 3)) == "ann (community 7) and dora (no community): similarity 0.10"
-    assert not matrix.figure.grab().isNull()
-
-
 def test_a_thousand_rows_are_pointed_at_one_by_one(matrix):
     count = 1000
     table(
@@ -139,7 +133,6 @@ def test_a_single_annotator_has_no_similar_annotator(matrix):
         (table, {"values": np.ones((3, 4))}),
         (table, {"edges": np.array([0, 3])}),
         (table, {"edges": np.array([0, 3, 2, 4])}),
-        (table, {"communities": (1,)}),
         (graph, {"positions": np.ones((3, 2))}),
         (graph, {"edges": np.array([[0, 1], [2, 3], [0, 4]])}),
         (graph, {"weights": np.ones(2)}),

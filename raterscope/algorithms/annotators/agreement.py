@@ -34,7 +34,7 @@ from raterscope.algorithms.annotators.vote_agreement import PERKS, Coefficient, 
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.patterns import patterns_of
-from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, counted_voxels
+from raterscope.algorithms.masks.staple import MARGIN, counted_voxels
 from raterscope.algorithms.progress import Watch, silent
 
 FloatArray = NDArray[np.float64]
@@ -55,16 +55,14 @@ class MaskAgreement:
     fleiss: float
     krippendorff: float
     voxels: int  # number of voxels that count: agreed background raises each figure
-    domain: str  # description of these voxels
 
 
-def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, power: int = 0) -> float:
+def cohen_kappa(a: ArrayLike, b: ArrayLike, *, power: int = 0) -> float:
     """Return Cohen's kappa of two raters: (observed - expected) / (1 - expected) agreement.
 
     With a power above 0, near labels on an ordered scale agree in part [cohen1968]_.
 
     `a`, `b`: (N,), labels from 0; units that either skipped (`MISSING`) do not count.
-    `weight`: (N,), number of each unit.
     `power`: labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights;
         with 0 only equal labels agree.
     The result is NaN without units, or if both gave only one label.
@@ -80,16 +78,14 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, 
     0.545
     """
     first, other = np.asarray(a), np.asarray(b)
-    count = np.ones(len(first)) if weight is None else np.asarray(weight, dtype=np.float64)
     both = (first != MISSING) & (other != MISSING)
-    first, other, count = first[both], other[both], count[both]
-    total = count.sum()
-    if total <= 0:
+    first, other = first[both], other[both]
+    if not len(first):
         return float("nan")
     classes = int(max(first.max(), other.max())) + 1
     alike = _partial_agreement(classes, power)
-    observed = float((alike[first, other] * count).sum() / total)
-    rates = [np.bincount(answers, count, minlength=classes) / total for answers in (first, other)]
+    observed = float(alike[first, other].sum() / len(first))
+    rates = [np.bincount(answers, minlength=classes) / len(first) for answers in (first, other)]
     return _beyond_chance(observed, float(rates[0] @ alike @ rates[1]))
 
 
@@ -217,13 +213,10 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
     return 1.0 - observed / expected if expected > 0 else float("nan")
 
 
-def mask_agreement(
-    masks: Masks, domain: str = "masks", margin: float = MARGIN, watch: Watch = silent
-) -> MaskAgreement:
+def mask_agreement(masks: Masks, watch: Watch = silent) -> MaskAgreement:
     """Compare the raters' labels voxel by voxel; voxels with equal labels are one weighted unit.
 
-    `masks`: probabilities count as marked above one half. `domain`: voxels that count: the box around all
-    masks with a margin, "masks", or the whole image, "frame". `margin`: in mm.
+    `masks`: probabilities count as marked above one half. The box around all masks counts, with a margin.
 
     Examples
     --------
@@ -234,25 +227,21 @@ def mask_agreement(
     >>> round(mask_agreement(masks).fleiss, 2)
     0.83
     """
-    labels, count = voxel_units(masks, domain, margin, watch)
-    voxels = int(count.sum())
+    labels, count = voxel_units(masks, watch)
     return MaskAgreement(
         fleiss=fleiss_kappa(labels, count),
         krippendorff=krippendorff_alpha(labels, count),
-        voxels=voxels,
-        domain=DOMAINS[domain],
+        voxels=int(count.sum()),
     )
 
 
-def voxel_units(
-    masks: Masks, domain: str = "masks", margin: float = MARGIN, watch: Watch = silent
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def voxel_units(masks: Masks, watch: Watch = silent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the different rows of the raters' labels, (N, R), and the voxels of each.
 
     Parameters as in `mask_agreement`.
     """
     patterns = patterns_of(masks, watch=watch)
-    voxels = counted_voxels(masks, patterns, domain, margin)
+    voxels = counted_voxels(masks, patterns, "masks", MARGIN)
     return patterns.labels.astype(np.int64), patterns.counted_over(voxels)
 
 

@@ -37,8 +37,8 @@ from raterscope.algorithms.annotators.measurements import (
     limits_of_agreement,
     repeatability,
 )
-from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
 from raterscope.algorithms.annotators.reads import reads_of
+from raterscope.algorithms.annotators.statistics import holm, wilcoxon
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
 IntArray = NDArray[np.int64]

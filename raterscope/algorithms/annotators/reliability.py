@@ -121,8 +121,6 @@ def person_reliability(
     error: ArrayLike,
     kinds: Sequence[str],
     watch: Watch = silent,
-    *,
-    level: float = LEVEL,
 ) -> PersonReliability:
     """Estimate the reliability of annotators from all kinds together.
 
@@ -130,7 +128,6 @@ def person_reliability(
         log of a scatter. NaN where an annotator has none.
     `error`: (P, K), standard errors, above 0.
     `kinds`: names of the K kinds.
-    `level`: level of the test below which a correlation is used; 0 uses none, 1 every positive one.
 
     Examples
     --------
@@ -156,7 +153,7 @@ def person_reliability(
         pair = _correlate(value[of][:, [a, b]], variance[of][:, [a, b]], known[of][:, [a, b]], spread[[a, b]])
         for at in ((a, b), (b, a)):
             raw[at], low[at], high[at], p_value[at], _ = pair
-            used[at] = pair.expected if pair.p_value < level else 0.0
+            used[at] = pair.expected if pair.p_value < LEVEL else 0.0
     used = _positive_definite(used)
     mean, *predicted = _predict(value, variance, known, spread, used)
     return PersonReliability(tuple(kinds), mean, spread, used, raw, low, high, p_value, common, *predicted)

@@ -22,7 +22,7 @@ import scipy
 
 from raterscope.algorithms.annotators.agreement import kappa_error
 from raterscope.algorithms.annotators.measurements import LEVEL, limit_error
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 
 _MOST = 10_000_000
 """Cases beyond which no number is searched for."""

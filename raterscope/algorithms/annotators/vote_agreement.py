@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 
 FloatArray = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ information gain about the tasks' classes. Here it is computed for one more vote
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush, heappushpop
@@ -101,7 +101,6 @@ def next_votes(
     labels: Labels,
     fusion: LabelFusion,
     count: int = 100,
-    annotators: Collection[str] | None = None,
     watch: Watch = silent,
     terms: Terms | None = None,
 ) -> NextVotes:
@@ -120,8 +119,6 @@ def next_votes(
 
     `labels`: the labels that were fused.
     `count`: largest number of votes to ask for.
-    `annotators`: names of candidates; by default all annotators with votes. A name without votes counts as a
-        new annotator.
     `terms`: loads and costs of the annotators, and the tasks to ask for.
     There are no votes to ask for if all tasks are certain.
 
@@ -136,7 +133,7 @@ def next_votes(
     ((3,), True)
     """
     terms = terms or Terms()
-    eligible = _eligible(labels, annotators)
+    eligible = np.flatnonzero(labels.votes_of_annotators() > 0)
     cost = np.ones(len(labels.annotators)) if terms.cost is None else terms.cost
     most = usual_load(count, labels.votes_of_annotators(), len(eligible))
     if terms.most is not None:
@@ -182,13 +179,6 @@ def _entropy(chances: FloatArray) -> FloatArray:
     np.log2(terms, out=terms)
     terms *= chances
     return np.asarray(-sum_rows(terms))
-
-
-def _eligible(labels: Labels, annotators: Collection[str] | None) -> NDArray[np.int64]:
-    if annotators is None:
-        return np.flatnonzero(labels.votes_of_annotators() > 0)
-    names = frozenset(annotators)
-    return np.array([k for k, name in enumerate(labels.annotators) if name in names], dtype=np.int64)
 
 
 def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> NDArray[np.int64]:

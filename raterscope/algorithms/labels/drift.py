@@ -145,26 +145,18 @@ def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
     return AlignedRows(fusion.posterior[tasks].cumsum(axis=0))
 
 
-def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
+def confusion_at(fusion: LabelFusion, share: float) -> Confusion:
     """Return every annotator's confusion matrix at a moment.
 
     `fusion`: result of a dynamic model.
     `share`: the moment as a share of each annotator's own history, 0 to 1.
-    `votes`: the moment as a number of each annotator's votes, at least 1; annotators with fewer votes count
-        at their last one.
-    Annotators without votes have the prior.
-    Raises `ValueError` without a drift, or unless one of `share` and `votes` is given and within its range.
+    Annotators without votes have the prior. Raises `ValueError` without a drift.
     """
     drift, prior = fusion.drift, fusion.confusion.prior
     if drift is None:
         raise ValueError(f"{fusion.algorithm} has no drift")
     many = np.diff(drift.start)
-    if share is not None and votes is None and 0 <= share <= 1:
-        step = np.rint(share * np.maximum(many - 1, 0)).astype(np.int64)
-    elif votes is not None and share is None and votes >= 1:
-        step = np.minimum(votes, many) - 1
-    else:
-        raise ValueError(f"share {share} and votes {votes}; expected one of them, 0 to 1 or at least 1")
+    step = np.rint(share * np.maximum(many - 1, 0)).astype(np.int64)
     alpha = np.broadcast_to(prior, (len(many), *prior.shape)).copy()
     present = many > 0
     alpha[present] = drift.alpha[(drift.start[:-1] + step)[present]]

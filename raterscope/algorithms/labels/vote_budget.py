@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.active_learning import NextVotes, Terms, next_votes, usual_load
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, IndexArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent, steps_of

@@ -342,7 +342,7 @@ def report_on(
     `fusion`: fusion of one structure. `masks`: the masks that were fused. `outlines`: outlines of these
     masks, if measured already.
     """
-    compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
+    compared, pairs = compare_all(masks, fusion, part(watch, 0.0, 0.6))
     if outlines is None:
         distances = measure_distances(masks, part(watch, 0.6, 0.7))
         consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)

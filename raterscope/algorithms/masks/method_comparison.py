@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.annotators.paired_tests import wilcoxon
+from raterscope.algorithms.annotators.statistics import wilcoxon
 from raterscope.algorithms.masks.data import BoolArray, Box, FloatArray, MaskFusion, Masks, MasksError, marked
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise, place_in_frame
@@ -153,7 +153,7 @@ def compare_methods(
         structure=masks.structures[0],
         annotators=masks.annotators,
         fits=tuple(fits),
-        agreement=compare_pairwise(every, 0, part(watch, 0.8, 1.0)),
+        agreement=compare_pairwise(every, part(watch, 0.8, 1.0)),
         truth=truth is not None,
         problems=tuple(problems),
     )

@@ -283,20 +283,20 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
 
 
 def compare_with_reference(
-    masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
+    masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
 ) -> tuple[Comparison, ...]:
     """Compare each rater to a reference.
 
     `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X), on the grid of the masks'
     values, or a consensus of the masks. Specificities are over the voxels of the masks' values.
     """
-    scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
+    scene = crop_scene(masks, watch, _reference(masks, reference))
     raters = len(masks.annotators)
     shapes = scene.shapes([(p, raters) for p in range(raters)], part(watch, 0.0, 1.0))
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
 
 
-def compare_pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
+def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half.
 
     Examples
@@ -310,25 +310,25 @@ def compare_pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) ->
            [0.84, 1.  , 0.85],
            [0.85, 0.85, 1.  ]])
     """
-    scene = crop_scene(masks, structure, watch)
+    scene = crop_scene(masks, watch)
     pairs = itertools.combinations(range(len(masks.annotators)), 2)
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
 
 def compare_all(
-    masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
+    masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
     """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once."""
-    scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
+    scene = crop_scene(masks, watch, _reference(masks, reference))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
     compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
     return compared, _paired(scene, shapes, part(watch, 0.8, 1.0))
 
 
-def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) -> BoolArray:
+def _reference(masks: Masks, reference: BoolArray | MaskFusion) -> BoolArray:
     if isinstance(reference, MaskFusion):
-        return place_in_frame(reference, reference.mask[structure], masks.origin, masks.shape)
+        return place_in_frame(reference, reference.mask[0], masks.origin, masks.shape)
     return reference
 
 
@@ -411,8 +411,8 @@ def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArr
     return low, inside[0], inside[1]
 
 
-def crop_scene(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> Scene:
-    """Crop the raters' masks of a structure, and a reference, to the box around all marked voxels."""
+def crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -> Scene:
+    """Crop the raters' masks of one structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
     check = partial(watch, 0.0, "finding marked voxels")
     box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
@@ -420,7 +420,7 @@ def crop_scene(masks: Masks, structure: int, watch: Watch, reference: BoolArray 
     judged = []
     for label in labels:
         check()
-        judged.append(np.ascontiguousarray(label[crop] == structure + 1))
+        judged.append(np.ascontiguousarray(label[crop] == 1))
     first = masks.origin[0] + crop[0].start
     return Scene(
         masks,

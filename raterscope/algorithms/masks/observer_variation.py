@@ -72,7 +72,6 @@ class ObserverVariation:
 
 def observer_variation(
     masks: Masks,
-    structure: int = 0,
     tolerance: float = TOLERANCE,
     pairs: Sequence[tuple[str, str]] | None = None,
     watch: Watch = silent,
@@ -91,7 +90,7 @@ def observer_variation(
     >>> variation.dice.round(2).tolist(), round(variation.conformity(), 2)
     ([0.84, 0.85, 0.85], 0.73)
     """
-    scene = crop_scene(masks, structure, watch)
+    scene = crop_scene(masks, watch)
     marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
     names = tuple(masks.annotators[p] for p in marking)
     at = {masks.annotators[p]: p for p in marking}

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.masks.data import OPEN, box_around
 from raterscope.app.review import (
     BiasSubject,
@@ -77,12 +77,11 @@ _UNKNOWN = Interval()
 
 
 class Overlap(NamedTuple):
-    """Voxels of a structure that two experts settled: of both, inside for both, each, and settled alike."""
+    """Voxels of a structure that two experts settled."""
 
-    settled: int
-    inside_both: int
-    inside_first: int
-    inside_second: int
+    settled: int  # by both
+    shared: int  # inside for both
+    marked: int  # inside for one and for the other, added
     alike: int
 
 
@@ -157,7 +156,7 @@ def agreement_on_voxels(overlaps: Sequence[Overlap]) -> ExpertAgreement:
     """Return the agreement on settled voxels, from the overlap of each structure of each case."""
     table = np.array(overlaps, dtype=float)
     settled, *_, alike = table.sum(axis=0)
-    dice = _dice_of(2.0 * table[:, 1], table[:, 2] + table[:, 3])
+    dice = _dice_of(2.0 * table[:, 1], table[:, 2])
     return ExpertAgreement(int(settled), alike / settled, dice=dice)
 
 
@@ -193,8 +192,7 @@ def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | N
     return Overlap(
         int(both.sum()),
         int((first_inside & second_inside).sum()),
-        int(first_inside.sum()),
-        int(second_inside.sum()),
+        int(first_inside.sum() + second_inside.sum()),
         int((first_inside == second_inside).sum()),
     )
 

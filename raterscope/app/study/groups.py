@@ -68,12 +68,12 @@ def present_groups(study: Study, state: ReviewState) -> Mapping[int, str]:
     return study.settings.groups if state.groups is None else state.groups
 
 
-def make_grouping(study: Study, source: Path | None, column: str | None = None) -> tuple[Decision, list[str]]:
+def make_grouping(study: Study, source: Path | None) -> tuple[Decision, list[str]]:
     """Make the decision that groups a study's images, see `read_groups`; describe it in sentences.
 
     `source`: None for no groups.
     """
-    groups, notices = ({}, []) if source is None else read_groups(study, source, column)
+    groups, notices = ({}, []) if source is None else read_groups(study, source)
     decision = Decision(verb="group", subject=GroupsSubject(groups=groups))
     if not groups:
         return decision, ["The images have no groups now."]
@@ -81,9 +81,9 @@ def make_grouping(study: Study, source: Path | None, column: str | None = None) 
     return decision, [f"{counted(images, 'image')} in {counted(len(groups), 'group')}.", *notices]
 
 
-def store_groups(study: Study, source: Path, column: str | None = None) -> list[str]:
+def store_groups(study: Study, source: Path) -> list[str]:
     """Group a study's images, see `make_grouping`; describe the groups in sentences."""
-    decision, sentences = make_grouping(study, source, column)
+    decision, sentences = make_grouping(study, source)
     study.record(decision)
     return sentences
 

@@ -149,10 +149,6 @@ class ConfusionMatrix(FigurePanel):
         """Show "rates", "counts" or the "difference" from the crowd."""
         self.modes.set_mode(mode)
 
-    def select_cell(self, true: int | None, output: int | None = None) -> None:
-        """Outline a cell, or the whole row of a class, without a signal; None for no class."""
-        self.figure.select(true, output)
-
 
 def _shortened(text: str) -> str:
     half = LONGEST_TITLE // 2
@@ -175,13 +171,11 @@ class _Matrix(Figure[tuple[int, int]]):
         super().__init__(name)
         self._view: MatrixView | None = None
         self._mode = "rates"
-        self._selected: tuple[int | None, int | None] = (None, None)
         self._block: tuple[slice, slice] | None = None
         """Rows and columns in sight, in their order; None for all."""
 
     def show_view(self, view: MatrixView) -> None:
         if self._view is None or (self._view.classes, self._view.outputs) != (view.classes, view.outputs):
-            self._selected = (None, None)
             self._block = None
             self.pointed = None
         self._view = view
@@ -191,10 +185,6 @@ class _Matrix(Figure[tuple[int, int]]):
         self._mode = mode
         if self.pointed is not None:
             self.setAccessibleDescription(self.words(self.pointed))
-        self.update()
-
-    def select(self, true: int | None, output: int | None) -> None:
-        self._selected = (true, output)
         self.update()
 
     def zoom(self, steps: float, at: tuple[int, int] | None = None) -> None:
@@ -369,8 +359,7 @@ class _Matrix(Figure[tuple[int, int]]):
         if self._view is None:
             return None
         if part is None:
-            row, column = self._selected
-            return (self._rows()[0] if row is None else row, self._columns()[0] if column is None else column)
+            return self._rows()[0], self._columns()[0]
         rows, columns = self._all()
         cell = rows.index(part[0]), columns.index(part[1])
         row, column = cell_beside(cell, across, down, len(rows), len(columns))
@@ -441,12 +430,6 @@ class _Matrix(Figure[tuple[int, int]]):
                     self._draw_numbers(painter, box, lettering, (true, output), ink_on(ground))
         self._draw_names(painter, grid, width, height, turned)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        selected, answer = self._selected
-        if selected in rows and (answer is None or answer in columns):
-            painter.setPen(QPen(QColor(palette.text), 2))
-            ends = (0, len(columns) - 1) if answer is None else (columns.index(answer),) * 2
-            first, last = (self._box(grid, width, height, rows.index(selected), end) for end in ends)
-            painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
         if self.pointed is not None and self.pointed[0] in rows and self.pointed[1] in columns:
             cell = rows.index(self.pointed[0]), columns.index(self.pointed[1])
             painter.setPen(QPen(QColor(palette.text), 1, Qt.PenStyle.DashLine))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,6 @@ class _Table:
     values: NDArray[np.floating]
     edges: NDArray[np.integer]
     names: Sequence[str]
-    communities: Sequence[int]
     label: str
     high: float
 
@@ -77,7 +77,6 @@ class SimilarityMatrix(FigurePanel):
         values: NDArray[np.floating],
         edges: NDArray[np.integer],
         names: Sequence[str],
-        communities: Sequence[int] | None = None,
         label: str = "similarity",
         high: float = 1.0,
     ) -> None:
@@ -86,7 +85,7 @@ class SimilarityMatrix(FigurePanel):
         `values`: (m, m), 0 to 1, NaN where not known; rows and columns ordered by community. There are at
         most some thousand rows; with more annotators, values are means over neighbours. `edges`: (C + 1,),
         where each community's rows begin; the last is m. `names`: (m,), title of a row: a name, or "12
-        annotators". `communities`: (C,), their numbers, -1 for annotators in none; by default 0 to C - 1.
+        annotators".
         `label`: name of the values. `high`: value of the brightest colour, also for values above it.
         """
         number, blocks = len(names), len(edges) - 1
@@ -94,10 +93,7 @@ class SimilarityMatrix(FigurePanel):
             raise ValueError(f"values of shape {values.shape} for {number} rows")
         if blocks < 0 or (number and (edges[0] != 0 or edges[-1] != number or np.any(np.diff(edges) < 0))):
             raise ValueError(f"communities begin at {list(edges)}; expected 0 to {number}, rising")
-        numbers = tuple(range(blocks)) if communities is None else tuple(communities)
-        if len(numbers) != blocks:
-            raise ValueError(f"{len(numbers)} numbers for {blocks} communities")
-        self.figure.show_table(_Table(values, np.asarray(edges), names, numbers, label, high))
+        self.figure.show_table(_Table(values, np.asarray(edges), names, label, high))
         self._settle("matrix", number > 1)
 
     def show_graph(
@@ -208,7 +204,7 @@ class _Similarity(Figure[tuple[int, int]]):
 
     def _community(self, row: int) -> int:
         assert self._table is not None
-        return self._table.communities[int(np.searchsorted(self._table.edges, row, side="right")) - 1]
+        return int(np.searchsorted(self._table.edges, row, side="right")) - 1
 
     def table(self) -> PlotTable:
         if self._mode == "graph":
@@ -301,11 +297,11 @@ class _Similarity(Figure[tuple[int, int]]):
         painter.drawImage(square, self._picture)
         side = square.width() / max(size, 1)
         painter.setFont(theme.font(theme.CAPTION))
-        for begin, end, number in zip(table.edges[:-1], table.edges[1:], table.communities, strict=True):
+        for number, (begin, end) in enumerate(pairwise(table.edges)):
             if begin == end:
                 continue
             start, length = float(begin) * side, float(end - begin) * side
-            ink = community_text_colour(number) if number >= 0 else QColor(theme.current().line)
+            ink = community_text_colour(number)
             painter.fillRect(QRectF(square.left() - 5, square.top() + start, 4, length), ink)
             painter.fillRect(QRectF(square.left() + start, square.top() - 5, length, 4), ink)
             if length >= 12 and number >= 0:

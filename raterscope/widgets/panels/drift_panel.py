@@ -424,10 +424,5 @@ class ConfusionPanel(ConfusionMatrix):
         if self.modes.mode != "parents":
             super()._on_cell(true, output)
 
-    def select_cell(self, true: int | None, output: int | None = None) -> None:
-        """Outline a cell, or the whole row of a class; not among parents."""
-        if self.modes.mode != "parents":
-            super().select_cell(true, output)
-
     def _on_confusion(self, cell: tuple[int, int]) -> None:
         self.cell_chosen.emit(*cell)

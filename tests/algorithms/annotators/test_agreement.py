@@ -51,7 +51,6 @@ def test_cohen_of_fifty_grants():
     a, b = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
     assert cohen_kappa(a, b) == pytest.approx(0.4)
     assert cohen_kappa([*a, MISSING], [*b, 1]) == pytest.approx(0.4)
-    assert cohen_kappa([1, 0, 1, 0], [1, 1, 0, 0], [20, 10, 5, 15]) == pytest.approx(0.4)
 
 
 def test_two_raters_without_gaps_alpha_is_fleiss_with_a_small_sample_correction():
@@ -77,13 +76,10 @@ def test_masks_are_their_voxels():
     values[:, 2:5, 2:5, 2:6] = rng.integers(0, 3, size=(4, 3, 3, 4))
     masks = Masks(values, tuple("abcd"), structures=("s", "t"))
     flat = values.reshape(4, -1).T.astype(int)
-    result = mask_agreement(masks, "frame")
+    result = mask_agreement(masks)
     assert result.voxels == 6 * 7 * 8
     assert result.fleiss == pytest.approx(fleiss_kappa(flat))
     assert result.krippendorff == pytest.approx(krippendorff_alpha(flat))
-    close = mask_agreement(masks, margin=0.0)
-    assert close.voxels <= 36
-    assert close.fleiss < result.fleiss
 
 
 def test_a_real_nodule_agrees_beyond_chance(real_data):

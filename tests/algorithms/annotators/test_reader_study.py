@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
 from raterscope.algorithms.annotators.reader_study import (
     TERMS,
     compare_readers,
@@ -11,6 +10,7 @@ from raterscope.algorithms.annotators.reader_study import (
     mean_over_pairs,
     reader_variance,
 )
+from raterscope.algorithms.annotators.statistics import holm, wilcoxon
 from tests.algorithms.annotators.reader_studies import coverage_of_studies
 
 

@@ -118,10 +118,8 @@ def test_no_annotator_gets_a_task_twice_or_all_tasks() -> None:
     assert (np.diff(result.gain) <= 1e-12).all()
 
 
-def test_a_named_annotator_without_votes_counts_as_new() -> None:
+def test_no_annotator_without_votes_is_named() -> None:
     labels, fusion = specialists(50, 5, 2, 1)
-    alone = next_votes(labels.without({"a3"}), fusion, 5, annotators=["a3"])
-    assert set(alone.annotator.tolist()) == {3}
     assert 3 not in next_votes(labels.without({"a3"}), fusion, 20).annotator
 
 

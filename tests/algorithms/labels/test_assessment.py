@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.assessment import assess, compare_accuracy, mean_curve
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.pooled import pooled

@@ -203,13 +203,11 @@ def test_confusion_at_a_moment():
     drift = fusion.drift
     last = confusion_at(fusion, share=1.0)
     np.testing.assert_allclose(last.alpha, fusion.confusion.alpha, rtol=1e-6)
-    np.testing.assert_array_equal(confusion_at(fusion, votes=10**9).alpha, last.alpha)
-    np.testing.assert_array_equal(confusion_at(fusion, share=0.0).alpha, confusion_at(fusion, votes=1).alpha)
-    np.testing.assert_array_equal(confusion_at(fusion, votes=31).alpha[2], drift.alpha[drift.steps(2)][30])
+    own = drift.alpha[drift.steps(2)]
+    for vote in (0, 30):
+        moment = confusion_at(fusion, share=vote / (len(own) - 1))
+        np.testing.assert_array_equal(moment.alpha[2], own[vote])
     np.testing.assert_array_equal(last.alpha[1], last.prior)
-    for wrong in ({}, {"share": 1.1}, {"votes": 0}, {"share": 0.5, "votes": 3}):
-        with pytest.raises(ValueError, match="expected one of them"):
-            confusion_at(fusion, **wrong)
     with pytest.raises(ValueError, match="no drift"):
         confusion_at(ibcc(labels), share=0.5)
 

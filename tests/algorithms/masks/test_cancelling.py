@@ -98,8 +98,8 @@ WORK = {
     "calibration": lambda watch: calibrate(MASKS, watch),
     "calibration, an image": lambda watch: calibrate(IMAGE, watch),
     "disputes": lambda watch: disputes(majority(MASKS), MASKS, watch=watch),
-    "pairwise": lambda watch: compare_pairwise(MASKS, 0, watch),
-    "against": lambda watch: compare_with_reference(MASKS, ORGAN, 0, watch),
+    "pairwise": lambda watch: compare_pairwise(MASKS, watch),
+    "against": lambda watch: compare_with_reference(MASKS, ORGAN, watch),
     "report": lambda watch: report_on(majority(MASKS), MASKS, watch),
 }
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import ndimage
 
 from raterscope.algorithms import progress
-from raterscope.algorithms.annotators.paired_tests import wilcoxon
+from raterscope.algorithms.annotators.statistics import wilcoxon
 from raterscope.algorithms.masks import _voxel_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     compare,

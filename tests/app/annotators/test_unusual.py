@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.app.annotator_evidence import Evidence, Measure
 from raterscope.app.annotators.table import AnnotatorTable, find_unusual
 

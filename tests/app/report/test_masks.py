@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.algorithms.annotators.paired_tests import holm
+from raterscope.algorithms.annotators.statistics import holm
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 
-from raterscope.app.window import key_bindings, preferences
+from raterscope.app.window import menus, preferences
 from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 from tests.app.driving import command, idle, press
 
@@ -40,11 +40,11 @@ def test_a_changed_key_works_at_once_and_is_written_on_the_button(fused, qtbot):
     idle(fused, qtbot)
     assert [decision.verb for decision in fused.document.contents.decisions] == ["accept"]
     assert "(J)" in fused.workspace.evidence.accept.accessibleName()
-    assert key_bindings.read_keys() == {"Clicks/Accept": "J"}
+    assert menus.read_keys() == {"Clicks/Accept": "J"}
     dialog, keys = open_keys(fused)
     keys.reset_all.click()
     dialog.accept()
-    assert key_bindings.read_keys() == {}
+    assert menus.read_keys() == {}
     assert "(A)" in fused.workspace.evidence.accept.accessibleName()
 
 
@@ -63,7 +63,7 @@ def test_a_conflict_is_named_and_cannot_be_saved(fused, qtbot):
 
 def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
     preferences.remember("key_bindings", "[1")
-    assert key_bindings.read_keys() == {}
+    assert menus.read_keys() == {}
     dialog, keys = open_keys(fused)
     keys.line.setText("palette")
     shown = [row for row in range(keys.table.rowCount()) if not keys.table.isRowHidden(row)]

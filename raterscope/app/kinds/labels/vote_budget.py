@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.active_learning import NextVotes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS

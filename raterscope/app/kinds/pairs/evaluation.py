@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import PairSettings

@@ -14,7 +14,7 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton
 
-from raterscope.algorithms.annotators.paired_tests import wilcoxon
+from raterscope.algorithms.annotators.statistics import wilcoxon
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference
 from raterscope.algorithms.masks.voting import majority

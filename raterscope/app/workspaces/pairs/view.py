@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import BiasEvidence, Evidence, OverTime, Side

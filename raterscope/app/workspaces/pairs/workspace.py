@@ -46,7 +46,7 @@ from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.late_content import LateContent
+from raterscope.widgets.layouts import LateContent
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")

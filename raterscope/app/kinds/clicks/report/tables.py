@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray

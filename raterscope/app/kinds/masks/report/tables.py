@@ -8,13 +8,14 @@ from itertools import combinations
 
 import numpy as np
 
-from raterscope.algorithms.annotators.paired_tests import SignedRank, holm, wilcoxon
 from raterscope.algorithms.annotators.similarity import RaterTree, cluster_raters
+from raterscope.algorithms.annotators.statistics import SignedRank, holm, wilcoxon
 from raterscope.algorithms.masks.calibration import LEVELS
 from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.staple import DOMAINS
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
@@ -387,11 +388,10 @@ def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
         rows.append(
             ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""]
         )
-    domains = dict.fromkeys(figures.agreement.domain for figures in figures_list)
     unit = "pixels" if all(figures.entry.lattice.flat for figures in figures_list) else "voxels"
     note = (
         f"Kappa and alpha compare labels {unit[:-1]} by {unit[:-1]}, background included, over "
-        f"{' or '.join(domains)}: the more agreed background counts, the higher they are. "
+        f"{DOMAINS['masks']}: the more agreed background counts, the higher they are. "
         "Dice does not depend on it."
     )
     return Table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import BAD_SHARE, behaviours, crowd_match_ratio, match_ratio
