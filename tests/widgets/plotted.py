@@ -7,7 +7,7 @@ from scipy.spatial.distance import squareform
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.figures.courses import CourseLine
-from raterscope.figures.evaluation import BoxView, CalibrationLine, Curve
+from raterscope.figures.evaluation import BoxView, CalibrationLine, Curve, box_chart
 from raterscope.widgets.figures.agreement_plots import (
     AgreementMatrix,
     AnnotatorCourse,
@@ -16,6 +16,7 @@ from raterscope.widgets.figures.agreement_plots import (
     Dendrogram,
 )
 from raterscope.widgets.figures.bias_path import BiasPath
+from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
@@ -30,7 +31,6 @@ from raterscope.widgets.figures.evaluation_plots import (
     DecisionKind,
     DecisionPlot,
     DecisionView,
-    MethodBoxes,
     ReliabilityPlot,
 )
 from raterscope.widgets.figures.position_bias import BiasOverTime, KnockoffBars, OverTimeView, SideCounts
@@ -209,12 +209,12 @@ def weight():
 
 
 def boxes():
-    plot = MethodBoxes()
-    plot.set_boxes(
-        [BoxView("Laplace", np.array([0.9, 0.8, 0.85, 0.7])),
-         BoxView("rater 1", np.array([0.6]), faint=True)],
-        "Dice against the truth", "", "4 cases",
-    )  # fmt: skip
+    plot = ChartPanel("Methods", "")
+    views = (
+        BoxView("Laplace", np.array([0.9, 0.8, 0.85, 0.7])),
+        BoxView("rater 1", np.array([0.6]), faint=True),
+    )
+    plot.set_chart(box_chart(views, "Dice against the truth", "", "4 cases"))
     return plot
 
 

@@ -18,10 +18,9 @@ from raterscope.text import estimate
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
-from raterscope.widgets.figures.chart_figure import NO_CHART, ChartPanel
+from raterscope.widgets.figures.chart_figure import ChartChoice
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import paint_rater, paint_words
-from raterscope.widgets.parts import ChoiceBox
 
 NO_PAIRS = "Press Fuse (F5) to compare raters two by two: it takes two raters of one case."
 LARGEST_CELL = 40
@@ -471,62 +470,46 @@ class CourseView:
     lines: tuple[AnnotatorCourse, ...]
 
 
-class CoursePlot(ChartPanel):
+class CoursePlot(ChartChoice):
     """Plot of the course that is chosen in its header."""
 
     def __init__(self) -> None:
-        super().__init__("Over time", NOTHING)
-        self.choice = ChoiceBox("Value to plot")
-        self.choice.hide()
-        self.header.row.addWidget(self.choice)
-        self._views: Sequence[CourseView] = ()
-        self.choice.currentIndexChanged.connect(self._show)
+        super().__init__("Over time", NOTHING, "Value to plot")
 
     def show_courses(self, views: Sequence[CourseView]) -> None:
         """Show courses; the value that was chosen stays chosen where it is there."""
-        self._views = [view for view in views if any(len(line.places) > 1 for line in view.lines)]
-        self.choice.offer(view.title for view in self._views)
-        self.choice.setVisible(len(self._views) > 1)
-        self.set_nothing(ALONE if views else "")
-        self._show()
+        long = [view for view in views if any(len(line.places) > 1 for line in view.lines)]
+        self.show_charts(
+            [_course_chart(view) for view in long], [view.title for view in long], ALONE if views else ""
+        )
 
-    def _show(self) -> None:
-        self.set_filled(bool(self._views))
-        self.draw()
 
-    def describe(self) -> Chart:
-        """Describe the chosen course."""
-        at = self.choice.currentIndex()
-        if not 0 <= at < len(self._views):
-            return NO_CHART
-        view = self._views[at]
-        longest = max((line.places for line in view.lines), key=len)
-        short = len(longest) <= NAMED and sum(map(len, longest)) <= LETTERS
-        names = longest if short and not view.across.startswith("block") else ()
-        ends = (0.0, 1.0) if view.is_share else (None, None)
-        x = Axis(view.across, names=names) if names else Axis(view.across, integral=True)
-        marks: list[Segments | Line] = []
-        if view.ideal is not None:
-            at_ideal = np.array([[view.ideal, view.ideal]])
-            marks.append(
-                Segments(x=np.array([[-math.inf, math.inf]]), y=at_ideal, dashes=(4, 3), stretch=False)
+def _course_chart(view: CourseView) -> Chart:
+    longest = max((line.places for line in view.lines), key=len)
+    short = len(longest) <= NAMED and sum(map(len, longest)) <= LETTERS
+    names = longest if short and not view.across.startswith("block") else ()
+    ends = (0.0, 1.0) if view.is_share else (None, None)
+    x = Axis(view.across, names=names) if names else Axis(view.across, integral=True)
+    marks: list[Segments | Line] = []
+    if view.ideal is not None:
+        at_ideal = np.array([[view.ideal, view.ideal]])
+        marks.append(Segments(x=np.array([[-math.inf, math.inf]]), y=at_ideal, dashes=(4, 3), stretch=False))
+    keys = []
+    for line in view.lines:
+        ink, symbol = theme.annotator_style(line.number)
+        ink = ink if len(view.lines) > 1 else "accent"
+        known = np.isfinite(line.values[:, 1:]).all(axis=1)
+        low, high = (np.where(known, line.values[:, end], line.values[:, 0]) for end in (1, 2))
+        places = np.arange(len(line.places), dtype=np.float64) + (0 if names else 1)
+        marks.append(
+            Line(
+                x=places, y=line.values[:, 0], low=low, high=high, interval="bars", ink=ink, dot=7.0,
+                symbol=symbol, title=line.name, words=partial(_words, view, line),
             )
-        keys = []
-        for line in view.lines:
-            ink, symbol = theme.annotator_style(line.number)
-            ink = ink if len(view.lines) > 1 else "accent"
-            known = np.isfinite(line.values[:, 1:]).all(axis=1)
-            low, high = (np.where(known, line.values[:, end], line.values[:, 0]) for end in (1, 2))
-            places = np.arange(len(line.places), dtype=np.float64) + (0 if names else 1)
-            marks.append(
-                Line(
-                    x=places, y=line.values[:, 0], low=low, high=high, interval="bars", ink=ink, dot=7.0,
-                    symbol=symbol, title=line.name, words=partial(_words, view, line),
-                )
-            )  # fmt: skip
-            keys.append(Key(line.name, ink, symbol=symbol, line=True))
-        y = Axis(view.label, *ends)
-        return Chart(view.title, x, y, tuple(marks), tuple(keys), aside="", legend_at="above")
+        )  # fmt: skip
+        keys.append(Key(line.name, ink, symbol=symbol, line=True))
+    y = Axis(view.label, *ends)
+    return Chart(view.title, x, y, tuple(marks), tuple(keys), aside="", legend_at="above")
 
 
 def _words(view: CourseView, line: AnnotatorCourse, index: int) -> str:

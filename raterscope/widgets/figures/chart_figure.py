@@ -17,6 +17,7 @@ from raterscope.figures.layout import Box, Layout, View, full_view, lay_out
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanvas, text_width
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import usual
 
 Part = tuple[int, int]
@@ -320,7 +321,7 @@ class ChartFigure(Figure[Part]):
 class ChartPanel(FigurePanel):
     """A chart with its title above it, or a sentence if there is nothing to draw.
 
-    Subclasses describe their chart in `describe`; `draw` shows it.
+    `set_chart` shows a chart. Subclasses that make theirs of more describe it in `describe`; `draw` shows it.
 
     `title`, `nothing`: title and sentence while there is nothing to draw.
     """
@@ -329,10 +330,17 @@ class ChartPanel(FigurePanel):
         self.figure = ChartFigure(title)
         super().__init__(title, self.figure, nothing, brief=brief)
         self.menu = self.figure.menu
+        self._chart = NO_CHART
+
+    def set_chart(self, chart: Chart | None) -> None:
+        """Show a chart, or that there is none."""
+        self._chart = chart or NO_CHART
+        self.set_filled(chart is not None)
+        self.draw()
 
     def describe(self) -> Chart:
         """Describe what is to be drawn."""
-        raise NotImplementedError
+        return self._chart
 
     def draw(self, *, keep_view: bool = False) -> None:
         """Show the chart as it is described now."""
@@ -355,6 +363,33 @@ class ChartPanel(FigurePanel):
     def heading(self) -> tuple[str, str]:
         """Return the title and the words beside it."""
         return self.figure.heading()
+
+
+class ChartChoice(ChartPanel):
+    """One of several charts, chosen by its title in the header.
+
+    `title`, `nothing`: as in `ChartPanel`. `choice`: accessible name of the box of titles.
+    """
+
+    def __init__(self, title: str, nothing: str, choice: str) -> None:
+        super().__init__(title, nothing)
+        self.choice = ChoiceBox(choice)
+        self.choice.hide()
+        self.header.row.addWidget(self.choice)
+        self._charts: Sequence[Chart] = ()
+        self.choice.currentIndexChanged.connect(self._show)
+
+    def show_charts(self, charts: Sequence[Chart], titles: Sequence[str], reason: str = "") -> None:
+        """Show charts, or the reason why there are none; the chosen title stays chosen where it is there."""
+        self._charts = charts
+        self.choice.offer(titles)
+        self.choice.setVisible(len(titles) > 1)
+        self.set_nothing(reason)
+        self._show()
+
+    def _show(self) -> None:
+        at = self.choice.currentIndex()
+        self.set_chart(self._charts[at] if 0 <= at < len(self._charts) else None)
 
 
 def box_of(room: QRectF) -> Box:

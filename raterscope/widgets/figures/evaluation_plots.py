@@ -15,10 +15,8 @@ from raterscope.figures.courses import CourseLine, Trace, convergence_chart, cou
 from raterscope.figures.description import Chart
 from raterscope.figures.evaluation import (
     CURVE_NAMES,
-    BoxView,
     CalibrationLine,
     Curve,
-    box_chart,
     calibration_chart,
     crowd_size_chart,
     curve_chart,
@@ -29,7 +27,6 @@ from raterscope.widgets.parts import ChoiceBox
 
 NO_CURVES = "Import ground truth to see ROC and precision-recall curves."
 NO_CROWDS = "Press Measure to see how methods do with more annotators; it needs ground truth."
-NO_METHODS = "Tick methods and press Compare to see how they differ on these masks."
 DEM, MAJORITY = DETECTORS_PUBLISHED
 STAGES = {"after clustering": "clustering", "after DEM": DEM, "after majority": MAJORITY}
 """Chosen methods are drawn with either detector: they have their own."""
@@ -216,27 +213,6 @@ class CrowdSizePlot(ChartPanel):
         return [curve for curve in after if not curve.method.endswith(f", {unused}")]
 
 
-class MethodBoxes(ChartPanel):
-    """A box from quartile to quartile with the median, whiskers, and all values as dots."""
-
-    def __init__(self) -> None:
-        super().__init__("Methods", NO_METHODS)
-        self._chart = box_chart((), "Dice", "")
-
-    def set_boxes(
-        self, boxes: Sequence[BoxView], title: str, unit: str, aside: str = "", *, logarithmic: bool = False
-    ) -> None:
-        """Show boxes; see `box_chart`."""
-        self._chart = box_chart(boxes, title, unit, aside, logarithmic=logarithmic)
-        self.header.set_title(self._chart.title)
-        self.set_filled(bool(boxes))
-        self.draw()
-
-    def describe(self) -> Chart:
-        """Describe the boxes."""
-        return self._chart
-
-
 class ReliabilityPlot(ChartPanel):
     """A dot an annotator: reliability against the number of clicks."""
 
@@ -348,32 +324,6 @@ class ConvergencePlot(ChartPanel):
     def describe(self) -> Chart:
         """Describe the line and its marks."""
         return convergence_chart(self._trace, CONVERGENCE, self._label)
-
-
-NO_COST = (
-    "Press Measure to see how accurate fewer votes per task would have been, and what stopping tasks with "
-    "enough votes would have saved."
-)
-
-
-class VoteCurvePlot(ChartPanel):
-    """Accuracy against votes per task, with bands."""
-
-    def __init__(self) -> None:
-        super().__init__("Accuracy against votes", NO_COST)
-        self._lines: tuple[CourseLine, ...] = ()
-
-    def set_lines(self, lines: Sequence[CourseLine]) -> None:
-        """Show the lines, or none."""
-        self._lines = tuple(lines)
-        self.set_filled(bool(lines))
-        self.draw()
-
-    def describe(self) -> Chart:
-        """Describe the lines; the vertical axis begins below the lowest one."""
-        alone = len(self._lines) == 1  # a single line has no legend
-        down = f"accuracy, {self._lines[0].title}" if alone else "accuracy"
-        return course_chart(self._lines, "Accuracy against votes", "votes per task, mean", down, unit=False)
 
 
 @dataclass(frozen=True)

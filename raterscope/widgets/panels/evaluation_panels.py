@@ -13,19 +13,14 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.labels.vote_budget import CostSettings
 from raterscope.algorithms.settings import Settings
-from raterscope.figures.courses import CourseLine
-from raterscope.figures.description import PlotTable
+from raterscope.figures.courses import CourseLine, course_chart
+from raterscope.figures.description import Chart, PlotTable
 from raterscope.figures.evaluation import CalibrationLine, Curve
 from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import SavedContent
-from raterscope.widgets.figures.evaluation_plots import (
-    CalibrationPlot,
-    CrowdSizePlot,
-    CurvesPlot,
-    MethodBoxes,
-    VoteCurvePlot,
-)
+from raterscope.widgets.figures.chart_figure import ChartPanel
+from raterscope.widgets.figures.evaluation_plots import CalibrationPlot, CrowdSizePlot, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_rater
@@ -143,7 +138,8 @@ class MethodsPanel(QWidget):
             plain_tip("Draw the consensuses of the ticked methods instead of the raters' outlines")
         )
         self.outlines.setEnabled(False)
-        self.plot, self.table = MethodBoxes(), ComparisonTable((), NO_COMPARISON, subject="method")
+        self.plot = ChartPanel("Methods", NO_COMPARISON)
+        self.table = ComparisonTable((), NO_COMPARISON, subject="method")
         self.table.header.set_title("Methods")
         self.figure = ChoiceBox("Reference for the comparison", figures, letters=9)
         self.reference, self.view = ModeSwitch(REFERENCES), ModeSwitch(VIEWS)
@@ -189,6 +185,11 @@ class MethodsPanel(QWidget):
     def chosen(self) -> tuple[str, ...]:
         """Names of the selected methods."""
         return tuple(name for name, tick in self.ticks.items() if tick.isChecked())
+
+    def show_boxes(self, chart: Chart | None) -> None:
+        """Show the values of the methods, or that there are none."""
+        self.plot.header.set_title(chart.title if chart else "Methods")
+        self.plot.set_chart(chart)
 
     @property
     def measure(self) -> str:
@@ -367,11 +368,17 @@ STOPS = (
 )
 
 
+NO_COST = (
+    "Press Measure to see how accurate fewer votes per task would have been, and what stopping tasks with "
+    "enough votes would have saved."
+)
+
+
 class CostPanel(FormBesidePlot):
     """Accuracy against votes per task, and what the stop rule would have saved."""
 
     def __init__(self) -> None:
-        self.curve = VoteCurvePlot()
+        self.curve = ChartPanel("Accuracy against votes", NO_COST)
         self.table = ComparisonTable(STOPS, "", subject="stop at")
         self.table.header.set_title("Stopping tasks with enough votes", "error on gold tasks")
         super().__init__(CostSettings, _above(self.curve, self.table), COST_TIP)
@@ -379,7 +386,9 @@ class CostPanel(FormBesidePlot):
 
     def show_cost(self, lines: Sequence[CourseLine], rows: Sequence[ComparisonRow]) -> None:
         """Show the measurements, or none."""
-        self.curve.set_lines(lines)
+        down = f"accuracy, {lines[0].title}" if len(lines) == 1 else "accuracy"  # one line has no legend
+        chart = course_chart(lines, "Accuracy against votes", "votes per task, mean", down, unit=False)
+        self.curve.set_chart(chart if lines else None)
         self.table.set_rows(tuple(rows), "")
         self.table.setVisible(bool(rows))
 

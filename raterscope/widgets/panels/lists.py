@@ -9,15 +9,12 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
     QPushButton,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
@@ -27,14 +24,15 @@ from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
-from raterscope.widgets.theme import enlarge, pixels, set_lengths
+from raterscope.widgets.tables.rows import RowDelegate, set_up_view
+from raterscope.widgets.theme import set_lengths
 
 Line = TypeVar("Line")
 Index = QModelIndex | QPersistentModelIndex
 LINE = Qt.ItemDataRole.UserRole
 
 
-class LineKind(QStyledItemDelegate, Generic[Line]):
+class LineKind(RowDelegate, Generic[Line]):
     """Painting, height and text of one kind of list line."""
 
     height = 26
@@ -56,23 +54,9 @@ class LineKind(QStyledItemDelegate, Generic[Line]):
         """Paint the content of a line over its background."""
         raise NotImplementedError
 
-    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        """Paint the background of a line."""
-        if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(theme.current().raised))
-
-    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        """Return the same height for every line."""
-        return QSize(pixels(120), pixels(self.height))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint background and content."""
-        painter.save()
-        box = enlarge(painter, option.rect)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self.paint_ground(painter, box, option.state)
+    def paint_cell(self, painter: QPainter, box: QRectF, index: Index, **_: bool) -> None:
+        """Paint the content of a line."""
         self.paint_line(painter, box, index.data(LINE))
-        painter.restore()
 
 
 class LineList(QTableView, Generic[Line]):
@@ -85,22 +69,13 @@ class LineList(QTableView, Generic[Line]):
 
     def __init__(self, kind: LineKind[Line], name: str) -> None:
         super().__init__()
-        kind.setParent(self)
         self._model = _LineModel(kind, self)
-        self.setModel(self._model)
-        self.setItemDelegate(kind)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        set_up_view(self, self._model, name, kind)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setShowGrid(False)
-        self.setTabKeyNavigation(False)
         theme.set_role(self, "lines")
         self.setMouseTracking(True)
-        self.setAccessibleName(name)
         self.horizontalHeader().hide()
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self.verticalHeader().hide()
-        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.set_height(kind.height)
 
     def set_height(self, height: int) -> None:

@@ -214,11 +214,14 @@ class RowDelegate(QStyledItemDelegate):
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font())
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        if selected:
-            painter.fillRect(box, QColor(theme.current().raised))
-        self.paint_cell(painter, box, index, selected=selected)
+        self.paint_ground(painter, box, option.state)
+        self.paint_cell(painter, box, index, selected=bool(option.state & QStyle.StateFlag.State_Selected))
         painter.restore()
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        """Paint the ground of a cell."""
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(theme.current().raised))
 
     def paint_cell(self, painter: QPainter, box: QRectF, index: Index, *, selected: bool) -> None:
         """Paint the content of a cell into its box, in unscaled pixels."""

@@ -16,10 +16,8 @@ from raterscope.app.document import Document
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.figures.description import Chart
 from raterscope.figures.evaluation import bland_altman_chart, forest_chart
-from raterscope.widgets.figures.chart_figure import NO_CHART, ChartPanel
-from raterscope.widgets.parts import ChoiceBox
+from raterscope.widgets.figures.chart_figure import ChartChoice, ChartPanel
 
 SELECT_TWO = "Select two annotators in the table (Ctrl+click) to compare what they measured."
 TOO_FEW = "These two have not measured three cases in common: volumes of masks or counts of clicks."
@@ -28,60 +26,6 @@ NO_ALPHA = (
     "Spots need a fusion of clicks."
 )
 _LEAST_CASES = 3
-
-
-class BlandAltmanPlot(ChartPanel):
-    """Bland-Altman plot of two annotators, for the quantity that is chosen in its header."""
-
-    def __init__(self) -> None:
-        super().__init__("Bland-Altman", SELECT_TWO)
-        self.choice = ChoiceBox("Quantity to compare")
-        self.choice.hide()
-        self.header.row.addWidget(self.choice)
-        self._charts: Sequence[Chart] = ()
-        self.choice.currentIndexChanged.connect(self._show)
-
-    def show_charts(self, charts: Sequence[Chart], titles: Sequence[str], reason: str = "") -> None:
-        """Show charts; the quantity that was chosen stays chosen where it is there."""
-        self._charts = charts
-        self.choice.offer(titles)
-        self.choice.setVisible(len(titles) > 1)
-        self.set_nothing(reason)
-        self._show()
-
-    def _show(self) -> None:
-        self.set_filled(bool(self._charts))
-        self.draw()
-
-    def describe(self) -> Chart:
-        """Return the chart of the chosen quantity."""
-        at = self.choice.currentIndex()
-        return self._charts[at] if 0 <= at < len(self._charts) else NO_CHART
-
-
-class AlphaPlot(ChartPanel):
-    """Krippendorff's alpha with 95 % intervals, a row for each question, structure, or all clicks."""
-
-    def __init__(self) -> None:
-        super().__init__("Krippendorff's alpha", NO_ALPHA)
-        self._chart = NO_CHART
-
-    def show_agreement(self, agreements: Sequence[Agreement], annotators: str) -> None:
-        """Show the alpha of some annotators."""
-        known = [each for each in agreements if np.isfinite(each.alpha.value)]
-        self._chart = NO_CHART
-        if known:
-            units = ", ".join(f"{each.name} {each.units}" for each in known)
-            title = f"Krippendorff's alpha of {annotators}: {units}"
-            self._chart = forest_chart(
-                [each.name for each in known], [each.alpha for each in known], title, 0.0
-            )
-        self.set_filled(bool(known))
-        self.draw()
-
-    def describe(self) -> Chart:
-        """Return the chart."""
-        return self._chart
 
 
 class AgreementPlots(QObject):
@@ -100,7 +44,8 @@ class AgreementPlots(QObject):
     ) -> None:
         super().__init__(tabs)
         self._document, self._tabs, self._names, self._shown = document, tabs, names, shown
-        self.bland_altman, self.alpha = BlandAltmanPlot(), AlphaPlot()
+        self.bland_altman = ChartChoice("Bland-Altman", SELECT_TWO, "Quantity to compare")
+        self.alpha = ChartPanel("Krippendorff's alpha", NO_ALPHA)
         tabs.addTab(self.bland_altman, "Bland-Altman")
         tabs.addTab(self.alpha, "Alpha")
         self._measuring, self._comparing = LatestTask(), LatestTask()
@@ -164,7 +109,11 @@ class AgreementPlots(QObject):
         self._comparing.follow(job, partial(self._on_compared, words))
 
     def _on_compared(self, words: str, agreements: Sequence[Agreement]) -> None:
-        self.alpha.show_agreement(agreements, words)
+        known = [each for each in agreements if np.isfinite(each.alpha.value)]
+        units = ", ".join(f"{each.name} {each.units}" for each in known)
+        title = f"Krippendorff's alpha of {words}: {units}"
+        names, alphas = [each.name for each in known], [each.alpha for each in known]
+        self.alpha.set_chart(forest_chart(names, alphas, title, 0.0) if known else None)
 
 
 def _measure(study: Study, watch: Watch) -> Sequence[Measurements]:

@@ -35,7 +35,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.figures.description import PlotTable
-from raterscope.figures.evaluation import BoxView
+from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.text import UNKNOWN, counted, duration
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
@@ -177,7 +177,7 @@ class MethodComparer(MasksPart):
     def _show(self) -> None:
         methods, panel = self._methods, self._panel
         if methods is None:
-            panel.plot.set_boxes((), "MethodComparer", "")
+            panel.show_boxes(None)
             panel.table.set_rows(())
             return
         figure, reference = panel.measure, panel.reference.mode
@@ -191,7 +191,7 @@ class MethodComparer(MasksPart):
         unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, methods.unit)
         star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
         cases = f"{counted(len(methods.cases), 'case')}{star}"
-        panel.plot.set_boxes(views, title, unit, cases, logarithmic=figure == "seconds")
+        panel.show_boxes(box_chart(views, title, unit, cases, logarithmic=figure == "seconds"))
         panel.table.set_rows(
             _rows(methods, reference), f"{REFERENCES[reference]}, {cases}", _measures(methods)
         )

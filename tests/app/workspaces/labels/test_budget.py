@@ -65,11 +65,11 @@ def test_the_cost_is_measured_on_request(fused, qtbot, monkeypatch):
     key(fused, qtbot, Qt.Key.Key_D)
     workspace.middle_tabs.setCurrentIndex(workspace.middle_tabs.count() - 1)
     workspace.cost.button.click()
-    qtbot.waitUntil(lambda: bool(workspace.cost.curve._lines), timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.cost.curve.filled, timeout=LONG)
     idle(fused, qtbot)
-    on_gold, expected = workspace.cost.curve._lines
+    on_gold, expected = workspace.cost.curve.describe().marks[-2:]
     votes = len(workspace.session.scene.labels) / len(workspace.session.scene.labels.tasks)
-    assert on_gold.across[-1] == votes
-    assert (expected.low <= expected.down).all()
-    assert np.isfinite(on_gold.down).all()
+    assert on_gold.x[-1] == votes
+    assert (expected.low <= expected.y).all()
+    assert np.isfinite(on_gold.y).all()
     assert "would have saved" in workspace.cost.facts.text()
