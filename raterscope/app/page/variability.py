@@ -199,7 +199,7 @@ def protocol_table(protocol: Protocol, statistics: Sequence[Statistic]) -> Table
         if limit is None or statistic.single or not math.isfinite(statistic.value.value):
             continue
         names = dict.fromkeys(filter(None, (statistic.first, statistic.second)))
-        pair = " \N{MINUS SIGN} ".join(map(named, names))
+        pair = versus(names)
         at_least = statistic.key in AT_LEAST
         unit = f" {statistic.unit}" if statistic.unit else ""
         rows.append(
@@ -230,6 +230,11 @@ def verdict(statistic: Statistic, limit: float) -> str:
     if statistic.key in AT_LEAST:
         low, high, limit = -high, -low, -limit
     return "pass" if high <= limit else "fail" if low > limit else "undecided"
+
+
+def versus(pair: Iterable[str]) -> str:
+    """Name two compared annotators."""
+    return " \N{MINUS SIGN} ".join(map(named, pair))
 
 
 def write(coefficient: Coefficient) -> str:
@@ -349,6 +354,20 @@ def first_reads(measurements: Mapping[str, Value]) -> dict[str, Value]:
         for name, values in measurements.items()
         if split_read(name)[1] == least[split_read(name)[0]]
     }
+
+
+def last_answers(
+    names: Sequence[str], annotator: NDArray[np.integer], unit: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Return the rows of each person's last answer on each unit, in the first read, sorted by unit.
+
+    `names`: (K,), of the annotators. `annotator`, `unit`: (N,), of each answer.
+    """
+    kept = set(first_reads(dict.fromkeys(names)))
+    rows = np.flatnonzero(np.array([name in kept for name in names], dtype=bool)[annotator])
+    key = unit[rows].astype(np.int64) * len(names) + annotator[rows]
+    _, from_end = np.unique(key[::-1], return_index=True)
+    return rows[len(key) - 1 - from_end]
 
 
 def _terms(variance: ReaderVariance) -> dict[str, Coefficient]:

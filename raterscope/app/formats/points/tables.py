@@ -170,19 +170,28 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
 
     `mapping`: fields of columns, named by hand: image, x, y, width, height, ignore.
     """
-    column = assign_positions(table, PLACED, ("width", "height"), mapping)
+    detected = _detected(table)
+    skipped = int((~detected).sum())
+    more = (f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else ()
+    return _read_points(table, PLACED, mapping, detected, more)
+
+
+def _read_points(
+    table: Table, fields: tuple[str, ...], mapping: Mapping[str, str] | None,
+    used: NDArray[np.bool_], notices: tuple[str, ...] = (),
+) -> PointTable:  # fmt: skip
+    """Read the used rows that have a position, with their scores if `fields` has score."""
+    column = assign_positions(table, fields, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
     positions = read_positions(table, column, image, faults, mapping)
+    used = used & ~positions.empty
+    score = _numbers(table, column["score"], used, faults)[used] if "score" in fields else None
     faults.refuse()
-    detected = _detected(table)
-    used = detected & ~positions.empty
-    skipped = int((~detected).sum())
-    more = (f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else ()
     return PointTable(
         path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
         extents=positions.extents, lines=find_first_lines(table.lines, image),
-        searched=frozenset(range(len(images))), notices=(*positions.notices, *more),
+        searched=frozenset(range(len(images))), score=score, notices=(*positions.notices, *notices),
         columns=fields_of(column),
     )  # fmt: skip
 
@@ -269,19 +278,7 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
 
 def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read a table of scores; a row with only an image means that the program found nothing on it."""
-    column = assign_positions(table, SCORED, ("width", "height"), mapping)
-    faults = Faults(table)
-    images, image = first_seen(read_names(table, column["image"], faults))
-    positions = read_positions(table, column, image, faults, mapping)
-    used = ~positions.empty
-    score = _numbers(table, column["score"], used, faults)
-    faults.refuse()
-    return PointTable(
-        path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
-        extents=positions.extents, lines=find_first_lines(table.lines, image),
-        searched=frozenset(range(len(images))), score=score[used], notices=positions.notices,
-        columns=fields_of(column),
-    )  # fmt: skip
+    return _read_points(table, SCORED, mapping, np.ones(len(table), dtype=np.bool_))
 
 
 def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Faults) -> FloatArray:

@@ -28,9 +28,10 @@ from raterscope.app.page.variability import (
     THE_SAME,
     Protocol,
     Statistic,
-    first_reads,
     forest_picture,
+    last_answers,
     protocol_table,
+    versus,
     write,
 )
 from raterscope.app.study.records import QuestionEntry
@@ -133,12 +134,7 @@ def rows_of_agreement(answer: str, scale: str, agreement: VoteAgreement) -> Iter
 
 def last_votes(labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return task, answer and annotator of every person's last vote on each task in their first read."""
-    kept = set(first_reads(dict.fromkeys(labels.annotators)))
-    is_first = np.array([name in kept for name in labels.annotators], dtype=bool)[labels.annotator]
-    rows = np.flatnonzero(is_first)
-    key = labels.task[rows].astype(np.int64) * len(labels.annotators) + labels.annotator[rows]
-    _, first_from_end = np.unique(key[::-1], return_index=True)
-    last = rows[len(key) - 1 - first_from_end]
+    last = last_answers(labels.annotators, labels.annotator, labels.task)
     task, answer, annotator = (
         values[last].astype(np.int64) for values in (labels.task, labels.label, labels.annotator)
     )
@@ -365,7 +361,7 @@ def _pairs_table(variability: LabelVariability) -> Table:
     ranked = sorted(variability.pairs.items(), key=lambda item: -item[1][2])
     rows = [
         (
-            " \N{MINUS SIGN} ".join(map(named, pair)),
+            versus(pair),
             f"{common:,}",
             write(percent),
             write(kappa),

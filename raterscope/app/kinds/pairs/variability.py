@@ -20,7 +20,7 @@ from raterscope.app.page.variability import (
     THE_SAME,
     Protocol,
     Statistic,
-    first_reads,
+    last_answers,
     protocol_table,
     write,
 )
@@ -61,12 +61,7 @@ def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:
         code += (pairs.task.astype(np.int64) + 1) * len(pairs.items) ** 2
     _, pair = np.unique(code, return_inverse=True)
     answer = (np.where(turned, -1, 1) * np.sign(pairs.choice)).astype(np.int64) + 1
-    kept = set(first_reads(dict.fromkeys(pairs.annotators)))
-    is_first = np.array([name in kept for name in pairs.annotators], dtype=bool)[pairs.annotator]
-    key = pair * len(pairs.annotators) + pairs.annotator
-    _, from_end = np.unique(np.where(is_first, key, -1)[::-1], return_index=True)
-    last = len(key) - 1 - from_end
-    last = last[is_first[last]]
+    last = last_answers(pairs.annotators, pairs.annotator, pair)
     return vote_agreement(pair[last], answer[last], _CHOICES)
 
 
