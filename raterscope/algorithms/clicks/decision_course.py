@@ -15,6 +15,8 @@ import scipy
 
 from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
+    EXPECTED_RATE,
+    STRENGTH,
     DecisionSettings,
     DecisionState,
     admit_annotators,
@@ -257,8 +259,8 @@ def _course(
 
 def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatArray, FloatArray]:
     """Return the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
-    votes = 1.0 if settings.as_printed else settings.strength
-    right = 0.5 if settings.as_printed else settings.strength * settings.expected_rate
+    votes = 1.0 if settings.as_printed else STRENGTH
+    right = 0.5 if settings.as_printed else STRENGTH * EXPECTED_RATE
     intervals = []
     for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.decided - state.yes)):
         hits, total = answers @ weight + right, state.decided @ weight + votes

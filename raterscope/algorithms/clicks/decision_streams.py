@@ -22,30 +22,21 @@ from numpy.typing import ArrayLike
 from raterscope.algorithms.clicks._vote_model import EDGE
 from raterscope.algorithms.clicks.data import ClicksError, FloatArray
 from raterscope.algorithms.progress import Check, no_check
-from raterscope.algorithms.settings import Settings, integer, number, switch
+
+EXPECTED_RATE, STRENGTH = 0.7, 5.0
+"""Mean of the prior of sensitivities and specificities, and its weight in votes."""
+_STEP_EXPONENT = 0.6
+"""Newton's step t is t to the power of minus this."""
+_CONVERGED = 1e-6
+"""Summed change of the parameters from which on batch EM has converged."""
 
 
 @dataclass(frozen=True)
-class DecisionSettings(Settings):
+class DecisionSettings:
     """Settings of EM on streams of decisions."""
 
-    as_printed: bool = switch(
-        False, "As published", "Uncorrected published version: no priors, and recursion continues from its "
-        "last estimates alone."
-    )  # fmt: skip
-    expected_rate: float = number(
-        0.7, "Expected rate", "Mean of the prior of sensitivities and specificities.",
-        minimum=0.5, maximum=0.99,
-    )  # fmt: skip
-    strength: float = number(5.0, "Strength", "Weight of that prior.", unit="votes", minimum=0.0)
-    step_exponent: float = number(
-        0.6, "Step exponent", "How fast Newton's steps shrink: step t is t to the power of minus this.",
-        minimum=0.5, maximum=1.0,
-    )  # fmt: skip
-    iterations: int = integer(500, "Iterations", "Most iterations of batch EM.", minimum=1)
-    tolerance: float = number(
-        1e-6, "Tolerance", "Convergence of batch EM: summed change of the parameters.", minimum=0.0
-    )
+    as_printed: bool = False  # no priors, and recursion continues from its last estimates alone
+    iterations: int = 500  # most iterations of batch EM
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +118,7 @@ def incremental_newton(
     state = _count(state, decisions)
     if state.step == 1:
         return _step(state, settings)
-    rate = state.step**-settings.step_exponent
+    rate = state.step**-_STEP_EXPONENT
     mu = _off_edges(state.prevalence)
     present = _posterior(state)
     right, votes = _prior(settings)
@@ -172,7 +163,7 @@ def batch_em(
             np.abs(now - then).sum()
             for now, then in ((state.sensitivity, old.sensitivity), (state.specificity, old.specificity))
         )
-        if change < settings.tolerance:
+        if change < _CONVERGED:
             break
     return state
 
@@ -244,8 +235,8 @@ def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float
 
 def _prior(settings: DecisionSettings) -> tuple[float, float]:
     """Return the prior's right votes, and all its votes."""
-    votes = 0.0 if settings.as_printed else settings.strength
-    return votes * settings.expected_rate, votes
+    votes = 0.0 if settings.as_printed else STRENGTH
+    return votes * EXPECTED_RATE, votes
 
 
 def _maximise(
