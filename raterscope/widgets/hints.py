@@ -21,8 +21,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
-from raterscope.widgets.parts import Menu, WrappingRow, plain_label, plain_tip
+from raterscope.widgets.layouts import STRETCH, Stretch, WrappingRow, horizontal, vertical
+from raterscope.widgets.parts import Menu, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HEIGHT = 28

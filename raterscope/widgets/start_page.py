@@ -11,8 +11,8 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.parts import plain_label, plain_tip, scroll_area
+from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
+from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 WIDTH = 1180

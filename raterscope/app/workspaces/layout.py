@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QSplitter, QTabWi
 
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
-from raterscope.widgets.layouts import vertical
-from raterscope.widgets.parts import ScrollRegion, without_checked
+from raterscope.widgets.layouts import ScrollRegion, vertical
+from raterscope.widgets.parts import without_checked
 from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.labels.data import OPEN, Labels, PriorSettings, prior_of
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets.dialogs.parts import FormDialog
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.panels.prior_form import PriorForm
-from raterscope.widgets.parts import ChoiceBox, plain_label, scroll_area
+from raterscope.widgets.parts import ChoiceBox, plain_label
 
 NOTHING = "no class"
 

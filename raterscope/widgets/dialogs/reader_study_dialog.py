@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets.dialogs.parts import FolderField, FormDialog, form_of
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label, rule
+from raterscope.widgets.layouts import STRETCH, horizontal, rule, vertical
+from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
 from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths
 

@@ -15,11 +15,11 @@ from raterscope.text import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, stacked, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
-from raterscope.widgets.parts import ElidedLabel, Header, ScrollRegion, placeholder, plain_label, rule
+from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label
 from raterscope.widgets.tables.rows import paint_interval
 from raterscope.widgets.theme import set_lengths
 

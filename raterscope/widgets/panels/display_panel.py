@@ -23,9 +23,9 @@ from raterscope.algorithms.image_display import (
     Stain,
 )
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.parts import Menu, plain_label, plain_tip, scroll_area
+from raterscope.widgets.parts import Menu, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
 COLOURS: dict[str, Colour] = {

@@ -22,10 +22,10 @@ from raterscope.widgets.figure_menu import SavedContent
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import CalibrationPlot, CrowdSizePlot, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
-from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, stacked, vertical
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, scroll_area
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 from raterscope.text import UNKNOWN, figure
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, key_grid
-from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, rule, scroll_area, stacked, vertical
 from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
 from raterscope.widgets.panels.spot_details import (
     SIDE,
@@ -26,7 +26,7 @@ from raterscope.widgets.panels.spot_details import (
     SpotTabs,
     VoterLine,
 )
-from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip, rule, scroll_area
+from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 NARROWEST, LOWEST = 320, 360

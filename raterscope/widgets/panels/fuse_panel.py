@@ -20,9 +20,9 @@ from raterscope.algorithms.settings import Algorithm, Settings
 from raterscope.resources.bibliography import cite
 from raterscope.text import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, rule, scroll_area, vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule, scroll_area
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.theme import pixels, set_lengths
 
 

@@ -12,20 +12,10 @@ from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QLineEdit, QPushButto
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
-from raterscope.widgets.layouts import Stretch, vertical
+from raterscope.widgets.layouts import Pair, Stretch, WrappingRow, scroll_area, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import (
-    ElidedLabel,
-    Header,
-    Pair,
-    WrappingRow,
-    let_wheel_pass,
-    placeholder,
-    plain_label,
-    plain_tip,
-    scroll_area,
-)
+from raterscope.widgets.parts import ElidedLabel, Header, let_wheel_pass, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed here and saved."

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolTip, QWidge
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.layouts import horizontal, rule, scroll_area, vertical
 from raterscope.widgets.panels.task_content import ContentBrowser
-from raterscope.widgets.parts import ElidedLabel, plain_label, rule, scroll_area
+from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 STRIP_HEIGHT = 14

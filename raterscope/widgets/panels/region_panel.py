@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QGridLayout, QWidget
 from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, key_grid
-from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.panels.task_panel import PROGRAM
-from raterscope.widgets.parts import Header, Menu, ScrollRegion, announce, placeholder, plain_label, rule
+from raterscope.widgets.parts import Header, Menu, announce, placeholder, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112

@@ -14,19 +14,18 @@ from raterscope.text import counted, duration
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import (
-    ChoiceBox,
-    ElidedLabel,
-    Header,
+from raterscope.widgets.layouts import (
+    STRETCH,
     Pair,
     WrappingRow,
     beside,
-    plain_label,
+    horizontal,
     rule,
     scroll_area,
+    vertical,
 )
+from raterscope.widgets.panels.settings_form import SettingsForm
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 TICK_MS = 1000

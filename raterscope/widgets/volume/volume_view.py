@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.divider import Divider, Sides
 from raterscope.widgets.hints import ChipRow
-from raterscope.widgets.parts import WrappingRow
+from raterscope.widgets.layouts import WrappingRow
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel

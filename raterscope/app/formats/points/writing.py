@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.formats.cvat_writing import PROGRAM, CvatImage, CvatShape, write_cvat_file
+from raterscope.app.formats.cvat import PROGRAM, CvatImage, CvatShape, write_cvat_file
 from raterscope.app.formats.output_files import open_text_output, write_table
 from raterscope.app.formats.points.collector import STATES
 from raterscope.app.formats.points.tables import CENTRE

@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
-from raterscope.app.formats.cvat_writing import CvatImage, CvatShape, write_cvat_file
+from raterscope.app.formats.cvat import CvatImage, CvatShape, write_cvat_file
 from raterscope.app.formats.label_studio import write_label_studio
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
 from raterscope.app.formats.labels.writing import (

@@ -14,7 +14,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
-from raterscope.app.formats.cvat_writing import CvatImage, CvatShape, mask_geometry, write_cvat_file
+from raterscope.app.formats.cvat import CvatImage, CvatShape, mask_geometry, write_cvat_file
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import strip_suffixes

@@ -14,6 +14,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, ReliabilityPlot
+from raterscope.widgets.layouts import ScrollRegion
 from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel, TrustPanel, scrolled
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
@@ -23,7 +24,6 @@ from raterscope.widgets.panels.measurement_panels import MeasurePanel, Parasitae
 from raterscope.widgets.panels.queue_items import QueueFilter
 from raterscope.widgets.panels.queue_panel import NOTED, QueuePanel
 from raterscope.widgets.panels.stream_panel import StreamPanel
-from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 TRUST_AXES = ("posterior", "share of structures")

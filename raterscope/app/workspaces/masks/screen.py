@@ -17,13 +17,13 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, rule, vertical
 from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import FILTERS, NOTED, QueuePanel
 from raterscope.widgets.panels.rater_panels import AlternativesPanel, LocalWeight, RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
-from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip, rule
+from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.tables.rater_table import ModelTable, RaterTable
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.volume_view import VolumeView
