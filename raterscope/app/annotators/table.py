@@ -4,6 +4,16 @@ A value is compared with the crowd's median in robust standard deviations. It co
 interval is farther from the ideal than the median, also after the correction of Benjamini and Hochberg for
 the number of annotators; without an interval it does not. The order also includes the value's own
 uncertainty, so that three votes do not precede three hundred. It decides nothing.
+
+Usual annotators differ, too. The p-value of an annotator is therefore the larger of two: that of the median,
+given the interval, and that of a distance as large among usual annotators, who are normally distributed with
+the crowd's robust standard deviation. Shares are compared by the arcsine of their root, since the binomial
+distribution of a share near the ideal is skewed, and its tail is longer than a normal one [anscombe1948]_.
+
+References
+----------
+.. [anscombe1948] F. J. Anscombe, "The transformation of Poisson, binomial and negative-binomial data",
+   Biometrika 35 (1948) 246-254, doi:10.1093/biomet/35.3-4.246.
 """
 
 from __future__ import annotations
@@ -294,7 +304,7 @@ FAR = 3.0
 FEWEST = 4
 """Annotators with a value that make a crowd."""
 FALSE_SHARE = 0.1
-"""Most of the unusual values of a measure, in expectation, whose annotators are not worse than the median."""
+"""Most of the unusual values of a measure, in expectation, whose annotators are usual."""
 LEVEL = 0.05
 """Probability of naming any annotator who did not change, over the whole crowd."""
 FLAGGED = 4.0
@@ -372,6 +382,7 @@ def _deviations(
     # a normal approximation on the side towards the median
     error = np.maximum(away - nearest, 1e-9) / (WIDTH / 2)
     p = ndtr(-np.where(bounded, (away - middle) / error, -np.inf))
+    p = np.maximum(p, _share_of_usual(away, known, middle, spread, measure.is_share))
     is_farther = np.zeros(len(value), dtype=bool)
     is_farther[bounded] = benjamini_hochberg(p[bounded], FALSE_SHARE)
     unusual = (z > FAR) & (nearest > middle) & is_farther
@@ -386,3 +397,16 @@ def _deviations(
     for row in np.flatnonzero(unusual).tolist():
         phrases[row] = f"{measure.title} {figure(float(value[row]))}{unit}, crowd {figure(crowd)}{unit}"
     return deviations, phrases
+
+
+def _share_of_usual(
+    away: NDArray[np.float64], known: NDArray[np.bool_], middle: float, spread: float, is_share: bool
+) -> NDArray[np.float64]:
+    """Return the share of usual annotators, (N,), who are at least as far from the ideal; 1 where unknown."""
+    from scipy.special import ndtr
+
+    if is_share:
+        away = np.arcsin(np.sqrt(np.clip(away, 0.0, 1.0)))
+        middle = float(np.median(away[known]))
+        spread = max(MAD * float(np.median(np.abs(away[known] - middle))), 1e-9)
+    return np.where(known, ndtr((middle - away) / spread), 1.0)

@@ -58,6 +58,19 @@ def test_chance_alone_names_few_annotators_of_a_large_crowd() -> None:
     assert np.mean(false) < 0.15  # 0.1 with exact intervals
 
 
+def test_usual_annotators_differ() -> None:
+    """Accuracies vary a little; the worst of many usual annotators is not unusual."""
+    named, found = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        answers = rng.binomial(50, np.clip(rng.normal(0.85, 0.05, 300), 0.5, 0.99))
+        named.append((find_unusual(_shares(answers, 50)).score > 0).any())
+        answers[:5] = rng.binomial(50, 0.25, 5)
+        found.append((find_unusual(_shares(answers, 50)).score > 0)[:5].mean())
+    assert np.mean(named) < 0.25  # 0.1 in expectation; 0.6 if only the intervals count
+    assert np.mean(found) > 0.95
+
+
 def _shares(right: np.ndarray, answers: int) -> AnnotatorTable:
     values = np.array([[(hits / answers, *wilson(float(hits), answers))] for hits in right.tolist()])
     names, marks = tuple(map(str, range(len(right)))), np.full(len(right), answers)
