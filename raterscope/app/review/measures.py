@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.journal import ReviewState
-from raterscope.app.review.subjects import PARASITES, CountingSubject, ScaleSubject, ShapeSubject
+from raterscope.app.review.subjects import COUNTED, CountingSubject, ScaleSubject, ShapeSubject
 
 _SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
 
@@ -53,9 +53,14 @@ class Measures:
 
     @property
     def noun(self) -> str:
-        """Plural name of the structures that are counted."""
+        """Plural name of the structures that are counted, as set; empty without one."""
         together = self.counting.get(None)
-        return (together.noun if together is not None else "") or PARASITES
+        return together.noun if together is not None else ""
+
+    @property
+    def of_blood(self) -> bool:
+        """Whether blood cells were counted, or the film was measured."""
+        return any(getattr(each, name) is not None for each in self.counting.values() for name in COUNTED)
 
     def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
         """Return an unused number for the next shape on an image."""

@@ -17,8 +17,8 @@ from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 
-PARASITES = "parasites"
-"""Plural name of the structures that are counted, if the study has no other."""
+STRUCTURES, PARASITES = "structures", "parasites"
+"""Plural names of what is counted, if the study has no other: without and with blood cells beside it."""
 
 LONGEST_NOUN = 40
 
@@ -114,7 +114,7 @@ class CountingSubject(CompleteSubject):
     # the patient's; None where they were not counted. Of all images.
     red_cells_per_microlitre: float | None = None
     thickness: float | None = None  # of the film, micrometres. Of all images.
-    noun: str = ""  # plural name of the structures that are counted; empty for `PARASITES`. Of all images.
+    noun: str = ""  # plural name of the structures that are counted; empty for a default. Of all images.
 
     def __post_init__(self) -> None:
         if len(self.noun) > LONGEST_NOUN:
@@ -135,7 +135,7 @@ class CountingSubject(CompleteSubject):
         )
         details = ", ".join(words.format(value) for value, words in parts if value is not None)
         where = ", all images" if self.everywhere else ""
-        return f"count {details or f'{self.noun or PARASITES} alone'}{where}"
+        return f"count {details or f'{self.noun or STRUCTURES} alone'}{where}"
 
 
 Box = tuple[int, int, int]

@@ -17,7 +17,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.renaming import make_renaming, present_names
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.text import natural
-from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import BOOKMARK
 from raterscope.widgets.panels.activity_panels import CommentField
 from raterscope.widgets.parts import plain_label
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import ActionEntry
 
 SIDE = 12
-"""Width of the margins beside comment and bookmark, in unscaled pixels."""
+"""Width of the margin beside the mark of a bookmark, in unscaled pixels."""
 
 Position = tuple[int, int, Any]
 """Place of the item in the study, number and name of its part: the order of bookmarks."""
@@ -46,14 +45,12 @@ class Comments(QObject):
         self._core, self._subject = core, subject
         self.field = CommentField()
         self.mark = plain_label(f"{BOOKMARK} Bookmarked")
-        self.mark.setContentsMargins(0, 0, 0, 4)
         self.mark.hide()
         layout = panel.layout()
         assert layout is not None
-        side = max(0, SIDE - layout.contentsMargins().left())
-        notes = QWidget()
-        vertical(self.mark, self.field, inside=notes, margins=(side, 0, side, 0), spacing=4)
-        layout.addWidget(notes)
+        self.mark.setContentsMargins(max(0, SIDE - layout.contentsMargins().left()), 0, 0, 4)
+        layout.addWidget(self.mark)
+        layout.addWidget(self.field)
         self.actions: Sequence[ActionEntry] = (
             ("Comment on the selection", "Ctrl+M", self.begin),
             ("Bookmark the selection, or remove the bookmark", "Ctrl+D", self.toggle_bookmark),

@@ -263,7 +263,6 @@ class ParasitaemiaPanel(QWidget):
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self.noun, self._noun = QLineEdit(), ""
         self.noun.setMaxLength(LONGEST_NOUN)
-        self.noun.setPlaceholderText("parasites")
         self.noun.setToolTip("Plural name of the structures that are counted, in figures and reports")
         self.noun.setAccessibleName("Name of the counted structures")
         self._noun_label = plain_label("Counted", "second")
@@ -293,8 +292,9 @@ class ParasitaemiaPanel(QWidget):
         self.scope.chosen.connect(self._on_scope)
         self.show_figures((), "")
 
-    def show_counted(self, counted: Counted) -> None:
-        """Show the stored counts."""
+    def show_counted(self, counted: Counted, noun: str) -> None:
+        """Show the stored counts; `noun` is the name of the counted structures in figures."""
+        self.noun.setPlaceholderText(noun)
         if counted.noun != self._noun:  # otherwise a name that is being entered stays
             self._noun = counted.noun
             self.noun.setText(counted.noun)

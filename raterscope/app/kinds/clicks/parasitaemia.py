@@ -31,6 +31,7 @@ from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
+from raterscope.app.review.subjects import PARASITES, STRUCTURES
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
 from raterscope.text import counted, figure, natural
@@ -142,6 +143,13 @@ def kind_of_cell(name: str) -> str:
     return next((cells for cells, stems in _CELLS.items() if any(stem in words for stem in stems)), "")
 
 
+def counted_noun(fields: Sequence[Field], measures: Measures) -> str:
+    """Return the plural name of what is counted: as set, or parasites where blood cells are counted too."""
+    cells = {kind_of_cell(name) for field in fields for name in field.shares}
+    of_blood = measures.of_blood or not cells.isdisjoint(("leukocytes", "red_cells"))
+    return measures.noun or (PARASITES if of_blood else STRUCTURES)
+
+
 def count_field(
     entry: ImageEntry, fusion: Fusion | None, spots: Sequence[Spot], measures: Measures
 ) -> Field | None:
@@ -168,12 +176,13 @@ def compute_quantities(
 
     `fields`: all images that were fused or decided on. `image`: the only image to count.
     """
+    noun = counted_noun(fields, measures)
     if image is not None:
         fields = [field for field in fields if field.image == image]
     if not fields:
         return ()
     cells = _cells_by_class(fields)
-    title = measures.noun[0].upper() + measures.noun[1:]
+    title = noun[0].upper() + noun[1:]
     quantities = _quantities_of([field.parasites() for field in fields], measures, image, cells, title)
     for name in sort_classes({name for field in fields for name in field.shares}):
         own = _quantities_of([field.of_class(name) for field in fields], measures, image, cells, name)
@@ -237,12 +246,13 @@ def _quantities_of(
 
 def describe_intervals(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
     """Describe what the intervals include and which assumptions were made; see `compute_quantities`."""
+    noun = plain(counted_noun(fields, measures))
     if image is not None:
         fields = [field for field in fields if field.image == image]
     sentences = ["95 % intervals include the uncertainty of the detections and of counting"]
     others = sort_classes({name for field in fields for name in field.shares if kind_of_cell(name)})
     if others:
-        sentences.append(f"not counted as {plain(measures.noun)}: {', '.join(others)}")
+        sentences.append(f"not counted as {noun}: {', '.join(others)}")
     cells, fields = _cells_by_class(fields), [field.parasites() for field in fields]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
@@ -257,7 +267,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
         sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
     note = "; ".join(sentences) + ". Structures without clicks are not included."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
-        note += f" Below {ENOUGH} {plain(measures.noun)}, count {MANY} leukocytes."
+        note += f" Below {ENOUGH} {noun}, count {MANY} leukocytes."
     return note
 
 
@@ -288,7 +298,7 @@ def _rows_by_group(
     fields: Sequence[Field], measures: Measures, groups: Mapping[str, tuple[int, ...]]
 ) -> Iterator[Sequence[object]]:
     """Yield the figures of each group; see `measures_of_groups`."""
-    of_groups = measures_of_groups(measures)
+    of_groups = measures_of_groups(measures, counted_noun(fields, measures))
     for name, images in groups.items():
         members = [field for field in fields if field.image in images]
         if members:
@@ -296,20 +306,21 @@ def _rows_by_group(
                 yield name, len(members), *cells
 
 
-def measures_of_groups(measures: Measures) -> Measures:
-    """Omit the cells that were counted on all images together, which are not those of a group."""
-    together = measures.counting.get(None)
-    own = dict(measures.counting)
-    if together is not None:
-        own[None] = replace(together, leukocytes=None, red_cells=None)
-    return replace(measures, counting=own)
+def measures_of_groups(measures: Measures, noun: str) -> Measures:
+    """Omit the cells that were counted on all images together, which are not those of a group.
+
+    `noun`: see `counted_noun`, of all images.
+    """
+    together = measures.counting.get(None, CountingSubject())
+    own = replace(together, leukocytes=None, red_cells=None, noun=noun)
+    return replace(measures, counting={**measures.counting, None: own})
 
 
 def count_groups(
     fields: Sequence[Field], measures: Measures, group_of: Mapping[int, str]
 ) -> Iterator[tuple[str, int, Sequence[Quantity]]]:
     """Yield each group of images, the number of its images that were counted, and its known figures."""
-    of_groups = measures_of_groups(measures)
+    of_groups = measures_of_groups(measures, counted_noun(fields, measures))
     members: dict[str, list[Field]] = {}
     for field in fields:
         if field.image in group_of:

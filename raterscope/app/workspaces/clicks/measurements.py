@@ -20,6 +20,7 @@ from raterscope.app.kinds.clicks.parasitaemia import (
     compute_quantities,
     count_field,
     count_groups,
+    counted_noun,
     describe_intervals,
 )
 from raterscope.app.review import (
@@ -410,7 +411,9 @@ class Parasitaemia(ClicksPart):
         values = {
             name: getattr(of_all if field.of_all else counting, name, None) for name, field in FIELDS.items()
         }
-        self._panel.show_counted(Counted(**values, noun=of_all.noun))
+        fields = [field for _, field in self._fields.values() if field is not None]
+        noun = counted_noun(fields, self._measuring.measures)
+        self._panel.show_counted(Counted(**values, noun=of_all.noun), noun)
 
     def _on_counted(self, counted: Counted) -> None:
         contents, image = self._document.contents, self._image
@@ -431,6 +434,7 @@ class Parasitaemia(ClicksPart):
         self, answer: tuple[dict[int, tuple[Made, Field | None]], list[FigureLine], str, int | None]
     ) -> None:
         self._fields, lines, note, image = answer
+        self._show_counted()
         if image != self._image:
             return
         self._panel.show_figures(lines, f"{note} {SOURCE}.", NOT_FUSED if image is None else NOT_HERE)
@@ -449,7 +453,7 @@ class Parasitaemia(ClicksPart):
         self._fields, self._is_read, contents = {}, False, self._document.contents
         is_fused = contents is not None and bool(contents.runs_of("clicks"))
         self._panel.show_figures((), "", COUNTING if is_fused else NOT_FUSED)
-        self._panel.show_counted(Counted())
+        self._panel.show_counted(Counted(), "")
 
 
 def _reckon(

@@ -55,10 +55,10 @@ def test_counts_of_a_group_are_the_sums_over_its_images(study, tmp_path):
     value = {(row["image"], row["quantity"]): float(row["value"]) for row in by_image}
     figures = {(row["group"], row["quantity"]): row for row in by_group}
     assert {row["group"] for row in by_group} == {"P1", "P2"}
-    assert figures["P1", "Parasites"]["images"] == "2"
-    total = value["a.png", "Parasites"] + value["b.png", "Parasites"]
-    assert float(figures["P1", "Parasites"]["value"]) == pytest.approx(total)
-    assert float(figures["P2", "Parasites"]["value"]) == pytest.approx(value["c.png", "Parasites"])
+    assert figures["P1", "Structures"]["images"] == "2"
+    total = value["a.png", "Structures"] + value["b.png", "Structures"]
+    assert float(figures["P1", "Structures"]["value"]) == pytest.approx(total)
+    assert float(figures["P2", "Structures"]["value"]) == pytest.approx(value["c.png", "Structures"])
     low, high = (float(figures["P1", "Per field"][end]) for end in ("low", "high"))
     assert low < total / 2 < high
 

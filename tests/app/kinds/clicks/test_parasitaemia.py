@@ -157,7 +157,7 @@ def test_a_figure_without_its_inputs_names_what_is_missing():
 def test_parasites_in_doubt_are_reported_with_the_interval_of_their_distribution():
     """Ten spots that are each as probably one as none make a binomial distribution."""
     half = np.full(10, 0.5)
-    rate = quantities_of([Field(1, "field 1", None, np.arange(10) < 7, half, half, half)])["Parasites"].rate
+    rate = quantities_of([Field(1, "field 1", None, np.arange(10) < 7, half, half, half)])["Structures"].rate
     low, high = stats.binom.ppf((0.025, 0.975), 10, 0.5)
     assert (rate.value, rate.low, rate.high) == (pytest.approx(5.0), low, high)
 
@@ -179,7 +179,8 @@ def test_counts_name_the_structures_of_the_study(study, tmp_path):
     study.record(count(noun="nuclei"))
     assert "Nuclei" in quantities_of([sure(1, 5)], count(noun="nuclei"))
     assert study.decisions()[-1].subject.in_words("count") == "count nuclei alone, all images"
-    assert "Parasites" in quantities_of([sure(1, 5)], count(image=1, everywhere=False, noun="nuclei"))
+    assert "Structures" in quantities_of([sure(1, 5)], count(image=1, everywhere=False, noun="nuclei"))
+    assert "Parasites" in quantities_of([sure(1, 5)], count(leukocytes=200))
     with pytest.raises(ValueError, match="expected 40"):
         CountingSubject(noun="n" * 41)
 

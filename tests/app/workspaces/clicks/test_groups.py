@@ -52,7 +52,7 @@ def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeyp
     panel = opened.workspace.parasitaemia
     opened.workspace.middle_tabs.setCurrentWidget(panel)
     idle(opened, qtbot)
-    line = {line.title: line for line in panel.list.lines}["patient 10: parasites"]
+    line = {line.title: line for line in panel.list.lines}["patient 10: structures"]
     assert line.formula.startswith("1 image; ")
     assert " to " in line.interval
     with Study.open(opened.document.contents.path, to_read=True) as study:

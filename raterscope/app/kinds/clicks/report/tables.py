@@ -33,6 +33,7 @@ from raterscope.app.kinds.clicks.parasitaemia import (
     SOURCE,
     compute_quantities,
     count_field,
+    counted_noun,
     describe_intervals,
 )
 from raterscope.app.kinds.clicks.runs import plan_of
@@ -348,7 +349,8 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
         )
     note = f"All images together, as fields of one film. {intervals} Source: {SOURCE}."
     columns = ("Quantity", "Value", "95 % interval", "Formula")
-    title = "Parasitaemia" if measures.noun == PARASITES else f"Counts of {plain(measures.noun)}"
+    noun = counted_noun(fields, measures)
+    title = "Parasitaemia" if noun == PARASITES else f"Counts of {plain(noun)}"
     return Table(title, columns, rows, note, words=frozenset({3}))
 
 
