@@ -238,9 +238,7 @@ class _Reach:
         count = len(self.total)
         base = np.full(count, self.effect)
         if self.graded:
-            _, variance = self.score(
-                self.sums(self.choice - self.count * self.at) / np.maximum(self.total, 1)
-            )
+            _, variance = self.score(base)  # about the mean residual, the same at any bias
             result = base + (cut + sure) * np.sqrt(variance) / np.maximum(self.total, 1.0)
             known = (self.flips >= 1 - np.log2(probability)) & (self.total > 0)
             return np.where(known, self.units(result), np.nan)

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
+from raterscope.algorithms.clicks._vote_model import Stack, ascend
 from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admit_annotators, initial_state
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     RecursiveSettings,
     dem,
+    problem_of,
     recursive,
 )
 from raterscope.algorithms.evaluation import calibration, evaluate
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, silent
 from raterscope.algorithms.simulation.click_crowds import voting_crowd
 from tests.algorithms.clicks.crowds import quantius, votes_of_text
 
@@ -79,6 +81,17 @@ def test_as_printed_is_the_paper_written_out(start):
     assert result.specificity == pytest.approx(second[2], abs=2e-4)
     assert psi == pytest.approx(second[1], abs=0.2)
     assert eta == pytest.approx(second[2], abs=0.2)
+
+
+def test_a_compiled_m_step_is_that_of_the_equations():
+    crowd = voting_crowd(7, 30, seed=11)
+    marked = crowd.votes.marked
+    problem = problem_of(crowd.votes, DEMSettings(prior="none"))
+    stack = Stack.of([problem])
+    result = ascend(stack, marked.mean(axis=0), 1, 0.0, silent).image(0)
+    beta = result.looks.present
+    assert result.state.kinds == pytest.approx([beta.mean(), 0.0, 1 - beta.mean()])  # eq. 27
+    assert result.state.chance == pytest.approx(marked @ (1 - beta) / (1 - beta).sum())  # eq. 29
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,13 +1,15 @@
 """Who copies is found, who errs on the same hard tasks or is merely good is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.copying import copying_in_words, find_copies
+from raterscope.algorithms.labels.copying import copying_in_words, fair_consensus, find_copies
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.ibcc import ibcc
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, silent
 from tests.algorithms.labels.crowds import make
 
 
@@ -164,3 +166,18 @@ def test_two_with_the_same_misunderstanding_are_not_accused(share):
         )
     labels = crowd(answers, rng.random(answers.shape) < share, classes=5)
     assert find_copies(labels, ibcc(labels)).groups() == ()
+
+
+def test_rates_are_smoothed_by_five_votes_with_the_accuracy_of_the_crowd():
+    """On known tasks, where the others say nothing about the classes; a ring of two counts as one."""
+    answers, truth = sayings(3, tasks=60, people=6), np.arange(60, dtype=np.int16) % 3
+    labels = replace(crowd(answers), known=truth)
+    ring = np.array([-1, -1, -1, -1, 0, 0])
+    rates = fair_consensus(labels, ibcc(labels), np.arange(len(labels)), ring, silent).rates
+    counts = np.array(
+        [[(answers[truth == true] == output).sum(axis=0) for output in range(3)] for true in range(3)]
+    )
+    whole = counts @ np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5]) + np.eye(3) + 0.1
+    smoothed = counts + 5.0 * (whole / whole.sum(axis=1, keepdims=True))[:, :, None]
+    expected = smoothed / smoothed.sum(axis=1, keepdims=True)
+    assert np.exp(rates) == pytest.approx(expected.transpose(2, 0, 1))

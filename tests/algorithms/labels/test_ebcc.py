@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import digamma
+from scipy.stats import binom
 
 from raterscope.algorithms.labels.data import OPEN, LabelsError
-from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
+from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc, tempered_subtypes
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.voting import majority
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, silent
 from tests.algorithms.labels.test_pooled import make, of_votes
 
 
@@ -24,23 +25,31 @@ def test_the_lower_bound_never_falls_and_the_best_start_is_taken():
     assert (ebcc(labels, EBCCSettings(starts=6)).posterior == more.posterior).all()
 
 
-def reference(labels, subtypes, turns):
-    """Iterate the updates of the paper on dense arrays, from the same start."""
-    count, classes, annotators = len(labels.tasks), len(labels.classes), len(labels.annotators)
+def random_start(labels, subtypes):
+    share = np.zeros((len(labels.tasks), len(labels.classes)))
+    np.add.at(share, (labels.task, labels.label), 1.0)
+    share += 1e-6
+    share /= share.sum(axis=1, keepdims=True)
+    return share[:, :, None] * np.random.default_rng(0).dirichlet(np.ones(subtypes), share.shape)
+
+
+def reference(labels, joint, turns, correlation=0.0):
+    """Iterate the updates of the paper on dense arrays; the last one with tempered likelihood."""
+    count, classes, subtypes = joint.shape
+    annotators = len(labels.annotators)
     vote = np.zeros((count, annotators, classes))  # [task, annotator, answer]
     vote[labels.task, labels.annotator, labels.label] = 1.0
-    share = vote.sum(axis=1) + 1e-6
-    share /= share.sum(axis=1, keepdims=True)
-    joint = share[:, :, None] * np.random.default_rng(0).dirichlet(np.ones(subtypes), (count, classes))
+    effect = 1.0 + (vote.sum(axis=(1, 2)) - 1.0)[:, None, None] * correlation
     prior = 1.0 + 3.0 * np.eye(classes)  # [class, answer]
-    for _ in range(turns):
+    for turn in range(turns):
         rates = prior[None, :, None, :] + np.einsum("tjm,tka->kjma", joint, vote)
         log_rates = digamma(rates) - digamma(rates.sum(axis=3, keepdims=True))
         of_class = vote.sum(axis=(0, 1)) + joint.sum(axis=(0, 2))
         of_subtype = 0.1 / subtypes + joint.sum(axis=0)
         logs = (digamma(of_class) - digamma(of_class.sum()))[:, None]
         logs = logs + digamma(of_subtype) - digamma(of_subtype.sum(axis=1, keepdims=True))
-        joint = np.exp(logs + np.einsum("tka,kjma->tjm", vote, log_rates))
+        likelihood = np.einsum("tka,kjma->tjm", vote, log_rates)
+        joint = np.exp(logs + likelihood / (effect if turn == turns - 1 else 1.0))
         joint /= joint.sum(axis=(1, 2), keepdims=True)
     return joint.sum(axis=2)
 
@@ -50,7 +59,18 @@ def test_the_posterior_equals_that_of_a_dense_implementation(subtypes, turns):
     labels, _ = make(3, tasks=60)
     settings = EBCCSettings(subtypes=subtypes, starts=1, iterations=turns, tolerance=0.0)
     posterior = ebcc(labels, settings).posterior
-    assert posterior == pytest.approx(reference(labels, subtypes, turns), abs=1e-9)
+    expected = reference(labels, random_start(labels, subtypes), turns)
+    assert posterior == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+def test_tempered_subtypes_begin_with_a_binomial_distribution(correlation):
+    labels, _ = make(3, tasks=60)
+    share = random_start(labels, 1)[:, :, 0]
+    binomial = np.stack([binom.pmf(missed, 2, 1.0 - share) for missed in range(3)], axis=2)
+    expected = reference(labels, share[:, :, None] * binomial, 4, correlation)
+    posterior = tempered_subtypes(labels, share, correlation, 3, 0.0, silent)
+    assert posterior == pytest.approx(expected, abs=1e-9)
 
 
 def test_with_one_subtype_it_agrees_with_ibcc():

@@ -4,10 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.independence import PRIOR, independence
+from raterscope.algorithms.labels.independence import (
+    _DEGREES,
+    _ERROR,
+    _FREEDOM,
+    PRIOR,
+    _likelihoods,
+    independence,
+)
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.progress import Cancelled
 
@@ -48,6 +56,16 @@ def test_independent_annotators_are_distinguished_from_those_who_err_together():
         together, _ = make(seed, 12, 4, mixture=0.6)
         assert independence(alone, **USUAL) > 0.6
         assert independence(together, **USUAL) < 0.02
+
+
+def test_a_statistic_is_compared_with_those_of_each_model_by_students_t():
+    independent, dependent = np.array([40.0, 52.0, 46.0, 58.0]), np.array([150.0, 300.0, 220.0, 210.0])
+    likelihoods = _likelihoods(90.0, independent, dependent)
+    means = np.array([independent.mean(), dependent.mean()])
+    spreads = np.sqrt([each.var(ddof=1) + 1.0 for each in (independent, dependent)] + (_ERROR * means) ** 2)
+    between = means[1] + _DEGREES * (means[0] - means[1]), spreads[1] + _DEGREES * (spreads[0] - spreads[1])
+    expected = t.pdf(90.0, _FREEDOM, means[0], spreads[0]), t.pdf(90.0, _FREEDOM, *between).mean()
+    assert likelihoods[1] / likelihoods[0] == pytest.approx(expected[1] / expected[0])
 
 
 def test_tasks_of_unequal_difficulty_are_distinguished_from_shared_errors():

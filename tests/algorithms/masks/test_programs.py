@@ -76,6 +76,14 @@ def weighed(cases, *, programs=("unet",), gold=0):
     return weigh(programs, evidence)
 
 
+def test_the_spread_of_raters_is_the_standard_deviation_of_their_outlines():
+    edges = (17, 19, 24)
+    halves = np.stack([np.indices((1, 44, 44))[2] < edge for edge in edges])
+    masks = Masks(halves, ("a", "b", "c"), (1.0, 1.0, 0.5))
+    evidence = gather_evidence(masks, [Program("unet", halves[0])])
+    assert evidence.spread == pytest.approx(0.5 * np.std(edges, ddof=1), rel=1e-3)
+
+
 def combined(cases, *, programs=("unet",), gold=0, plan=None):
     """Weights, and fusions before and after."""
     weights = weighed(cases, programs=programs, gold=gold)

@@ -106,6 +106,18 @@ def test_a_settled_part_neither_delays_convergence_nor_moves_the_outline_elsewhe
     assert changed.sum() <= 0.02 * before.mask.sum()
 
 
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "student"])
+def test_settling_certain_voxels_does_not_change_the_bound(name):
+    masks, values = crowd(seed=3), {"clip": 20.0, "tolerance": 1e-10, "max_iterations": 600}
+    free = run(name, masks, **values)
+    known = np.full(masks.shape, OPEN, dtype=np.int8)
+    window = tuple(slice(begin, begin + size) for begin, size in zip(free.origin, free.shape, strict=True))
+    known[window][free.probability[0] > 1 - 1e-5] = 1
+    assert (known == 1).sum() > 600
+    settled = run(name, replace(masks, known=known), **values)
+    assert settled.traces[0].objective[-1] == pytest.approx(free.traces[0].objective[-1], rel=1e-8)
+
+
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("floor", [False, True])
 @pytest.mark.parametrize("name", MODELS)

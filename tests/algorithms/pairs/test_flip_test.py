@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.choice_model import fit_choices, scoring
@@ -143,6 +144,14 @@ def test_the_detectable_bias_is_found_in_nine_of_ten_cases():
     assert 0.7 < flagged.mean() <= 1.0
     few = flip_test(crowd(1, votes=6, people=20))
     assert np.isnan(few.detectable(0.001)).all()
+
+
+def test_a_detectable_bias_of_graded_choices_is_as_many_errors_as_its_interval_says():
+    result = flip_test(crowd(2, votes=100, people=20, bias=(0.75,), graded=True), effect=0.1)
+    error = (result.high - result.low) / (2 * norm.ppf(0.975))
+    least = result.detectable(0.01) - (norm.ppf(0.995) + norm.ppf(0.9)) * error
+    scale = np.sqrt(np.mean(crowd(2, votes=100, people=20, bias=(0.75,), graded=True).choice ** 2))
+    assert least == pytest.approx(np.full(20, 0.1 * scale), rel=0.05)
 
 
 def test_q_values_are_the_least_rates_that_select():

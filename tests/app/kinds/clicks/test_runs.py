@@ -23,7 +23,14 @@ from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
-from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, keep, others_in_words
+from raterscope.app.kinds.clicks.runs import (
+    Answer,
+    fuse_inputs,
+    gather,
+    image_record,
+    keep,
+    others_in_words,
+)
 from raterscope.app.outcome import Outcome, versions
 from raterscope.app.page.contents import Notices
 from raterscope.app.report.sections import methods_section
@@ -174,6 +181,18 @@ def test_an_image_without_clicks_has_an_empty_fusion():
     outcome = fuse_images({"bare": clicks}, FusionPlan())["bare"]
     assert outcome.problem == ""
     assert len(outcome.fusion.clustering) == 0
+
+
+def test_the_objective_of_the_kept_iteration_is_recorded_even_if_it_is_the_first():
+    for algorithm, iterations, first in (("oem", "1", True), ("oem", "50", False), ("dbscan", "", None)):
+        values = {"as_printed": "true", "max_iterations": iterations} if iterations else {}
+        fusion = fuse(crowd(1), FusionPlan.make(algorithm, values))
+        record, objective = (
+            image_record(Outcome("a.png", fusion, "", "", 0.0)),
+            fusion.clustering.trace.objective,
+        )
+        assert (record["kept_iteration"] == 0) == bool(first)
+        assert record["objective"] == (None if first is None else max(objective))
 
 
 def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
