@@ -314,7 +314,13 @@ def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) ->
         name = getattr(error, "sqlite_errorname", "") or ""
         if action == "opened" and name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise InUseError(in_use(path, locked_by_us=locked_by_us), file=path) from error
-        raise kind(_sentence(error, action), file=path) from error
+        sentence, log = _sentence(error, action), log_of(path)
+        if name.startswith("SQLITE_CORRUPT") and log.exists():
+            sentence = (
+                f"cannot be {action}: the file is damaged, or {log.name} beside it is of another study; "
+                "move that file elsewhere, or open a backup"
+            )
+        raise kind(sentence, file=path) from error
     except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
         raise StudyError(
             f"cannot be {action}: the file is damaged; open a backup of it", file=path

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -124,18 +124,19 @@ def _load_opening(_watch: Watch) -> None:
 
 
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
-    load_rest = partial(_load_rest, window)
     if paths:
-        rest = partial(QTimer.singleShot, REST_MS, window, load_rest)
-        window.document.replaced.connect(rest, Qt.ConnectionType.SingleShotConnection)
         window.open_paths(paths)
+        QTimer.singleShot(REST_MS, window, partial(_load_rest, window))
     else:
         window.session_restore.offer()
-        load_rest()
+        _load_rest(window)
 
 
 def _load_rest(window: MainWindow) -> None:
-    """Load the workspaces in a thread. Earlier this would delay the workspace of a study that is opened."""
+    """Load the workspaces in a thread, once nothing else runs: a study that is opened comes first."""
+    if window.busy:
+        QTimer.singleShot(REST_MS, window, partial(_load_rest, window))
+        return
     loading = window.jobs.start("Loading", load_workspaces, quiet=True)
     for over in (loading.finished, loading.failed):
         over.connect(partial(_on_loaded, window))

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from raterscope.app.review import CommentSubject, Decision
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.schema import VERSION
 from tests.app.study.files import as_an_older_format, edited, refusal
@@ -59,6 +60,19 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "missing.rscope").exists()
 
 
+def test_a_log_of_another_study_beside_the_file_is_named(closed: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.rscope"
+    Study.create(other).close()
+    with Study.open(closed) as study:
+        for text in ("thick", "thin"):
+            subject = CommentSubject(of="clicks")
+            study.record(Decision(verb="comment", item=1, subject=subject, reason=text))
+        shutil.copy(f"{closed}-wal", f"{other}-wal")
+    before = other.read_bytes()
+    assert "other.rscope-wal beside it is of another study" in refusal(other)
+    assert other.read_bytes() == before
+
+
 def test_a_newer_version_is_refused(closed: Path) -> None:
     with edited(closed) as connection:
         connection.execute(f"PRAGMA user_version={VERSION + 1}")
@@ -93,6 +107,7 @@ def test_the_refusal_names_a_read_only_disk(closed: Path, monkeypatch: pytest.Mo
 
 AS_ANOTHER_USER = """
 import os, sys
+from raterscope.app.review import CommentSubject, Decision
 from raterscope.app.study import Study, StudyError
 own, *others = sys.argv[1:]
 with Study.open(own) as study:  # loads every module: another user may be denied the checkout

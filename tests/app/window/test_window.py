@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
+from raterscope.app.window import startup
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
@@ -50,6 +51,16 @@ def test_the_window_answers_while_the_views_of_a_study_are_made(window, qtbot, s
     heart.stop()
     assert sum(answered) > 5
     idle(window, qtbot)
+
+
+def test_a_file_that_cannot_be_opened_delays_no_workspace(window, qtbot, tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(startup, "load_workspaces", loaded.append)
+    monkeypatch.setattr(startup, "REST_MS", 10)
+    startup._begin(window, [tmp_path / "missing.rscope"], None)
+    qtbot.waitUntil(lambda: bool(loaded))
+    idle(window, qtbot)
+    assert window.notice.isVisibleTo(window)
 
 
 def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path):
