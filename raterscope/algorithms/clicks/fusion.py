@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from raterscope.algorithms.clicks.result import (
     Votes,
     interval,
     precision_of,
+    spread_of,
 )
 from raterscope.algorithms.clicks.voting import (
     AssignmentSettings,
@@ -35,7 +37,7 @@ from raterscope.algorithms.clicks.voting import (
     viewed_clusters,
     votes_of,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, part, silent
 from raterscope.algorithms.settings import Algorithm, Settings, SettingsError
 
 
@@ -255,7 +257,7 @@ def conclude(
         marked=votes.marked,
         detection=detection,
         verdict=verdict,
-        rates=rates_of(marks, chosen, detection)
+        rates=_rates([_tally(marks, chosen, votes.marked, detection)])[0]
         if rated
         else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),
         mark=mark,
@@ -325,10 +327,21 @@ def learn_from_each_other(
         return list(fusions)
     shared = share_votes(clicks, fusions, plan) if shared is None else shared
     detections = shared.learn(plan, part(watch, 0.0, 0.9))
-    joint = []
+    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
+    tallies: dict[int, _Tally] = {}
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
-        joint.append(_with_detection(own, fusion, plan, detections.get(image)))
+        if image not in detections and fusion.is_rated:
+            continue
+        marks = own.merged()[0]
+        if image not in detections:
+            votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
+            detections[image] = _detect_alone(votes, plan, silent)
+        chosen = votes_of(marks, fusion.clustering, *bounds)
+        tallies[image] = _tally(marks, chosen, fusion.marked, detections[image])
+    joint, check = list(fusions), partial(watch, 1.0, "rating the annotators")
+    for image, rates in zip(tallies, _rates(list(tallies.values()), check), strict=True):
+        joint[image] = replace(fusions[image], detection=detections[image], rates=rates)
     return joint
 
 
@@ -380,19 +393,6 @@ def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: Fusio
     return shared
 
 
-def _with_detection(clicks: Clicks, fusion: Fusion, plan: FusionPlan, detection: Detection | None) -> Fusion:
-    """Return the fusion of an image with its detection among others; without one, rate it alone."""
-    if detection is None and fusion.is_rated:
-        return fusion
-    marks = clicks.merged()[0]
-    if detection is None:
-        votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
-        detection = _detect_alone(votes, plan, silent)
-    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
-    rates = rates_of(marks, votes_of(marks, fusion.clustering, *bounds), detection)
-    return replace(fusion, detection=detection, rates=rates)
-
-
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan) -> Fusion:
     """Update a fusion with the spots known now; its clusters stay, and known structures are added.
 
@@ -416,25 +416,48 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
     return Votes(marked, clustering.weight, verdict, *stray, marks.weights, viewed, marks.control, score)
 
 
-def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:
-    """Estimate the rates of the annotators of one image, with 95 % intervals.
+class _Tally(NamedTuple):
+    """Counts of the R annotators of an image, each (R,)."""
 
-    The reliability is the share of an annotator's marks that are votes: neither outliers nor far from the
-    cluster (eq. 12 counts only outliers).
+    marks: IntArray  # duplicates merged
+    inliers: FloatArray  # of these, votes: neither outliers nor far from the cluster
+    hit: FloatArray  # hit, miss: expected votes on structures
+    miss: FloatArray
+    spread: FloatArray  # see `spread_of`
 
-    Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
-    reliability, and with a prior of two votes at the mean of all annotators for sensitivity. `Fusion`
-    computes the precision, see `precision_of`.
 
-    `clicks`: the marks that were clustered, duplicates merged. `votes`: (N,), as from `votes_of`.
-    """
+def _tally(clicks: Clicks, votes: BoolArray, marked: BoolArray, detection: Detection) -> _Tally:
+    """Count the marks that were clustered, duplicates merged; `votes`, (N,), are as from `votes_of`."""
     counts = clicks.counts()
-    return _rates(
+    return _Tally(
         counts,
         np.bincount(clicks.annotator, votes, minlength=len(counts)).astype(np.float64),
         detection.true_positive,
         detection.false_negative,
+        spread_of(marked, detection),
     )
+
+
+def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[AnnotatorRates]:
+    """Estimate the rates of the annotators of each image, with 95 % intervals; those of all images at once.
+
+    The reliability is the share of an annotator's marks that are votes (eq. 12 counts only outliers).
+    Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
+    reliability, and with a prior of two votes at the mean of all annotators of the image for sensitivity. For
+    the precision see `precision_of`.
+    """
+    if not tallies:
+        return []
+    marks, inliers, hit, miss, spread = (np.concatenate(column) for column in zip(*tallies, strict=True))
+    sizes = [len(tally.marks) for tally in tallies]
+    prior, other = np.repeat([_common(tally.hit, tally.miss) for tally in tallies], sizes, axis=0).T
+    columns = (
+        interval(inliers, marks - inliers, 0.5, 0.5, check),
+        interval(hit, miss, prior, other, check),
+        precision_of(hit, marks, spread, check),
+    )
+    rows = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
+    return [AnnotatorRates(tally.marks, *rates) for tally, rates in zip(tallies, rows, strict=True)]
 
 
 def pool_rates(
@@ -483,16 +506,7 @@ def pool_rates(
         )
         np.add.at(counts.T, rows, np.column_stack(amounts))  # a name may be there twice
     clicked, inliers, hit, miss, spread = counts
-    rates = _rates(clicked.astype(np.int64), inliers, hit, miss)
-    return tuple(index), replace(rates, precision=precision_of(hit, rates.clicks, spread))
-
-
-def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArray) -> AnnotatorRates:
-    return AnnotatorRates(
-        clicks=marks,
-        reliability=interval(inliers, marks - inliers, 0.5, 0.5),
-        sensitivity=interval(hit, miss, *_common(hit, miss)),
-    )
+    return tuple(index), _rates([_Tally(clicked.astype(np.int64), inliers, hit, miss, spread)])[0]
 
 
 def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
