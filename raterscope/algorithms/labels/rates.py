@@ -29,6 +29,7 @@ from raterscope.algorithms.labels.data import (
     has_own_matrices,
     repeated,
 )
+from raterscope.algorithms.labels.sharpening import information_on_power
 from raterscope.algorithms.labels.task_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.row_reductions import sum_rows
@@ -186,14 +187,14 @@ class Rates:
     # (K,): number of votes that count: for annotators who change, those that refer to the time in question
     votes: FloatArray
     given: FloatArray  # (K,): number of all votes of the annotator
-    # right, right_doubt, right_shift: (K,): expected number of right votes, its variance and its derivative,
-    # as for the counts
+    # right, right_doubt, right_shift: (K,): expected number of right votes, its variance (by errors that the
+    # annotators do not share) and its derivative, as for the counts
     right: FloatArray
     right_doubt: FloatArray
     right_shift: FloatArray
     # tuple of two floats: the crowd's accuracy, and the number of votes that it counts as
     skill: tuple[float, float]
-    # standard deviation of the logarithm of the power for accuracies, by the doubt about the tasks
+    # standard deviation of the logarithm of the power for accuracies, as far as annotators share it
     spread: float = SPREAD
     time: str = "all votes"  # the time that the rates refer to: "all votes" or "the last vote"
 
@@ -375,7 +376,8 @@ def estimate_rates(
     of `SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
     consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
     vote. For accuracies by the pooled consensus the deviation follows from the tasks' mean entropy: where few
-    tasks are in doubt, powers differ less.
+    tasks are in doubt, powers differ less. Half of its variance is each annotator's own, and averages out in
+    groups. Known classes reduce the other half by the information of their votes on the power.
 
     `posterior`: (N, J), 0 and 1 where the class is known.
     `excluded`: votes of excluded annotators; the prior is not estimated from them.
@@ -396,7 +398,7 @@ def estimate_rates(
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
     right, right_doubt = sum_of_meant(every, posterior), sum_of_meant(every, unsure)
     unsure = power_derivative(chance)
-    spread = _power_spread(labels, chance) if calibrated else SPREAD
+    own_spread, spread = _power_spreads(labels, chance) if calibrated else (0.0, SPREAD)
     del chance
     shift, right_shift = weighted_counts(counted, unsure, part(watch, 0.4, 0.6)), sum_of_meant(every, unsure)
     del unsure
@@ -431,6 +433,7 @@ def estimate_rates(
         counts, doubt, shift, prior = (
             repeated(values, len(votes)) for values in (counts, doubt, shift, prior)
         )
+    right_doubt = right_doubt + np.square(own_spread * right_shift)
     return Rates(
         counts, doubt, shift, prior, strength, votes, votes_given, right, right_doubt, right_shift,
         (skill[0], _ACCURACY_VOTES), spread,
@@ -471,14 +474,21 @@ def power_derivative(chance: FloatArray) -> FloatArray:
     return logs
 
 
-def _power_spread(labels: Labels, chance: FloatArray) -> float:
-    """Return the spread of the power for accuracies, from the mean entropy of the tasks with votes."""
-    tasks = np.flatnonzero((labels.votes_of_tasks() > 0) & (labels.known_classes() == OPEN))
-    if not len(tasks) or chance.shape[1] < 2:
-        return _LEAST_SPREAD
-    share = np.maximum(chance[tasks[:: -(-len(tasks) // _ENTROPIES)]], 1e-12)
-    entropy = -float(sum_rows(share * np.log(share)).mean()) / np.log(chance.shape[1])
-    return float(np.hypot(_LEAST_SPREAD, entropy))
+def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:
+    """Return the spreads of the power for accuracies: of each annotator alone, and of all together."""
+    voted, known = labels.votes_of_tasks() > 0, labels.known_classes() > OPEN
+    judged, others = np.flatnonzero(voted & known), np.flatnonzero(voted & ~known)
+    others = others[:: -(-len(others) // _ENTROPIES) or 1]
+    entropy = information = 0.0
+    if len(others) and chance.shape[1] > 1:
+        share = np.maximum(chance[others], 1e-12)
+        entropy = -float(sum_rows(share * np.log(share)).mean()) / np.log(chance.shape[1])
+    if len(judged) and len(others):
+        vote = class_votes(labels) + 1 / chance.shape[1]
+        vote /= sum_rows(vote, keepdims=True)
+        information = information_on_power(vote[judged], vote[others])
+    variance = (_LEAST_SPREAD**2 + entropy**2) / 2
+    return float(np.sqrt(variance)), float(np.sqrt(variance / (1 + information * variance)))
 
 
 def smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:

@@ -70,6 +70,25 @@ def sharpen(
     return _raise(posterior, np.exp(log_odds)[:, None])
 
 
+def information_on_power(known: FloatArray, others: FloatArray) -> float:
+    """Return the information of known tasks on the logarithm of the power of the other tasks.
+
+    A task's information is the variance of its logarithmic probabilities. Known tasks count by the share of
+    the others' information that belongs to tasks of like confidence.
+
+    `known`, `others`: (M, J) and (N, J), probabilities predicted without the known classes.
+    """
+    covered = _coverage(_confidence(known), _confidence(others))
+    of_known, of_others = _log_variance(known), _log_variance(others)
+    alike = np.interp(_confidence(others), _BINS, covered) @ of_others
+    return float(of_known.sum() * np.square(alike / max(of_others.sum(), 1e-12)))
+
+
+def _log_variance(posterior: FloatArray) -> FloatArray:
+    logs = np.log(np.maximum(posterior, 1e-12))
+    return np.asarray((posterior * np.square(logs)).sum(axis=1) - np.square((posterior * logs).sum(axis=1)))
+
+
 def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
     """Return the share of known tasks by confidence, relative to that of all tasks and at most 1, by bin."""
     kernel = np.exp(-0.5 * np.square((_BINS[:, None] - _BINS) / _WIDTH))

@@ -59,6 +59,23 @@ def test_accuracies_of_a_crowd_with_few_disputed_tasks_have_narrow_intervals() -
     assert ((high - low) / binomial).mean() <= 1.6
 
 
+def test_known_classes_narrow_the_crowd_s_accuracy_most_where_they_are_typical() -> None:
+    labels, truth, _ = simulated(40, 4, 600, np.random.default_rng(3).uniform(0.45, 0.9, 40))
+    unsure = np.argsort(-pooled(labels).entropy())
+    right = (labels.label == truth[labels.task]).mean()
+    widths = []
+    for tasks in ([], np.random.default_rng(1).choice(600, 50, replace=False), unsure[:50]):
+        known = np.full(600, OPEN, dtype=np.int16)
+        known[tasks] = truth[tasks]
+        judged = replace(labels, known=known)
+        (low,), (high,) = rates_of(judged, pooled(judged)).together(np.arange(40)).accuracy_interval()
+        assert low <= right <= high
+        widths.append(high - low)
+    none, typical, disputed = widths
+    assert typical < 0.6 * none
+    assert typical < disputed < none
+
+
 def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     accuracy = np.full(60, 0.9)
     accuracy[50:] = 1 / 30
