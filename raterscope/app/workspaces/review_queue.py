@@ -349,7 +349,8 @@ class ReviewQueue(QObject):
         part = next((part for part in parts if part.name in (self._part, "")), None)
         title = f"{self._nouns[0].capitalize()} {position + 1:,} of {len(self._lines.order):,}"
         title += f" - {part.name}" if part is not None and part.name and len(parts) > 1 else ""
-        if not self._lines.of(self.current).fused:
+        unfused = bool(self._part and parts) and part is None
+        if unfused or not self._lines.of(self.current).fused:
             return f"{title}: not fused yet"
         if part is None or not part.total:
             return f"{title}: nothing disputed"

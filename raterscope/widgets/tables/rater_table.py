@@ -137,11 +137,16 @@ class RaterModel(FiguresModel[RaterRow]):
             return words if column != "rater" or self.shown(row) else f"{words}, hidden"
         return None
 
+    def is_blank(self, row: RaterRow) -> bool:
+        """Return whether a row has a note and no figures, in a table with figures."""
+        blank = row.note and all(math.isnan(self.figure(row, column)) for column in FIGURES)
+        return bool(blank) and any(map(self.known, FIGURES))
+
     def note_width(self, metrics: QFontMetrics, row: RaterRow) -> int:
-        """Return the room of a row's note beside its name; 0 for a note in the column of weights."""
+        """Return the room of a row's note beside its name; 0 for a note in the place of missing figures."""
         width = metrics.horizontalAdvance(row.note) if row.note else 0
         inside = math.isnan(row.weight) and self.known("weight") and width <= WIDTHS["weight"] - NOTE_EDGES
-        return 0 if inside or not width else width + NOTE_GAP
+        return 0 if inside or not width or self.is_blank(row) else width + NOTE_GAP
 
     def _spoken(self, row: RaterRow, column: str) -> str:
         if column == "rater":
@@ -210,6 +215,7 @@ class RaterTable(ShownTable[RaterRow]):
         set_lengths(header, minimumSectionSize=min(WIDTHS.values()))
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         theme.notifier().changed.connect(self._set_widths)
+        self.model.layoutChanged.connect(self._join_blank_cells)
         self._set_widths()
 
     def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
@@ -264,6 +270,16 @@ class RaterTable(ShownTable[RaterRow]):
             known = self.model.known(name)
             room -= pixels(WIDTHS[name]) if known else 0
             self.view.setColumnHidden(self.model.columns.index(name), not known or room < 0)
+        self._join_blank_cells()
+
+    def _join_blank_cells(self) -> None:
+        """Join the cells of rows without figures, so that their note has room."""
+        self.view.clearSpans()
+        columns = [at for at in range(1, len(self.model.columns)) if not self.view.isColumnHidden(at)]
+        if len(columns) > 1:
+            for at in range(self.model.rowCount()):
+                if self.model.is_blank(self.model.at(at)):
+                    self.view.setSpan(at, columns[0], 1, columns[-1] - columns[0] + 1)
 
 
 class _RaterDelegate(RowDelegate):
@@ -285,6 +301,8 @@ class _RaterDelegate(RowDelegate):
                 paint_words(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
                 name.setRight(name.right() - room)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
+        elif model.is_blank(row):
+            paint_words(painter, box.adjusted(2, 0, 0, 0), row.note, palette.disputed)
         elif column == "weight" and not math.isnan(row.weight):
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
             hue = palette.third if row.excluded else readable(rater_colour(row.number)).name()

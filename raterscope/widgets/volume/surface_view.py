@@ -153,6 +153,8 @@ _WIRE_ALPHA = 0.55
 _LETTER_ROOM = 10.0
 _TOWARDS_EYE = 0.85
 _BAR_WIDTH, _BAR_LENGTH, _BAR_WORDS = 8.0, 110.0, 66.0
+_LOWEST_WITH_BAR = 110.0
+"""Height of a view, in unscaled pixels, below which caption and colour bar give way to the switches."""
 
 _ARROWS = {
     Qt.Key.Key_Left: (TURN, 0.0),
@@ -387,9 +389,10 @@ class SurfaceView(QWidget):
             self._paint_crosshair(painter)
         if self._scene.calibrated:
             self._paint_letters(painter)
-        label = "" if model.heat is None else model.heat.label
+        room = self.height() / text_size() >= _LOWEST_WITH_BAR
+        label = "" if model.heat is None or not room else model.heat.label
         words = overlay.paint_title(painter, f"3-D {model.title}", label, width=self.width())
-        if model.heat is not None:
+        if model.heat is not None and room:
             self._paint_bar(painter, model.heat, words)
 
     def _paint_words(self, painter: QPainter, words: str) -> None:

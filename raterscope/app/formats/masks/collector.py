@@ -529,6 +529,6 @@ def notices_of_run(run: str) -> tuple[str, ...]:
     if not run:
         return ()
     return (
-        f"This is a consensus of Raterscope, {run}, and no rater. It is skipped, unless you name an "
-        "annotator (`raterscope import --annotator NAME`) or import it as truth (--kind truth).",
+        f"This is a consensus of Raterscope, {run}, and no rater. It is imported only if you name an "
+        "annotator (`raterscope import --annotator NAME`), or as truth (--kind truth).",
     )

@@ -277,6 +277,16 @@ def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
     return copy
 
 
+def remove_dates(report: Any) -> None:
+    """Remove the times at which a report on de-identified data was made; required ones are replaced."""
+    for keyword in ("InstanceCreationDate", "InstanceCreationTime"):
+        report.pop(keyword, None)
+    for device in report.get("ContributingEquipmentSequence") or ():
+        device.pop("ContributionDateTime", None)
+    report.ContentDate, report.ContentTime = _REPLACED["ContentDate"], _REPLACED["ContentTime"]
+    report.LongitudinalTemporalInformationModified = "REMOVED"
+
+
 def _method(value: str, meaning: str) -> Any:
     from pydicom.dataset import Dataset
 

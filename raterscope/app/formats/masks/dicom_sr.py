@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.data import volumes_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import plain
-from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset, remove_dates
 from raterscope.app.formats.masks.dicom_seg import make_segmentation
 from raterscope.app.formats.masks.terminology import Structure, lasting_uid, reference_errors, require_masks
 from raterscope.app.formats.output_files import write_together
@@ -45,6 +45,8 @@ def write_dicom_sr(
         segmentation, *heads = (deidentify_dataset(dataset, deidentify) for dataset in (segmentation, *heads))
     with reference_errors(path, "a structured report"):
         report = _report(heads, segmentation, structures, grid, description)
+    if deidentify is not None:
+        remove_dates(report)
     with write_together(files) as drafts:
         for draft, dataset in zip(drafts, (report, segmentation), strict=True):
             dataset.save_as(draft, enforce_file_format=True)

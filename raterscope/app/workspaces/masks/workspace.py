@@ -341,7 +341,8 @@ class MasksWorkspace(MasksScreen):
             self.region_panel.show_covered(evidence)
         elif region is None:
             nothing = NONE_CHOSEN if self.reviewing.regions else NOT_DISPUTED
-            self.region_panel.show_region(None, NOT_FUSED if scene.result is None else nothing)
+            fused = scene.fusion(self.session.part) is not None
+            self.region_panel.show_region(None, nothing if fused else NOT_FUSED)
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
             self.region_panel.select(self.raters.current)

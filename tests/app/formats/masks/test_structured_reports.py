@@ -105,6 +105,8 @@ def test_a_report_without_the_patient(tmp_path, blobs, series):
         assert b"Jane" not in dataset.to_json().encode()
         assert "4711" not in str(dataset.PatientID)
     assert str(segmentation.SOPInstanceUID) in report.to_json()
+    dates = [element for element in report.iterall() if element.VR in ("DA", "TM", "DT") and element.value]
+    assert {str(element.value) for element in dates} == {"19000101", "000000"}
 
 
 def test_maps_are_refused(tmp_path, series):

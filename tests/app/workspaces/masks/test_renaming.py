@@ -7,6 +7,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets.dialogs.reader_study_dialog import NameDialog
+from raterscope.widgets.panels.region_panel import NOT_FUSED
 from tests.app.driving import idle, open_study
 from tests.app.workspaces.masks.driving import key
 from tests.app.workspaces.masks.made import SHAPE, SPACING, ball
@@ -57,3 +58,13 @@ def test_a_refused_name_is_explained(opened, qtbot):
         rename(opened, qtbot, "heart")
     assert "ann has a mask of gtv and one of heart on case" in refused.args[0]
     assert names(opened) == ["GTV", "gtv", "heart"]
+
+
+def test_a_merged_structure_is_shown_as_not_fused(opened, qtbot):
+    workspace = opened.workspace
+    key(opened, qtbot, Qt.Key.Key_F5)
+    idle(opened, qtbot)
+    workspace.maps.structure.setCurrentText("gtv")
+    rename(opened, qtbot, "GTV")
+    assert workspace.region_panel._nothing.text() == NOT_FUSED
+    assert "not fused yet" in workspace.queue._progress.accessibleName()
