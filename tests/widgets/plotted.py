@@ -198,6 +198,7 @@ def course_of_bias():
 
 def strip():
     figure = DisputeStrip()
+    figure.slice_chosen.connect(figure.set_slice)  # as the view of the volume does
     figure.set_dispute(np.array([0.0, 0.5, 2.0, 0.0]), upward=True)
     return figure
 

@@ -102,6 +102,7 @@ def test_tests_of_readers_are_those_of_pingouin():
     result = wilcoxon(x, y)
     assert result.statistic == 20.5
     assert result.p_value == pytest.approx(0.288086, abs=5e-3)
+    assert holm([0.5, float("nan"), 0.9])[0] == 1.0
     adjusted = holm([0.5, 0.003, 0.32, 0.054, 0.0003])
     assert adjusted == pytest.approx([0.64, 0.012, 0.64, 0.162, 0.0015])
 

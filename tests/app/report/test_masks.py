@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.algorithms.annotators.statistics import holm
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
@@ -224,12 +223,6 @@ def test_raters_are_tested_over_cases_where_there_are_enough(study, page, cases)
     rows = [row for row in report.rows if row[0] == "Cem − consensus"]
     # All differences have one sign: the exact two-sided p of n pairs is 2 / 2^n.
     assert [row[4] for row in rows] == ([f"{2 / 2**6:.3f}"] if cases == 6 else [])
-
-
-def test_holm_takes_the_number_of_tests_into_account():
-    # The example of S. Holm's method in R's documentation of p.adjust, worked out by hand.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, float("nan"), 0.9])[0] == 1.0
 
 
 def test_what_cannot_be_written_is_reported_in_a_sentence(study, tmp_path):

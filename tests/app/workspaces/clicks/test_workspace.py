@@ -110,15 +110,16 @@ def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, 
 
 def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot):
     workspace = fused.workspace
-    visited = set()
+    visited = []
     for _ in range(12):
         press(fused, qtbot, Qt.Key.Key_Tab)
         spot = workspace.reviewing.spot
         if spot is None or spot.state != "disputed":
             break
-        visited.add((workspace.reviewing.session.scene.image.name, spot.number))
+        visited.append((workspace.reviewing.session.scene.image.name, spot.number))
         press(fused, qtbot, Qt.Key.Key_R)
     assert workspace.review_queue.disputed == 0
+    assert len({image for image, _ in visited}) == 2
     assert len(visited) == len({*visited})
 
 

@@ -160,6 +160,7 @@ def test_a_fusion_under_way_shows_nothing_either(opened_masks, qtbot):
     key(opened_masks, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
     idle(opened_masks, qtbot)
+    assert drawn
     assert set().union(*drawn, seen(opened_masks)) == set()
 
 
