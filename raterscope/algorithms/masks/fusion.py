@@ -307,7 +307,7 @@ def fuse_measured(
     check = partial(fused, 0.0, "finding marked voxels")
     cut, box = masks, None
     if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, check):
-        cut = domain(masks, plan.settings.clip, check, copy=False)
+        cut = domain(distances.masks, plan.settings.clip, check, copy=False)
         box = distances.part_of(cut)
     if box is None:
         fusion = fuse(masks, plan, fused)
