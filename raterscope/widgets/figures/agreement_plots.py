@@ -29,8 +29,8 @@ TOUCHING = 5.0
 """Cells smaller than this touch."""
 SAMPLE_EDGE, LEAST_BAR = 22, 90
 """Room for colours in place of names, and least width of the colour bar, pixels."""
-NAMES_FROM = 18
-"""A cell that is lower has no room for a name at its edge: a piece of the rater's line stands there."""
+NAMES_FROM, NARROWEST_NAMES = 18, 60
+"""Height of a cell and width beside the cells, pixels; with less, a piece of the rater's line is the name."""
 
 
 class AgreementMatrix(FigurePanel):
@@ -156,9 +156,10 @@ class _Matrix(Figure[tuple[int, int]]):
         return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
-        """Check whether rows are high enough for names; else they have a colour."""
+        """Check whether names have room; else the rows have a colour."""
         least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
-        return self._side_beside(self._edge()) >= least
+        edge, longest = self._edge(), _longest(self._names, theme.font(theme.CAPTION, bold=True).key())
+        return edge >= min(longest + 12, NARROWEST_NAMES) and self._side_beside(edge) >= least
 
     def _side_beside(self, edge: float) -> float:
         """Return the side of a cell beside names of a width."""

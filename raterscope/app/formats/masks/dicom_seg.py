@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -41,6 +41,8 @@ _MOST_FRAMES = 200_000
 _SAME = 1e-3
 _UNEVEN = 0.05
 _FLAT_TURN = 1e-4
+_LISTED = 10
+"""Positions that are listed in a notice."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,9 @@ def read_dicom_seg(
     """Read each segment as a structure.
 
     The grid is that of the series on which the segments were drawn, if it is available and its slices match:
-    by position or, for uneven slices, by the image that each frame refers to. Else the grid is computed from
-    the frames' positions, and slices without a frame are empty. The annotator is the content's creator, else
+    by position or, for uneven slices, by the image that each frame refers to. Frames of slices that are
+    missing from the series are skipped with a notice. Else the grid is computed from the frames' positions,
+    and slices without a frame are empty. The annotator is the content's creator, else
     the algorithm's name unless the segment is manual, else the given name. Raises `InputError` for frames
     that are not one volume, and tiles of a slide.
     """
@@ -76,14 +79,22 @@ def read_dicom_seg(
             raise InputError(f"claims {count:,} frames; expected {_MOST_FRAMES:,} at most", file=path)
         check_shape(path, (max(count, 1), rows, columns))
         frames = _frames(dataset, max(count, 1))
+        total = len(frames)
         grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
+        notices, kept = (
+            _missing_slices(frames, slices, grid),
+            [at for at, which in enumerate(slices) if which >= 0],
+        )
+        frames, slices = [frames[at] for at in kept], [slices[at] for at in kept]
         refuse_total(path, len(frames) * rows * columns)
         if _kind(dataset) != "LABELMAP":
             chosen = _frames_by_segment(_numbers(dataset), frames)
             refuse_total(path, sum(_count_slices(some, slices) for some in chosen.values()) * rows * columns)
         watch(0.1, "decoding frames")
-        pixels = _pixels(path, file, (len(frames), rows, columns))
-        return _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
+        pixels = _pixels(path, file, (total, rows, columns))
+        pixels = pixels if len(kept) == total else pixels[kept]
+        table = _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
+        return replace(table, notices=(*notices, *table.notices))
 
 
 def _frames(dataset: Any, count: int) -> list[_Frame]:
@@ -126,7 +137,7 @@ def _source(derivation: Any) -> str | None:
 def _grid(
     path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volumes: tuple[VolumeFile, ...]
 ) -> tuple[Grid, list[int]]:
-    """Return the grid, and each frame's slice."""
+    """Return the grid, and each frame's slice, -1 for those that the series lacks."""
     first = frames[0]
     if first.position is None or first.turn is None or first.spacing is None:
         if any(frame.position is not None for frame in frames):
@@ -144,8 +155,11 @@ def _grid(
     volume = find_series_volume(volumes, _series(dataset), ())
     volume = volume or next(iter(volumes), None)
     if volume is not None:
-        slices = _slices_by_position(frames, shape, volume) or _referred_slices(frames, shape, volume)
-        if slices is not None:
+        slices = _slices_by_position(frames, shape, volume)
+        if slices is None or min(slices) < 0:
+            present = slices if volume.identifier in _series(dataset) else None
+            slices = _referred_slices(frames, shape, volume) or present
+        if slices is not None and max(slices) >= 0:
             return volume.grid, slices
     return _own_grid(path, frames, shape)
 
@@ -162,20 +176,37 @@ def _has_same_rows(first: _Frame, shape: tuple[int, int], volume: VolumeFile) ->
 
 
 def _slices_by_position(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
-    """Find each frame's slice by its position; None unless every frame is on a slice."""
+    """Find each frame's slice by its position, -1 where it is missing; None if a frame is between slices.
+
+    A slice is missing if nothing of the volume is there, or if its frame refers to an image that is not.
+    """
     if not _has_same_rows(frames[0], shape, volume):
         return None
     positions = np.stack([frame.position for frame in frames if frame.position is not None])
     grid = volume.grid
-    slices = [grid.slice_at(float(height)) for height in grid.heights(positions)]
-    for position, at in zip(positions, slices, strict=True):
-        if at is None:
+    present, slices = set(volume.instances), []
+    for frame, position, height in zip(frames, positions, grid.heights(positions).tolist(), strict=True):
+        at = grid.slice_at(height)
+        if at is not None and abs(height - float(grid.positions[at])) > _UNEVEN * grid.spacing[0]:
+            if not frame.source or frame.source in present:
+                return None
+            at = None
+        if at is not None and np.abs(grid.on_slice(position[None], at)[0]).max() > _UNEVEN:
             return None
-        in_plane = np.abs(grid.on_slice(position[None], at)[0]).max()
-        across = abs(float(grid.heights(position) - grid.positions[at]))
-        if in_plane > _UNEVEN or across > _UNEVEN * grid.spacing[0]:
-            return None
-    return [at for at in slices if at is not None]
+        slices.append(-1 if at is None else at)
+    return slices
+
+
+def _missing_slices(frames: list[_Frame], slices: list[int], grid: Grid) -> tuple[str, ...]:
+    """Return a notice that lists the positions of frames whose slices are missing."""
+    lost = [frame.position for frame, at in zip(frames, slices, strict=True) if at < 0]
+    if not lost:
+        return ()
+    levels = np.unique(np.round(grid.levels(np.array(lost)), 2)).tolist()
+    words = ", ".join(f"{level:.2f}" for level in levels[:_LISTED])
+    more = f" and {len(levels) - _LISTED:,} more" if len(levels) > _LISTED else ""
+    noun = "frame" if len(lost) == 1 else "frames"
+    return (f"{len(lost):,} {noun} could not be placed: the image has no slice there (at {words} mm{more}).",)
 
 
 def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:

@@ -231,7 +231,7 @@ class SeriesRegistration(MasksPart):
         motion = motions_of(self._document.contents, scene.image.id).get(entry.id, RigidMotion())
         work = partial(_register, (scene.image, case_path), (entry, path), motion)
         title = f"Registering {plain(entry.name)}"
-        job = self._jobs.start(title, work)
+        job = self._jobs.start(title, work, costly=True)
         self._screen.message.emit(f"{title}: see the tab Jobs.")
         done = partial(self._on_registered, entry, scene)
         self._task.follow(job, done, failed=self._screen.refused.emit)

@@ -173,6 +173,21 @@ def test_written_segments_lie_at_the_positions_of_their_slices(tmp_path: Path, n
         np.testing.assert_array_equal(pixels, mask[at])
 
 
+@pytest.mark.parametrize("options", [{}, {"positions": UNEVEN}], ids=["even", "uneven"])
+def test_segments_keep_their_slices_where_others_are_deleted(tmp_path: Path, options: dict) -> None:
+    series = write_series(tmp_path / "ct", **options)
+    (whole,) = find_volumes(series.folder)
+    tumour = [Structure("tumour", expected(series))]
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", tumour, whole.grid, source=whole)
+    for at in (6, 1):
+        series.files[at].unlink()
+    (volume,) = find_volumes(series.folder)
+    table = read_masks(path, [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), np.delete(expected(series), [1, 6], axis=0))
+    (notice,) = table.notices
+    assert notice.startswith("2 frames could not be placed: the image has no slice there (at ")
+
+
 @pytest.mark.parametrize("kind", ["nifti", "seg.nrrd"])
 @pytest.mark.parametrize("name", [name for name in GEOMETRIES if name != "even"])
 def test_formats_of_regular_grids_refuse_or_resample(tmp_path: Path, name: str, kind: str) -> None:
