@@ -42,7 +42,6 @@ from raterscope.algorithms.clicks.dem import (
     judge,
     mix_looks,
     models_artefacts,
-    posterior_by_votes,
     problem_of,
     undecided_posterior,
 )
@@ -110,7 +109,7 @@ def learn(
 
     `votes`: votes on two or more images that `can_share`.
     `annotators`: for each image, the names of its annotators; the same name is the same annotator.
-    `posteriors`: (M,) of each image judged alone.
+    `posteriors`: (M,) of each image judged alone, without scores, see `posterior_by_votes`.
     `rated`: as for `judge`.
     `problems`: problems of the images, as from `problem_of`.
     """
@@ -119,10 +118,7 @@ def learn(
     rows = [np.array([names[name] for name in annotators[i]], dtype=np.int64) for i in order]
     problems = [problem_of(votes[i], settings) if problems is None else problems[i] for i in order]
     run = Run.of(problems, rows, len(names))
-    starts = [
-        posteriors[i] if votes[i].score is None else posterior_by_votes(votes[i], settings, silent)
-        for i in order
-    ]
+    starts = [posteriors[i] for i in order]
     undecided: list[ClusterPosteriors] | None = None
     without: tuple[list[Problem], list[EMResult]] = ([], [])
     inner_watch = watch

@@ -96,6 +96,11 @@ def test_images_that_are_not_followed_teach_too(images, fused):
     assert count_changes(fused[0], settled.fusion) == 0
 
 
+def test_a_fusion_does_not_depend_on_earlier_fusions_of_the_same_clicks(images, fused):
+    for fusion, again in zip(fused, learn_from_each_other(images, fused, FusionPlan()), strict=True):
+        assert np.array_equal(fusion.detection.posterior, again.detection.posterior)
+
+
 def test_each_image_uses_the_results_of_the_others(images, fused):
     names = [image.annotators for image in images]
     for row, item in enumerate(experiences_of(fused, names)):

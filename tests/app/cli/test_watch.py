@@ -87,6 +87,9 @@ def test_a_line_that_is_invalid_is_reported_and_the_others_count(
     event_list = events(capsys.readouterr().out)
     (notice,) = [event["words"] for event in event_list if event["event"] == "notice"]
     assert "clicks.csv, line 6" in notice
+    (settling,) = [event["words"] for event in event_list if event["event"] == "settling"]
+    detections = [event["detections"] for event in event_list if event["event"] in ("image", "settled")]
+    assert f"of {detections[-1]} detection" in settling
     assert of_images(event_list)[-1]["annotators"] == 2
 
 

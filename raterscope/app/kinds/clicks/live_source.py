@@ -19,9 +19,15 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of, experiences_of
+from raterscope.algorithms.clicks.fusion import DIFFERENCE
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.robustness import add_half_detections
-from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators, rank_images
+from raterscope.algorithms.clicks.robustness import LIMIT, add_half_detections
+from raterscope.algorithms.clicks.stopping import (
+    RankedAnnotators,
+    count_changes,
+    rank_annotators,
+    rank_images,
+)
 from raterscope.algorithms.clicks.stream import (
     StreamState,
     begin_stream,
@@ -43,6 +49,7 @@ from raterscope.app.kinds.clicks.live_watching import (
 from raterscope.app.kinds.clicks.runs import gather, image_record
 from raterscope.app.outcome import Answer, Outcome, keep
 from raterscope.app.study import Study, digest_of, streams
+from raterscope.text import counted
 
 _ALONE = 0.6  # share of the time for the images that changed, each by itself
 _SAME = 1e-3
@@ -78,14 +85,21 @@ class Settler:
 
     def __init__(self) -> None:
         self.seconds = 0.0  # duration of the last settling
-        self._ended = 0.0
+        # changed, detections: decisions that the last settling changed, and detections after it
+        self.changed = self.detections = 0
+        self.ended = 0.0  # when it ended; 0 before the first
         self._settled: dict[int, _SettledImage] = {}
+
+    def has_settled(self, image: int, answer: WatchedImage | None) -> bool:
+        """Return whether an image's answer is that of the last settling."""
+        settled = self._settled.get(image)
+        return settled is not None and settled.answer is answer
 
     def is_due(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
         """Return whether an image changed since, and at least the last duration has passed."""
-        if time.monotonic() - self._ended < self.seconds:
+        if time.monotonic() - self.ended < self.seconds:
             return False
         return self.is_needed(watched, pending, plan)
 
@@ -124,6 +138,11 @@ class Settler:
         states = share_streams(
             list(clicks.values()), list(alone.values()), plan.stream, part(watch, _ALONE, _ALONE + 0.2)
         )
+        self.changed = sum(
+            count_changes(answer.fusion, state.fusion)
+            for answer, state in zip(complete.values(), states, strict=True)
+        )
+        self.detections = sum(int(state.fusion.detection.detected.sum()) for state in states)
         experiences = experiences_of(
             [state.fusion for state in states],
             [image_clicks.annotators for image_clicks in clicks.values()],
@@ -141,8 +160,8 @@ class Settler:
             image: _SettledImage(answers.get(image, answer), alone[image])
             for image, answer in complete.items()
         }
-        self._ended = time.monotonic()
-        self.seconds = self._ended - started
+        self.ended = time.monotonic()
+        self.seconds = self.ended - started
         return answers
 
     def with_halves(
@@ -268,6 +287,32 @@ class LiveSource:
     def is_settling_due(self) -> bool:
         """Whether images changed since, and it is time to settle them again."""
         return self._settler.is_due(self.watched, self._given, self.wish.plan)
+
+    def is_settled_image(self, image: int) -> bool:
+        """Return whether an image has the answer of the last settling."""
+        return self._settler.has_settled(image, self.watched.get(image))
+
+    @property
+    def settling_words(self) -> str:
+        """What the last settling changed, or may change."""
+        settler = self._settler
+        if not can_share_streams(self.wish.plan.stream):
+            return "With these settings, images are not settled together."
+        if not settler.ended:
+            return (
+                f"When no clicks wait, all images are fused together, and decisions may change. {DIFFERENCE}"
+            )
+        return (
+            f"Fusing all images together changed {counted(settler.changed, 'decision')} last time, of "
+            f"{counted(settler.detections, 'detection')} now."
+        )
+
+    @property
+    def settling_notice(self) -> str:
+        """The `settling_words`; empty where the last settling changed few decisions."""
+        settler = self._settler
+        few = settler.changed <= LIMIT * settler.detections
+        return "" if settler.ended and few else self.settling_words
 
     def settle(self, watch: Watch = silent) -> list[int]:
         """Fuse the complete images as a run over all of them does; return those changed."""

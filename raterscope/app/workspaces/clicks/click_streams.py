@@ -297,6 +297,11 @@ class Replay(QObject):
         return self.waiting is not None
 
     @property
+    def at_end(self) -> bool:
+        """Whether the last step, with all clicks, is shown."""
+        return self.on and 0 < self.position == self.total == len(self.steps)
+
+    @property
     def playing(self) -> bool:
         """Whether it is playing."""
         return self._timer.isActive()

@@ -13,6 +13,7 @@ from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
@@ -39,6 +40,7 @@ SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
 MOST_STEPS = 60
 """Largest number of steps of a replay, unless a number of annotators a step is chosen."""
 CUT_SHORT = "The study was closed while it was watched."
+REPLAYED, WATCHED = "Replay", "Watching"
 NO_CLICKS = "No image with clicks is on screen."
 
 
@@ -114,7 +116,8 @@ class Streaming(ClicksPart):
         names = self._document.contents.annotators if self._document.contents else ()
         if not set(names).issuperset(clicks.annotators):  # the study is still being read
             return scene
-        note = f"watching {plain(following.wish.source.name, 80)}, {_settled(watched)}"
+        note = f"watching {plain(following.wish.source.name, 80)}, {_stop_rule(watched)}"
+        note += "" if following.is_settled_image(scene.image.id) else ", not settled"
         return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, stream_note=note)
 
     def _replayed(self, scene: Scene) -> Scene:
@@ -124,6 +127,21 @@ class Streaming(ClicksPart):
         fusion = self.replay.steps[position - 1].fusion if position else None
         note = f"replay, {len(clicks.annotators):,} of {counted(len(waiting.names), 'annotator')}"
         return replace(scene, clicks=clicks, fusion=fusion, run=None, stream_note=note, replayed=True)
+
+    def _replay_notice(self) -> str:
+        """State how far the last step of a replay differs from the run; empty elsewhere."""
+        scene, replay = self.as_read, self.replay
+        if scene is None or scene.fusion is None or scene.run is None or not replay.at_end:
+            return ""
+        changed = count_changes(scene.fusion, replay.steps[-1].fusion)
+        if not changed:
+            return ""
+        are = "decision differs" if changed == 1 else "decisions differ"
+        return (
+            f"{changed:,} {are} from run {scene.run.id}, which detected "
+            f"{counted(int(scene.fusion.detection.detected.sum()), 'structure')} here. A replay follows one "
+            "image and uses your present decisions; a run fuses all images together."
+        )
 
     def _watched(self, image: int) -> WatchedImage | None:
         following = self.live.following
@@ -324,9 +342,11 @@ class Streaming(ClicksPart):
             self._show_in_queue(tuple(following.watched))
 
     def _show_state(self) -> None:
-        """Show the state of replay or source in the panel and the curves."""
+        """Show the state of replay or source in the panel, the curves and the notes."""
         panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
         scene, following = self.as_read, self.live.following
+        self._screen.notes.set_note(REPLAYED, self._replay_notice())
+        self._screen.notes.set_note(WATCHED, "" if following is None else following.settling_notice)
         if self.replay.waiting is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
             steps = tuple(self.replay.steps)  # a copy: steps are added meanwhile
@@ -399,7 +419,7 @@ def _why_ended(source: streams.StreamEntry) -> str:
     return f"{reason} Last arrival {source.seen.astimezone():%Y-%m-%d %H:%M}."
 
 
-def _settled(watched: WatchedImage) -> str:
+def _stop_rule(watched: WatchedImage) -> str:
     return "stop rule met" if watched.firm else "stop rule not met"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.experience import Experience
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.fusion import DIFFERENCE, FusionPlan, fuse
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
 from raterscope.algorithms.simulation.click_crowds import simulate_clicks
@@ -151,6 +151,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         following = LiveSource(study, WatchRequest(source, WatchPlan(), {}, (1280.0, 960.0)))
         go_on(following, study)
         assert following.is_settling_due
+        assert DIFFERENCE in following.settling_notice
         on_its_way = {image: answer.fusion for image, answer in following.watched.items()}
         run = following.keep_run(study)
         assert run is not None
@@ -161,7 +162,9 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         assert sum(count_changes(stored[image], fused[image]) for image in fused) == 0
         by_halves = [(stored[image].halves.sum(), fused[image].halves.sum()) for image in fused]
         assert all(abs(int(first) - int(second)) <= 1 for first, second in by_halves)
-        assert sum(count_changes(on_its_way[image], fused[image]) for image in fused) > 5
+        changed = sum(count_changes(on_its_way[image], fused[image]) for image in fused)
+        assert changed > 5
+        assert f"changed {changed} decisions" in following.settling_notice
         for image, one in following.watched.items():
             assert one.history.detections[-1] == stored[image].detection.detected.sum()
             assert one.outlook.share <= 1

@@ -82,6 +82,8 @@ def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
     wait_for(waiting, qtbot, 9)
     assert states(waiting).count("detected") == len(PARASITES)
     assert "watching clicks.csv" in waiting.status._text.text()
+    qtbot.waitUntil(lambda: "not settled" not in waiting.status._text.text(), timeout=LONG)
+    assert "Watching" not in waiting.workspace.notes.notes()  # settling changed nothing
     assert waiting.workspace.stream._firm.isVisible()
     queue = waiting.workspace.queue.view
     qtbot.waitUntil(lambda: "found by 9" in queue.lines[-1].detail, timeout=LONG)
@@ -280,6 +282,11 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
         assert fusion.verdict[apart.argmin()] == 0
         assert not fusion.detection.detected[apart.argmin()]
         assert count_changes(before, fusion) == 1
+        replay.play(False)
+        replay.go_to(replay.total)
+        assert workspace.notes.notes()["Replay"].startswith("1 decision differs from run ")
+        replay.go_to(replay.total - 1)
+        assert "Replay" not in workspace.notes.notes()
     workspace.stream.leave_requested.emit()
     idle(fused, qtbot)
     assert not replay.on
