@@ -79,12 +79,13 @@ def information_on_power(known: FloatArray, others: FloatArray) -> float:
     `known`, `others`: (M, J) and (N, J), probabilities predicted without the known classes.
     """
     covered = _coverage(_confidence(known), _confidence(others))
-    of_known, of_others = _log_variance(known), _log_variance(others)
+    of_known, of_others = log_variance(known), log_variance(others)
     alike = np.interp(_confidence(others), _BINS, covered) @ of_others
     return float(of_known.sum() * np.square(alike / max(of_others.sum(), 1e-12)))
 
 
-def _log_variance(posterior: FloatArray) -> FloatArray:
+def log_variance(posterior: FloatArray) -> FloatArray:
+    """Return the variance of each task's logarithmic probabilities."""
     logs = np.log(np.maximum(posterior, 1e-12))
     return np.asarray((posterior * np.square(logs)).sum(axis=1) - np.square((posterior * logs).sum(axis=1)))
 

@@ -1,5 +1,6 @@
 """Advice against the model in favour of the vote, only where it is justified."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from raterscope.algorithms.labels.assessment import advice, assess
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ibcc import dawid_skene, ibcc
 from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
 from tests.algorithms.labels.test_voting import METHODS, crowd, names, read
@@ -167,3 +169,21 @@ def test_votes_are_not_warned_against(method: object) -> None:
 )
 def test_odd_crowds_are_advised_without_a_warning(method: object, labels: Labels) -> None:
     assert all("nan" not in sentence for sentence in advice(labels, method(labels)))  # type: ignore[operator]
+
+
+def test_decisions_are_proposed_where_accuracies_are_uncertain() -> None:
+    """The width with these decisions is as announced; where tasks are clear, nothing is proposed."""
+    right = np.random.default_rng(1).uniform(0.55, 0.9, (20, 1)) * np.ones(800)
+    labels, truth = simulated(800, 20, 3, 3, right)
+    fusion = pooled(labels)
+    (sentence,) = advice(labels, fusion, rates=rates_of(labels, fusion))
+    before, expected = (float(words[:4]) for words in sentence.split("\N{PLUS-MINUS SIGN}")[1:])
+    known = np.full(800, -1, dtype=np.int16)
+    chosen = np.random.default_rng(2).choice(800, 50, replace=False)
+    known[chosen] = truth[chosen]
+    judged = replace(labels, known=known)
+    low, high = rates_of(judged, pooled(judged)).together(np.arange(20)).accuracy_interval()
+    assert (high - low)[0] / 2 == pytest.approx(expected, rel=0.35)
+    assert expected < 0.75 * before
+    clear, _ = simulated(800, 20, 9, 3, np.full((20, 800), 0.85))
+    assert advice(clear, pooled(clear), rates=rates_of(clear, pooled(clear))) == ()
