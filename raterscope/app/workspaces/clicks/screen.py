@@ -110,7 +110,7 @@ class ClicksScreen(WorkspaceScreen):
     def show_grid(self, shown: bool) -> None:
         """Show a grid of spots instead of the image, or the image."""
         page = self.grid if shown else self.canvas
-        had_focus = self.pages.isAncestorOf(self.focusWidget())
+        had_focus = self.pages.isVisible() and self.pages.isAncestorOf(self.focusWidget())
         self.pages.setCurrentWidget(self._grid_page if shown else page)
         self.pages.setFocusProxy(page)
         self.setFocusProxy(page)

@@ -74,3 +74,11 @@ def test_a_case_begins_on_the_slice_with_the_most_doubt_and_blind_in_the_middle(
     go_to(unfused, qtbot, "disputed")
     low, high = workspace.reviewing.consensus.origin[0], workspace.reviewing.consensus.values.shape[0]
     assert workspace.volume.crosshair[0] == low + high // 2
+
+
+def test_keys_reach_the_masks_after_a_study_of_clicks(window, qtbot, study_file, masks_study):
+    clicks = open_study(window, qtbot, study_file).workspace
+    clicks.canvas.setFocus()
+    open_study(window, qtbot, masks_study)
+    assert window.workspace is not clicks
+    assert window.workspace.isAncestorOf(window.focusWidget())
