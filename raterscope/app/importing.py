@@ -135,8 +135,9 @@ def read_files(
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
     listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
     candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15), readers=listed)
+    sources = candidates.sources
     others = {
-        name: readers[name].read([candidates.sources.open(path) for path in files], kind, watch)
+        name: readers[name].read([sources.open(path) for path in files], kind, watch)
         for name, files in candidates.others.items()
     }
     _apply_column_mapping(mappings, candidates)
@@ -145,23 +146,23 @@ def read_files(
     then = now if not candidates.pairs else 0.3 if candidates.labels else 0.15
     labels = read_label_files(
         [*candidates.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=label_annotator or reading.annotator, sources=candidates.sources,
+        annotator=label_annotator or reading.annotator, sources=sources,
         watch=part(watch, 0.15, then),
     )  # fmt: skip
-    pairs = read_pair_files(candidates.pairs, mappings, candidates.sources, part(watch, then, now))
-    layouts = _layouts([*labels, *pairs], candidates.sources)
+    pairs = read_pair_files(candidates.pairs, mappings, sources, part(watch, then, now))
+    layouts = _layouts([*labels, *pairs], sources)
     ambiguous = _ambiguous_tables(candidates, mappings)
-    candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
-    rankings = tuple(read_ranking(candidates.sources.open(path)) for path in candidates.rankings)
+    sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
+    rankings = tuple(read_ranking(sources.open(path)) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     optional = beside | set(candidates.tables).difference(paths)
     tables_and_images, refused, more_layouts = _read_each(
-        candidates.tables, kind, mappings, optional, candidates.sources, part(watch, now, now + 0.1)
+        candidates.tables, kind, mappings, optional, sources, part(watch, now, now + 0.1)
     )
     points, more = read_point_files(
-        candidates.points, candidates.named, candidates.sources, part(watch, now + 0.1, now + 0.2)
+        candidates.points, candidates.named, sources, part(watch, now + 0.1, now + 0.2)
     )
-    candidates.sources.keep(candidates.masks)
+    sources.keep(candidates.masks)
     refused += more
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
     clicked = [name for table in (*tables, *(file.clicks for file in points)) for name in table.images]
@@ -170,34 +171,21 @@ def read_files(
     )
     share = 0.85 if candidates.masks else 1.0
     pictures, _, _ = _read_each(
-        candidates.images, "image", {}, frozenset(), candidates.sources, part(watch, now + 0.3, share)
+        candidates.images, "image", {}, frozenset(), sources, part(watch, now + 0.3, share)
     )
     images = _with_distinct_names([image for image in pictures if isinstance(image, ImageFile)])
     volumes = _with_distinct_names(candidates.volumes)
     masks, more = read_mask_files(
-        candidates.masks,
-        candidates.volumes,
-        reading,
-        at_hand,
-        candidates.walked | beside,
-        candidates.sources,
+        candidates.masks, candidates.volumes, reading, at_hand, candidates.walked | beside, sources,
         part(watch, share, 1.0),
-    )
+    )  # fmt: skip
     refused += more
     if refused and not (
         tables or points or images or candidates.volumes or masks or labels or pairs or rankings or others
     ):
         raise refused[0]
     names = [site.name for site in list_sites(at_hand.entries, images, volumes)]
-    attributed = assign_raters(
-        masks,
-        names,
-        reading.by_hand,
-        annotator=reading.annotator,
-        naming=reading.naming,
-        structure_naming=reading.structure_naming,
-        truth=kind == "truth",
-    )
+    attributed = assign_raters(masks, names, reading, truth=kind == "truth")
     clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
         truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",

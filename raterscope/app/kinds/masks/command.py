@@ -199,9 +199,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
 
     sites = list_sites((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
     by_hand = dict.fromkeys(truths, TRUTH_WORD)
-    attributed = assign_raters(
-        tables, [site.name for site in sites], by_hand, annotator=options.annotator, naming=options.naming
-    )
+    attributed = assign_raters(tables, [site.name for site in sites], replace(reading, by_hand=by_hand))
     placement = place_masks(attributed, sites, may_resample=options.resample)
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [notice for volume in volumes for notice in volume.notices]

@@ -27,14 +27,7 @@ from raterscope.app.study.references import locate
 
 
 def assign_raters(
-    tables: Sequence[MaskTable],
-    images: Sequence[str] = (),
-    by_hand: Mapping[Path, str] | None = None,
-    *,
-    annotator: str | None = None,
-    naming: str | None = None,
-    structure_naming: str | None = None,
-    truth: bool = False,
+    tables: Sequence[MaskTable], images: Sequence[str], reading: MaskOptions, *, truth: bool = False
 ) -> list[AttributedMask]:
     """Determine the rater of every mask.
 
@@ -46,15 +39,11 @@ def assign_raters(
     mask of the same structure on the same image.
 
     `images`: names of the known images, with which names of masks may begin.
-    `by_hand`: raters by file, `TRUTH_WORD` for the truth.
-    `annotator`: rater given for all masks; the tables have it.
-    `naming`: pattern of the files' names, see `naming.parse_name`.
-    `structure_naming`: pattern of structure names that contain the rater, as GTV_Adler; empty if they do not.
-        None for one that their names suggest, if nothing else names the raters.
+    `reading`: options with which the tables were read.
     `truth`: whether all masks are the truth.
     """
+    annotator, naming, assigned = reading.annotator, reading.naming, reading.by_hand
     names = names_by([table.path for table in tables], images, naming)
-    assigned = by_hand or {}
     by_name: set[Path] = set()
     if annotator is None:
         by_name = {table.path for table in tables} if naming else _signed_alike(tables)
@@ -65,7 +54,7 @@ def assign_raters(
         if table.run and not (truth or annotator or assigned.get(table.path)):
             continue
         name = names.get(table.path, NameParts())
-        pattern = structure_naming
+        pattern = reading.structure_naming
         if pattern is None and not (truth or annotator or assigned.get(table.path) or name.annotator):
             pattern = suggest_structure_naming(
                 mask.structure for mask in table.masks if mask.annotator is None
@@ -165,10 +154,13 @@ class MaskOptions:
     """Options of reading masks."""
 
     annotator: str | None = None  # rater of all files
-    naming: str | None = None  # pattern of the files' names: "{item}_{annotator}"
+    # pattern of the files' names, see `naming.parse_name`: "{item}_{annotator}"
+    naming: str | None = None
     structure: str | None = None  # structure of files that name none
+    # pattern of structure names that contain the rater, as GTV_Adler; empty if they do not; None for one that
+    # their names suggest, if nothing else names the raters
     structure_naming: str | None = None
-    by_hand: Mapping[Path, str] = field(default_factory=dict)  # by file: see `assign_raters`
+    by_hand: Mapping[Path, str] = field(default_factory=dict)  # raters by file, `TRUTH_WORD` for the truth
 
 
 @dataclass(frozen=True)

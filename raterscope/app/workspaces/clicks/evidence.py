@@ -167,12 +167,10 @@ class Evidence(ClicksPart):
             return
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
-        annotators, numbers = scene.clicks.annotators, self._document.numbers
-        weights, programs = scene.clicks.weights, scene.clicks.programs
+        clicks, numbers = scene.clicks, self._document.numbers
+        result = ImageResult(scene.fusion, clicks.annotators, weights=clicks.weights)
         self._panel.show_spot(
-            view.evidence(
-                spot, scene.fusion, annotators, numbers, crop, radius, self._coverage, weights, near, programs
-            )
+            view.evidence(spot, result, numbers, crop, radius, self._coverage, near, clicks.programs)
         )
 
     def show_elsewhere(self, listed: ListedSpot, result: ImageResult, shelf: CropShelf) -> None:
@@ -181,10 +179,7 @@ class Evidence(ClicksPart):
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._last_decision))
             return
-        numbers, weights = self._document.numbers, result.weights
-        shown = view.evidence(
-            spot, result.fusion, result.annotators, numbers, crop, half, self._coverage, weights
-        )
+        shown = view.evidence(spot, result, self._document.numbers, crop, half, self._coverage)
         self._panel.show_spot(replace(shown, where=self._name(listed.image)))
 
     def _on_crop(self) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, explain_weights
+from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, describe_sources, explain_weights
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.text import counted
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
@@ -72,20 +70,19 @@ def detection_marks(
 
 def evidence(
     spot: Spot,
-    fusion: Fusion | None,
-    annotators: Sequence[str],
+    result: ImageResult,
     numbers: Mapping[str, int],
     crop: NDArray[np.uint8] | None,
     radius: float,
     coverage: float,
-    weights: FloatArray | None,
     neighbours: Sequence[EvidenceLine] = (),
     programs: Sequence[str] = (),
 ) -> Evidence:
     """Return the evidence for a spot: votes, annotators, explanation of the weights.
 
-    `weights` and `programs` are those of `Clicks`.
+    `programs` are those of `Clicks`.
     """
+    fusion, annotators, weights = result.fusion, result.annotators, result.weights
     voters: list[VoterLine] = []
     if spot.cluster is not None and fusion is not None:
         marked = fusion.marked[:, spot.cluster]

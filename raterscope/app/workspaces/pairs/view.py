@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -292,15 +293,12 @@ def bias_view(
         right=int(analysis.right[annotator]), ties=int(analysis.ties[annotator]), decided=decided,
         sentence=COVERED if covers(scene, decided) else f"Experts differ: {contested}." if contested else "",
     )  # fmt: skip
-    if covers(scene, decided):
-        return counted
-    if fusion is None or cut is None:
+    if covers(scene, decided) or fusion is None or cut is None:
         return counted
     share, draws = float(cut.share[annotator]), len(fusion.statistic)
     reason = UNTESTED.get(int(fusion.untested[annotator]), "")
-    return BiasView(
-        name=counted.name, left=counted.left, right=counted.right, ties=counted.ties, behaviour=behaviour,
-        flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
+    return replace(
+        counted, behaviour=behaviour, flagged=flagged, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
         match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
         match_original=_value_of(analysis.match_original, annotator),
@@ -312,7 +310,7 @@ def bias_view(
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
         clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=reason,
-        sentence=counted.sentence, swapped=_swapped(analysis, annotator),
+        swapped=_swapped(analysis, annotator),
     )  # fmt: skip
 
 
