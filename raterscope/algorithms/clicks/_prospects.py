@@ -131,11 +131,6 @@ class Changes:
     arrivals: FloatArray
     blurred: float  # part of `structures` that clustering merged and may separate
 
-    @property
-    def appearing(self) -> float:
-        """Expected detections where there is no cluster."""
-        return self.structures + self.meetings
-
 
 @dataclass(frozen=True, eq=False)
 class FindingChances:

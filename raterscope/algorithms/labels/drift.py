@@ -57,23 +57,6 @@ class RowsOverTime:
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedRows:
-    """Rows of confusion matrices after each of S votes."""
-
-    # (S, J): expected number of votes so far on tasks of each class. Rows of several classes are comparable
-    # at steps with equal numbers.
-    informed: FloatArray
-
-    def step(self, true: int, votes: float) -> int:
-        """Return the first step with a number of votes on a class.
-
-        The last step if there are never so many.
-        """
-        step = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
-        return max(min(step, len(self.informed) - 1), 0)
-
-
-@dataclass(frozen=True, eq=False)
 class ChangePoint:
     """Change point of a row of a confusion matrix, valid until the next one."""
 
@@ -139,10 +122,13 @@ _CHANCE: LastAnswers[FloatArray] = LastAnswers()
 """Window and report draw several annotators."""
 
 
-def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> AlignedRows:
-    """Count an annotator's votes so far by the class of the task, to align the rows of several classes."""
+def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> FloatArray:
+    """Count an annotator's votes so far by the expected class of the task, (S, J) after each of S votes.
+
+    Rows of several classes are comparable at steps with equal numbers.
+    """
     tasks = labels.task[drift.vote[drift.steps(annotator)]]
-    return AlignedRows(fusion.posterior[tasks].cumsum(axis=0))
+    return np.asarray(fusion.posterior[tasks].cumsum(axis=0))
 
 
 def confusion_at(fusion: LabelFusion, share: float) -> Confusion:

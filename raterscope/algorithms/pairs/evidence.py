@@ -139,11 +139,7 @@ class Side:
 
     left: int
     right: int
-    ties: int
-    # share, low, high: of left among the answers without ties, with Wilson's 95 % interval; NaN without any
-    share: float
-    low: float
-    high: float
+    share: float  # of left among the answers without ties; NaN without any
     expected: float  # the expected share of left by the ranking in the same comparisons; NaN without any
 
 
@@ -159,7 +155,6 @@ class OverTime:
     low: FloatArray
     high: FloatArray
     count: IndexArray  # (W,)
-    p_value: float  # of the F test that the bias is the same in all windows; NaN for a single one
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +184,6 @@ class Evidence:
     all: Side
     doubtful: Side
     clear: Side
-    # match, crowd: share of the annotator's answers that agree with the ranking, and of all answers, without
-    # ties
-    match: float
-    crowd: float
     time: OverTime
     evidence_for: BiasEvidence  # the annotator's side was chosen against the ranking
     evidence_against: BiasEvidence  # the other side was chosen against the ranking
@@ -254,7 +245,6 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     choice = np.sign(pairs.choice[own])
     gap = score[pairs.left[own]] - score[pairs.right[own]]
     decided = choice != 0
-    agreed = (1 + choice * np.sign(gap))[decided] / 2
     overall = _side(choice, gap)
     beyond = overall.left - overall.expected * (overall.left + overall.right) if decided.any() else 0.0
     side = int(np.sign(np.round(beyond, 9)))
@@ -280,7 +270,6 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     return Evidence(
         annotator, side, overall,
         _side(choice, gap, np.abs(gap) < crowd.near), _side(choice, gap, np.abs(gap) >= crowd.far),
-        float(agreed.mean()) if decided.any() else float("nan"), crowd.match,
         over_time(crowd, annotator),
         speaking(wrong & (choice == side)), speaking(wrong & (choice == -side)),
         speaking(decided & (against < 0) & (choice == -side)),
@@ -293,7 +282,7 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     `windows`: number of windows with equally many comparisons; by default one for every 10, 24 at most.
     Comparisons without a time are excluded if others have one.
     """
-    from scipy.special import fdtrc, stdtrit
+    from scipy.special import stdtrit
 
     pairs, own = crowd.pairs, crowd.of(annotator)
     timed = pairs.time is not None and bool(np.isfinite(pairs.time[own]).any())
@@ -313,31 +302,16 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     at = np.array([np.median(moment[low:high]) for low, high in pairwise(edge.tolist())])
     within, freedom = float(((residual - bias[number]) ** 2).sum()), len(own) - total
     if freedom > 0:
-        variance = within / freedom
-        wide = float(stdtrit(freedom, 0.5 + _LEVEL / 2)) * np.sqrt(variance / np.maximum(count, 1))
+        wide = float(stdtrit(freedom, 0.5 + _LEVEL / 2)) * np.sqrt(within / freedom / np.maximum(count, 1))
     else:
-        variance, wide = float("nan"), np.full(total, np.nan)
-    p_value = float("nan")
-    if total > 1 and freedom > 0 and variance > 0:
-        between = float(count @ (bias - residual.mean()) ** 2) / (total - 1)
-        p_value = float(fdtrc(total - 1, freedom, between / variance))
-    return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32), p_value)
+        wide = np.full(total, np.nan)
+    return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32))
 
 
 def _side(choice: FloatArray, gap: FloatArray, rows: NDArray[np.bool_] | None = None) -> Side:
     if rows is not None:
         choice, gap = choice[rows], gap[rows]
     left, right = int((choice > 0).sum()), int((choice < 0).sum())
-    count, missing = left + right, float("nan")
-    if not count:
-        return Side(left, right, len(choice), missing, missing, missing, missing)
-    from scipy.special import ndtri
-
-    expected = float((1 + np.sign(gap[choice != 0])).mean() / 2)
-    z = float(ndtri(0.5 + _LEVEL / 2))
-    share = left / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    wide = z / (1 + z * z / count) * float(np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2))
-    return Side(
-        left, right, len(choice) - count, share, max(middle - wide, 0.0), min(middle + wide, 1.0), expected
-    )
+    if not left + right:
+        return Side(left, right, float("nan"), float("nan"))
+    return Side(left, right, left / (left + right), float((1 + np.sign(gap[choice != 0])).mean() / 2))

@@ -108,7 +108,6 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 class Knockoffs:
     """Parts shared by all draws of knockoffs; no column is ever built."""
 
-    gap: FloatArray  # (m,): s
     base: FloatArray  # (m,): the knockoffs' pull without the random part, X'y - S R^-1 X'y
     factor: FloatArray  # (m, m): C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y
 
@@ -139,7 +138,7 @@ def make_knockoffs(
     if factor is None:
         value, vector = np.linalg.eigh(square)
         factor = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
-    return Knockoffs(gap, pull - gap * (inverse @ pull), factor)
+    return Knockoffs(pull - gap * (inverse @ pull), factor)
 
 
 def project_at_random(

@@ -105,13 +105,10 @@ class Scores:
     score: FloatArray
     low: FloatArray
     high: FloatArray
-    # bias, bias_low, bias_high: (p,): of the annotators whose bias is estimated; NaN for the others, and if
-    # it cannot be separated from the scores, as for the only annotator of an item
+    # (p,): of the annotators whose bias is estimated; NaN for the others, and if it cannot be separated from
+    # the scores, as for the only annotator of an item
     bias: FloatArray
-    bias_low: FloatArray
-    bias_high: FloatArray
-    residual: float  # residual sum of squares
-    variance: float  # of the noise: the residual over the degrees of freedom; NaN without any
+    variance: float  # of the noise: the residual sum of squares over the degrees of freedom; NaN without any
     freedom: int  # comparisons less the rank of the design; not above 0 where there are too few comparisons
     # rank_low, rank_high: (n,): 95 % intervals of the ranks within components, see `wins.rank_intervals`; 0
     # where they are unknown: for items that were never compared, without degrees of freedom, and in
@@ -220,7 +217,6 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
             kept.append((items, through))
     watch(0.5, "estimating biases")
     bias = np.full(many, np.nan)
-    own = np.full(many, np.nan)
     rank = int((linked.component >= 0).sum()) - len(linked.items)
     shift = np.zeros(many)
     added: list[tuple[FloatArray, FloatArray]] = []
@@ -231,7 +227,6 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
         known = (null**2).sum(axis=1) < _SINGULAR
         shift[members] = value
         bias[members[known]] = value[known]
-        own[members[known]] = np.diagonal(inverse)[known]
         for items, through in kept:
             score[items] -= through.T @ value
             spread_by_bias = through.T @ inverse
@@ -246,7 +241,6 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     residual, freedom = float(residuals @ weighed), count_of_all - rank
     variance = residual / freedom if freedom > 0 else float("nan")
     wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
-    far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
     rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
     for at, (items, inverse) in enumerate(zip(linked.items, linked.inverse, strict=True)):
         known = np.isfinite(spread[items]).all() and freedom > 0
@@ -260,9 +254,6 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
         score - wide,
         score + wide,
         bias,
-        bias - far,
-        bias + far,
-        residual,
         variance,
         freedom,
         rank_low,

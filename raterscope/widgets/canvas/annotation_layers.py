@@ -420,10 +420,6 @@ class SpotLayer:
         """Return the long half axis of a spot, in the image's units."""
         return float(self._radii[index, 0])
 
-    def in_sight(self, rect: QRectF) -> NDArray[np.int64]:
-        """Return the spots whose centre lies in a rectangle."""
-        return self._index.within(rect)
-
     def at(self, x: float, y: float, scale: float) -> int | None:
         """Return the nearest spot whose ellipse, slightly enlarged, contains a position."""
         if not len(self.spots):

@@ -352,10 +352,6 @@ class ChartPanel(FigurePanel):
     def draw_rings(self) -> None:
         """Draw rings around the selection."""
 
-    def show_all(self) -> None:
-        """Undo zoom and pan."""
-        self.figure.show_all()
-
     def table(self) -> PlotTable:
         """Return the numbers that are drawn."""
         return self.figure.table()

@@ -59,7 +59,7 @@ def test_pairs_that_speak_are_reported_with_what_all_others_stated(crowd, index,
         assert (np.diff(np.abs(part.gap)) <= 0).all()
 
 
-def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
+def test_counts_and_shares_are_those_of_the_answers(crowd, index):
     pairs, score = crowd.pairs, index.score
     gap = score[pairs.left] - score[pairs.right]
     for annotator in range(PLAN.annotators):
@@ -71,12 +71,10 @@ def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
             (result.clear, own & (np.abs(gap) >= index.far)),
         ):
             choice = pairs.choice[rows]
-            assert (side.left, side.right, side.ties) == tuple(int((choice == v).sum()) for v in (1, -1, 0))
+            assert (side.left, side.right) == tuple(int((choice == v).sum()) for v in (1, -1))
             if side.left + side.right:
                 assert side.expected == pytest.approx((gap[rows][choice != 0] > 0).mean())
-                test = stats.binomtest(side.left, side.left + side.right)
-                interval = test.proportion_ci(0.95, "wilson")
-                assert (side.low, side.high) == pytest.approx((interval.low, interval.high))
+                assert side.share == (choice[choice != 0] > 0).mean()
     near = np.abs(gap) < index.near
     far = np.abs(gap) >= index.far
     assert near.mean() == pytest.approx(1 / 3, abs=0.02)
@@ -93,17 +91,15 @@ def test_a_bias_when_unsure_shows_in_close_pairs_alone():
         assert far > 0.3 if both else far < 0.15
     careful = evidence(index, of_way(crowd, "careful"))
     assert abs(careful.doubtful.share - careful.doubtful.expected) < 0.15
-    assert careful.match > careful.crowd
 
 
 def test_tiring_annotators_show_a_change_and_steady_ones_none():
     crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
     index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     result = [over_time(index, at) for at in range(200)]
-    p_value = np.array([row.p_value for row in result])
+    change = np.array([abs(row.bias[-4:].mean() - row.bias[:4].mean()) for row in result])
     tires = crowd.way == WAYS.index("tires")
-    assert np.median(p_value[tires]) < 0.01
-    assert 0.01 < (p_value[~tires] < 0.05).mean() < 0.11
+    assert np.median(change[tires]) > 3 * np.median(change[~tires])
     for at in np.flatnonzero(tires).tolist():
         side = crowd.side[at]
         assert side * result[at].bias[-4:].mean() > side * result[at].bias[:4].mean()
@@ -118,7 +114,6 @@ def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index)
     remaining = pairs.choice[own] - index.score[pairs.left[own]] + index.score[pairs.right[own]]
     windows = [remaining[at * len(own) // 5 : (at + 1) * len(own) // 5] for at in range(5)]
     np.testing.assert_allclose(result.bias, [window.mean() for window in windows])
-    assert result.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
     pooled = np.sqrt(sum(((w - w.mean()) ** 2).sum() for w in windows) / (len(own) - 5))
     half = stats.t.ppf(0.975, len(own) - 5) * pooled / np.sqrt([len(window) for window in windows])
     np.testing.assert_allclose((result.low, result.high), (result.bias - half, result.bias + half))
@@ -159,10 +154,7 @@ def test_an_annotator_without_choices_has_no_evidence():
     index = shown.index_pairs(pairs, scores(pairs).score)
     result = evidence(index, 2)
     assert (result.side, result.all.left, len(result.evidence_for), len(result.time.bias)) == (0, 0, 0, 0)
-    assert np.isnan(result.match)
     assert np.isnan(evidence(index, 0).time.low).all()
-    empty = compared([])
-    assert np.isnan(evidence(shown.index_pairs(empty, scores(empty).score), 0).crowd)
 
 
 def test_sorting_is_cancelled_while_it_runs(crowd):
@@ -179,5 +171,4 @@ def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_da
     result = evidence(shown.index_pairs(pairs, scores(pairs).score), pairs.annotators.index("268"))
     assert (result.all.left, result.all.right, result.side) == (148, 0, 1)
     assert result.doubtful.share == result.clear.share == 1.0
-    assert result.match < result.crowd - 0.2
     assert len(result.evidence_against) == len(result.against_ranking) == 0

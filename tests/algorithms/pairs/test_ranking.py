@@ -84,7 +84,6 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
     for group in range(component.max() + 1):
         score[component == group] -= score[component == group].mean()
     assert result.freedom == freedom
-    assert result.residual == pytest.approx(residual, rel=1e-10)
     assert result.variance == pytest.approx(residual / freedom, rel=1e-10)
     np.testing.assert_allclose(result.score, score, atol=1e-9)
     np.testing.assert_allclose(result.bias, np.where(biased, bias, NAN), atol=1e-9)
@@ -97,9 +96,6 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
     half = stats.t.ppf(0.975, freedom) * np.sqrt(result.variance * spread)
     np.testing.assert_allclose(result.high - result.score, half, rtol=1e-7)
     np.testing.assert_allclose(result.score - result.low, half, rtol=1e-7)
-    own = np.diagonal(inverse)[many:]
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(result.variance * own)
-    np.testing.assert_allclose(result.bias_high - result.bias, np.where(biased, half, NAN), rtol=1e-7)
 
 
 def test_intervals_cover_the_true_scores_at_the_stated_rate():
@@ -114,7 +110,6 @@ def test_intervals_cover_the_true_scores_at_the_stated_rate():
         pairs = Pairs(annotator, left, right, choice, ("a", "b", "c"), tuple("vwxyz"))
         result = scores(pairs, shift > 0)
         covered += [(result.low <= truth) & (truth <= result.high)]
-        covered[-1] = np.append(covered[-1], result.bias_low[1] <= 0.7 <= result.bias_high[1])
     assert np.abs(np.mean(covered, axis=0) - 0.95).max() < 0.05
 
 
@@ -153,7 +148,8 @@ def test_a_bias_that_no_comparison_shows_from_a_score_is_left_open():
     pairs, biased = compared(rows), np.array([False, True, True])
     result = scores(pairs, biased)
     *_, residual, freedom = dense(pairs, biased)
-    assert (result.residual, result.freedom) == (pytest.approx(residual), freedom)
+    assert result.freedom == freedom
+    assert result.variance == pytest.approx(residual / freedom)
     assert np.isfinite(result.bias[1])
     assert np.isnan(result.bias[2])
     np.testing.assert_array_equal(np.isnan(result.low), [False, False, True, True])

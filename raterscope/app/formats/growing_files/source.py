@@ -72,7 +72,6 @@ class _Findings:
     marks: list[Classification] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)
     messages: list[str] = field(default_factory=list)
-    lines_read: int = 0
     refused: int = 0
     repeated: int = 0
     untimed: int = 0
@@ -263,7 +262,6 @@ class _Reading:
         position = findings.position
         records = records.first(self.rows_left)
         self.rows_left -= len(records.rows)
-        findings.lines_read += len(records.rows) + len(records.refused)
         bad: list[tuple[int, str, str | None]] = [
             (position.line + line, problem, None) for line, problem in records.refused
         ]
@@ -327,7 +325,6 @@ class Growth:
     table: ClickTable | None
     position: Position  # where the next look begins, once the rows are stored
     notices: tuple[str, ...] = ()  # messages for the user
-    lines_read: int = 0  # rows that were read, including repeated and refused ones
     refused: int = 0  # rows that were skipped because of a problem
     repeated: int = 0  # rows that were skipped because they were read before
     more: bool = False  # whether more can be read immediately
@@ -396,7 +393,6 @@ def look(
         table=table,
         position=Position(files, absent, full, reading.exports.state()),
         notices=(*notices, *(notice for findings in all_findings for notice in findings.notices())),
-        lines_read=sum(findings.lines_read for findings in all_findings),
         refused=sum(findings.refused for findings in all_findings),
         repeated=sum(findings.repeated for findings in all_findings),
         more=reading.is_done,

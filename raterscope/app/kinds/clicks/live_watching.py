@@ -214,18 +214,6 @@ class WatchPlan:
             StepSettings.from_text(own_texts[StepSettings]),
         )
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from the result of `as_dict`; raises SettingsError for unknown values."""
-        parts = [values.get(name, {}) for name in ("stopping", "steps")]
-        if not all(isinstance(values, Mapping) for values in parts):
-            raise SettingsError("the plan of a watch cannot be read.")
-        return cls(
-            StreamPlan.from_dict(values),
-            StoppingSettings.from_dict(parts[0]),
-            StepSettings.from_dict(parts[1]),
-        )
-
     def as_dict(self) -> dict[str, Any]:
         """Return names and values, ready for JSON. A `FusionPlan` can be made of them too."""
         return {

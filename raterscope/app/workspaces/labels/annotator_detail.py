@@ -123,7 +123,7 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
         mean=course.mean,
         low=course.low,
         high=course.high,
-        informed=drift.align_rows(*about).informed,
+        informed=drift.align_rows(*about),
         changes=tuple((change.step, change.true, _words(change, fusion.outputs)) for change in changes),
         step=steps - 1,
         summary=_summary(scene, analysis, annotator, changes),

@@ -166,10 +166,7 @@ class Analysis:
     entropy: FloatArray | None = None
     disputed: NDArray[np.bool_] | None = None  # (N,) or None: see `disputes.disputed_tasks`
     rates: Rates | None = None
-    # mean, low, high: (K, J, L) or None: mean of the rates, with their intervals
-    mean: FloatArray | None = None
-    low: FloatArray | None = None
-    high: FloatArray | None = None
+    mean: FloatArray | None = None  # (K, J, L) or None: mean of the rates
     # tuple of three (K,) or None: expected share of correct votes of each annotator, with its interval
     accuracy: tuple[FloatArray, FloatArray, FloatArray] | None = None
     crowd: FloatArray | None = None  # (J, L) or None
@@ -182,7 +179,6 @@ class Analysis:
     constancy: Constancy | None = None  # test of each annotator for a change, for a dynamic result
     step_of: NDArray[np.int32] | None = None  # (V,) or None: step of each vote, for a dynamic result
     groups: Groups | None = None
-    measured: ClassArray | None = None  # (N,): truths against which the result may be measured
     # model, crowd_vote: assessments of the result and of the vote
     model: Assessment | None = None
     crowd_vote: Assessment | None = None
@@ -218,7 +214,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         return plainly()
     watch(0.5, "measuring annotators")
     rates = rates_of(labels, fusion, scene.excluded, part(watch, 0.5, 0.7))
-    mean, (low, high), accuracy = rates.mean, rates.interval(), rates.accuracies()
+    mean, accuracy = rates.mean, rates.accuracies()
     crowd = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
     truths = unseen_truths(scene.result, scene.truth)
     watch(0.8, "measuring the answer")
@@ -230,8 +226,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         disputed=assessment.disputed_tasks(fusion),
         rates=rates,
         mean=mean,
-        low=low,
-        high=high,
         accuracy=accuracy,
         crowd=crowd,
         class_order=_class_order(crowd, labels),
@@ -240,7 +234,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         constancy=None if fusion.drift is None else constancy(labels, fusion),
         step_of=None if fusion.drift is None else _steps(fusion.drift.vote),
         groups=groups_of(labels, scene.result, accuracy[0]),
-        measured=truths,
         model=model,
         crowd_vote=by_vote,
         advice=tuple(advice(labels, fusion, model, by_vote, tempering, rates)),
