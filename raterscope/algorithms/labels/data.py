@@ -341,11 +341,12 @@ def split_at_sets(
     set of a restricted task.
     """
     if sets is not None:
-        for task in (first + np.flatnonzero(known[first:last] < OPEN)).tolist():
-            allowed = np.repeat(sets[OPEN - 1 - known[task]], len(prior) // sets.shape[1])
+        tasks = first + np.flatnonzero(known[first:last] < OPEN)
+        allowed = np.repeat(sets[OPEN - 1 - known[tasks]], len(prior) // sets.shape[1], axis=1)
+        for task, own in zip(tasks.tolist(), np.where(allowed, prior, outside), strict=True):
             if first < task:
                 yield first, task, prior
-            yield task, task + 1, np.where(allowed, prior, outside)
+            yield task, task + 1, own
             first = task + 1
     if first < last:
         yield first, last, prior
