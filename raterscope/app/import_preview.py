@@ -220,7 +220,6 @@ def suggest_classes(names: Mapping[str, int]) -> dict[str, str]:
     return {
         name: best
         for spellings in groups.values()
-        if len(spellings) > 1
         for best in [max(spellings, key=lambda spelling: names[spelling])]
         for name in spellings
         if name != best

@@ -5,7 +5,14 @@ from PySide6.QtWidgets import QApplication, QLabel
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
+from raterscope.figures.description import Segments
+from raterscope.widgets.figures.agreement_plots import (
+    AgreementMatrix,
+    AnnotatorCourse,
+    CoursePlot,
+    CourseView,
+    Dendrogram,
+)
 from tests.widgets.pointing import centre
 
 NAMES = ["rater 1", "rater 2", "<b>3</b>", "rater 4"]
@@ -144,3 +151,13 @@ def test_a_title_that_does_not_fit_is_shown_in_full_on_hover(matrix):
     matrix.header.setFixedWidth(60)
     QApplication.processEvents()
     assert "PAIRWISE DICE" in matrix.header._title.toolTip()
+
+
+@pytest.mark.parametrize("ideal", [None, 1.0])
+def test_a_course_has_a_line_at_the_value_of_a_perfect_annotator(qtbot, ideal):
+    plot = CoursePlot()
+    qtbot.addWidget(plot)
+    course = AnnotatorCourse("ann", 0, ("one", "two"), np.array([[0.5, 0.4, 0.6], [0.7, 0.6, 0.8]]))
+    plot.show_courses([CourseView("right votes", "right votes", "image", ideal, True, (course,))])
+    segments = [mark for mark in plot.figure.chart.marks if isinstance(mark, Segments)]
+    assert [mark.y.tolist() for mark in segments] == ([] if ideal is None else [[[ideal, ideal]]])

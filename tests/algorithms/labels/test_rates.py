@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
-from raterscope.algorithms.labels.rates import estimate_rates, rates_of
+from raterscope.algorithms.labels.rates import SPREAD, estimate_rates, label_doubt, rates_of
 from tests.algorithms.labels.crowds import crowd, make
 
 
@@ -192,3 +192,15 @@ def test_an_output_that_stands_for_no_class_is_never_right() -> None:
     assert rates.right[1] == 0.0
     assert np.isfinite(rates.mean).all()
     np.testing.assert_allclose(rates.mean.sum(axis=2), 1.0)
+
+
+def test_doubt_about_the_classes_of_votes_widens_rates_by_the_variance_of_the_votes():
+    rng = np.random.default_rng(5)
+    share, output = rng.dirichlet(np.ones(3), 40), np.eye(4)[rng.integers(0, 4, 40)]
+    mean = rng.dirichlet(np.ones(4), 3)
+    variance = share * (1 - share)
+    doubt = variance.T @ output
+    away = np.square(output[:, None] - mean)
+    expected = (variance[..., None] * away).sum(axis=0)
+    moved = doubt - mean * doubt.sum(axis=1, keepdims=True)
+    assert label_doubt(mean, doubt, np.zeros((3, 4))) == pytest.approx(expected + np.square(SPREAD * moved))

@@ -55,6 +55,13 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     assert "hidden" in panel.summary.text()
     workspace.core.toggle_blind()
     assert panel.view.model().rowCount() == changes.count
+    detector = workspace.fuse_panel.detector
+    detector.choose(detector.algorithm, replace(detector.settings(), detection_threshold=0.2))
+    press(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: workspace.runs.changes.changes not in (None, changes), timeout=LONG)
+    idle(window, qtbot)
+    later = workspace.runs.changes.changes
+    assert (changes.before.id, later.before.id) == (1, 2)
     path = window.document.contents.path
     window.files.close_study()
     idle(window, qtbot)
@@ -66,5 +73,6 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     press(window, qtbot, Qt.Key.Key_J, CTRL)
     qtbot.waitUntil(lambda: workspace.runs.changes.changes is not None, timeout=LONG)
     idle(window, qtbot)
-    assert workspace.runs.changes.changes.in_words() == changes.in_words()
+    assert workspace.runs.changes.changes.in_words() == later.in_words()
+    assert workspace.runs.changes.changes.before.id == 2
     assert workspace.left_tabs.currentWidget() is panel

@@ -41,6 +41,7 @@ def test_a_linear_series_keeps_its_values_at_every_voxel(tmp_path):
     affine = np.diag([-1.0, -1, 1, 1]) @ COARSE.matrix
     nibabel.save(nibabel.Nifti1Image(values.transpose(2, 1, 0), affine), tmp_path / "pet.nii.gz")
     heat = read_series(entry(2, COARSE, "pet.nii.gz"), tmp_path / "pet.nii.gz", FINE, silent)
+    assert heat.label == "PT pet.nii.gz"  # the file gives no unit
     assert heat.values.shape == FINE.shape
     inside = (slice(3, 25), slice(3, 28), slice(3, 28))
     index = np.moveaxis(np.indices(FINE.shape, dtype=float), 0, -1)
