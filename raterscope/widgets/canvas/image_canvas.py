@@ -131,6 +131,8 @@ class ImageCanvas(CanvasView):
         """Pan while a button is held; otherwise report what is under the mouse."""
         position = event.position()
         if self._divides:
+            self._hover(None)
+            self.setCursor(Qt.CursorShape.SplitHCursor)
             self.divider.move(position.x() / self.width())
             return
         if self._pressed is not None:

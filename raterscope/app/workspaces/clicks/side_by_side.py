@@ -93,7 +93,8 @@ class RunDivider(ClicksPart):
         spots = spots_of(fusion, annotators, contents.review.spots(session.scene.image.id))
         choices = tuple((str(each.id), _run_words(each)) for each in self._others(contents))
         left = Side(_run_words(session.scene.run))
-        self._canvas.set_compared(view.detection_marks(spots), (left, Side(_run_words(run), choices)))
+        marks = view.detection_marks(spots, self._core.bookmarks)
+        self._canvas.set_compared(marks, (left, Side(_run_words(run), choices)))
 
 
 def _run_words(run: RunEntry) -> str:

@@ -61,6 +61,28 @@ def test_any_other_run_is_chosen_on_the_right(window, qtbot, opened):
     assert len(canvas._compared.spots) != latest
 
 
+def test_spots_of_both_runs_are_bookmarked_and_dragging_describes_none(window, qtbot, opened):
+    assert main(["run", str(opened), "cem"]) == 0
+    workspace = open_study(window, qtbot, opened).workspace
+    canvas = workspace.canvas
+    press(window, qtbot, Qt.Key.Key_V)
+    for expected in (1, 0):
+        workspace.reviewing.select(0)
+        press(window, qtbot, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+        idle(window, qtbot)
+        assert len(canvas._compared.spots.bookmarked) == expected
+    spots = canvas._spots.spots
+    x, y = canvas.viewport.to_screen(float(spots.x[0]), float(spots.y[0]))
+    canvas.divider.move((x + 1) / canvas.width())
+    on_spot = QPoint(round(x), round(y))
+    qtbot.mouseMove(canvas, on_spot)
+    assert canvas._hovered == 0
+    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=on_spot)
+    qtbot.mouseMove(canvas, QPoint(40, 90))
+    assert canvas._hovered is None
+    qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(40, 90))
+
+
 def test_one_run_is_not_compared(window, qtbot, opened):
     canvas = open_study(window, qtbot, opened).workspace.canvas
     press(window, qtbot, Qt.Key.Key_V)
