@@ -13,7 +13,7 @@ to the nearest one of B:
 
 References
 ----------
-.. [maierhein2024] L. Maier-Hein, A. Reinke, P. Godau, et al., "Metrics reloaded: recommendations for image
+.. [maierhein2024] L. Maier-Hein, A. Reinke, P. Godau et al., "Metrics reloaded: recommendations for image
    analysis validation", Nature Methods 21 (2024) 195-212, doi:10.1038/s41592-023-02151-z.
 """
 
