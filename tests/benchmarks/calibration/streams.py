@@ -37,7 +37,7 @@ from raterscope.algorithms.clicks.stream import (
 from tests.algorithms.clicks.crowds import in_order, quantius, until
 from tests.algorithms.clicks.test_settling import smears as sparse
 from tests.benchmarks.calibration import Row
-from tests.benchmarks.calibration.clicks import PLAN, smears
+from tests.benchmarks.calibration.clicks import PLAN, malaria, smears
 
 STREAM = StreamPlan.make({"interval_draws": "20"})
 STOPPING = StoppingSettings()
@@ -82,6 +82,7 @@ def crowds() -> dict[str, list[list[Clicks]]]:
     if folder := os.environ.get("RATERSCOPE_DATA"):
         chosen = [item.clicks for item in quantius(Path(folder)) if item.subset][:6]
         groups["quantius, 6 images"] = [chosen]
+        groups["iml_malaria, simulated crowd"] = [[item.clicks for item in malaria(Path(folder))]]
     return {
         name: [[replace(item, time=None) for item in images] for images in runs]
         for name, runs in groups.items()
@@ -91,18 +92,22 @@ def crowds() -> dict[str, list[list[Clicks]]]:
 def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
     """Share of a fusion's detections that differ: each image alone, on its way, settled, in two orders.
 
-    An image alone is fused without the others, and with what an earlier fusion made of them; half of the
-    images are fused together.
+    An image alone is fused without the others, with the rates of annotators on them, as a stream is that was
+    settled before, and with what an earlier fusion made of them; half of the images are fused together.
     """
     ways = (
-        "each image alone", "each beside earlier ones", "half of the images", "stream on its way",
-        "stream settled",
+        "each image alone", "each with rates of the others", "each beside earlier ones", "half of the images",
+        "stream on its way", "stream settled",
     )  # fmt: skip
     total, differ = 0, dict.fromkeys(ways, 0)
     announced: dict[bool, list[bool]] = {True: [], False: []}
     for images in runs:
         alone = [fuse(image, PLAN) for image in images]
         fused = learn_from_each_other(images, alone, PLAN)
+        experiences = experiences_of(fused, [image.annotators for image in images])
+        experienced = [
+            fuse(image, PLAN, experience=others) for image, others in zip(images, experiences, strict=True)
+        ]
         beside, halves = [], list(alone)
         for number, clicks in enumerate(images):
             remaining = [other for other in range(len(images)) if other != number]
@@ -124,7 +129,8 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
                 states.append(advance_stream(state, clicks, STREAM))
             settled = share_streams(ordered, [restart_stream(image, STREAM) for image in ordered], STREAM)
             result = (
-                alone, beside, halves, [image.fusion for image in states], [image.fusion for image in settled]
+                alone, experienced, beside, halves, [image.fusion for image in states],
+                [image.fusion for image in settled],
             )  # fmt: skip
             for way, other in zip(differ, result, strict=True):
                 differ[way] += sum(
