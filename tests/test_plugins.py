@@ -20,7 +20,18 @@ def fails(labels, settings=None, watch=None):
 from raterscope.algorithms.labels.data import LabelSettings
 from raterscope.algorithms.settings import Algorithm
 UNLUCKY = Algorithm("unlucky", "unlucky", "Fails.", "none", LabelSettings, fails)
+LEAVING = Algorithm("leaving", "leaving", "Fails.", "none", LabelSettings, lambda *_, **__: exit(3))
+EMPTY = Algorithm("empty", "empty", "Fails.", "none", LabelSettings, lambda *_, **__: None)
 NUMBER = 7
+from raterscope.app.formats.annotations import Annotation, AnnotationFormat, AnnotationSet, Document, Item
+class Answers(Document):
+    expected = {"labels": "answers"}
+    def contents(self):
+        return frozenset({"labels"})
+    def sets(self, kind, remarks, watch=None):
+        for annotator in ("anna", "ben"):
+            yield AnnotationSet(Item("t1"), annotator, [Annotation("answers", "line 1", answers=("ring",))])
+ANSWERS = AnnotationFormat((".answers",), lambda path: Answers())
 """
 
 
@@ -35,9 +46,17 @@ def site(tmp_path):
     (folder / "broken_plugin.py").write_text(BROKEN)
     (folder / "leaving_plugin.py").write_text("raise SystemExit(3)")
     (folder / "raterscope_example.py").symlink_to(EXAMPLE / "raterscope_example.py")
-    broken = {"labels.unlucky": "broken_plugin:UNLUCKY", "labels.number": "broken_plugin:NUMBER",
+    broken = {"labels.unlucky": "broken_plugin:UNLUCKY", "labels.leaving": "broken_plugin:LEAVING",
+              "labels.empty": "broken_plugin:EMPTY",
+              "labels.number": "broken_plugin:NUMBER",
               "labels.absent": "no_such_module:ANY", "labels.leaves": "leaving_plugin:ANY"}  # fmt: skip
-    for package, groups_of in (("example", groups), ("broken", {"raterscope.algorithms": broken})):
+    for package, groups_of in (
+        ("example", groups),
+        (
+            "broken",
+            {"raterscope.algorithms": broken, "raterscope.formats": {"answers": "broken_plugin:ANSWERS"}},
+        ),
+    ):
         metadata = folder / f"{package}-1.0.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -82,12 +101,16 @@ def test_an_algorithm_and_an_export_of_a_plugin_work_from_file_to_report(site, t
         "export s.rscope --what diary -o diary.txt",
         "report s.rscope -o report.html",
         "fuse labels votes.csv --algorithm unlucky -o out",
+        "run s.rscope empty",
+        "fuse labels votes.csv --algorithm leaving -o out",
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0, 0, 1]", done.stderr
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0, 0, 1, 1, 1]", done.stderr
     named = re.findall(r"The plugin (\S+) \(algorithm\) cannot be used", done.stderr)
     assert set(named) == {"labels.absent", "labels.leaves", "labels.number"}
     assert "The plugin labels.absent (algorithm) cannot be used: ModuleNotFoundError" in done.stderr
-    assert "out of luck" in done.stderr.splitlines()[-1]
+    assert "the plugin labels.unlucky failed: RuntimeError: out of luck." in done.stderr
+    assert "labels.empty failed: its result is of class NoneType; expected LabelFusion." in done.stderr
+    assert "the plugin labels.leaving failed: SystemExit: 3." in done.stderr
     assert "\nt0,y,0,1,0,4\n" in (tmp_path / "labels.csv").read_text()  # the newcomer's x does not count
     assert "experienced annotators" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -102,6 +125,13 @@ def test_a_format_of_a_plugin_is_imported_and_its_faults_are_named(site, tmp_pat
     assert done.stdout.startswith("2 clicks by 2 annotators on 1 image")
     assert "short.dots, line 1: expected image, annotator, x and y" in done.stderr
     assert "word.dots: the plugin dots cannot read it: ValueError" in done.stderr
+
+
+def test_a_format_of_labels_of_a_plugin_is_imported(site, tmp_path):
+    (tmp_path / "one.answers").write_text("any")
+    done = commands(site, tmp_path, "import s.rscope one.answers", "fuse labels one.answers -o out")
+    assert done.stdout.splitlines()[-1] == "[0, 0]", done.stderr
+    assert "one.answers: 2 votes by 2 annotators on 1 task" in done.stdout
 
 
 def test_the_library_and_the_window_offer_the_algorithm(site, tmp_path):
@@ -132,3 +162,15 @@ def test_the_window_names_the_plugin_that_it_skips(qtbot, monkeypatch):
     assert window.notice.isVisibleTo(window)
     assert window.notice.text == "It is <b>bad</b>."
     window.close()
+
+
+def test_a_fusion_of_masks_needs_no_record_of_an_iteration():
+    import numpy as np
+
+    from raterscope.algorithms.masks.data import Masks, make_fusion
+
+    values = np.ones((2, 3, 3, 3), dtype=bool)
+    masks = Masks(values, ("anna", "ben"), (1.0, 1.0, 1.0))
+    fusion = make_fusion(masks, "inner", (0, 0, 0), values[:1], np.ones((1, 3, 3, 3), np.float32))
+
+    assert [len(trace.objective) for trace in fusion.traces] == [0]

@@ -5,13 +5,20 @@ A plugin that cannot be loaded, or has a name that exists, is skipped; `problems
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, cached_property
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, cached_property, partial
+from typing import Any, TypeVar
 
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, silent
 from raterscope.algorithms.settings import Algorithm, Settings
 
 Loaded = TypeVar("Loaded")
+
+
+class PluginError(RefusedError):
+    """A fault of a plugin's algorithm while it runs; its cause has the traceback."""
+
 
 _problems: dict[tuple[str, str], str] = {}
 
@@ -52,10 +59,13 @@ class Catalogue(Mapping[str, Algorithm]):
     ----------
     kind : str
         Part before the dot in the names of the entry points: "labels" in ``labels.median``.
+    result : type
+        Class of the results of its algorithms.
     """
 
-    def __init__(self, kind: str, own: Iterable[Algorithm]) -> None:
+    def __init__(self, kind: str, result: type, own: Iterable[Algorithm]) -> None:
         self._kind = kind
+        self._result = result
         self._own = {algorithm.name: algorithm for algorithm in own}
 
     @cached_property
@@ -70,7 +80,8 @@ class Catalogue(Mapping[str, Algorithm]):
             elif not (isinstance(algorithm.settings, type) and issubclass(algorithm.settings, Settings)):
                 _leave_out("raterscope.algorithms", name, "its settings are no class of Settings")
             else:
-                catalogue[algorithm.name] = algorithm
+                run = partial(_run_plugin, name, algorithm.run, self._result)
+                catalogue[algorithm.name] = replace(algorithm, run=run)
         return catalogue
 
     def __getitem__(self, name: str) -> Algorithm:
@@ -81,6 +92,28 @@ class Catalogue(Mapping[str, Algorithm]):
 
     def __len__(self) -> int:
         return len(self._all)
+
+
+def _run_plugin(
+    name: str,
+    run: Callable[..., Any],
+    expected: type,
+    data: object,
+    settings: Settings | None = None,
+    watch: Watch = silent,
+) -> object:
+    try:
+        result = run(data, settings, watch=watch)
+    except (Cancelled, RefusedError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:  # code of others may raise anything
+        raise PluginError(f"the plugin {name} failed: {type(error).__name__}: {error}.") from error
+    if not isinstance(result, expected):
+        raise PluginError(
+            f"the plugin {name} failed: its result is of class {type(result).__name__}; "
+            f"expected {expected.__name__}."
+        )
+    return result
 
 
 @cache

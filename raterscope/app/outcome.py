@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
+from raterscope.algorithms.plugins import PluginError
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
 from raterscope.algorithms.settings import Algorithm, SettingsError
 from raterscope.app.errors import missing_package
@@ -128,7 +129,7 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
     except Cancelled:
         raise
     except RefusedError as error:
-        return None, str(error), ""
+        return None, str(error), traceback.format_exc() if isinstance(error, PluginError) else ""
     except MemoryError:
         return None, "there is not enough memory to fuse it.", ""
     except Exception as error:

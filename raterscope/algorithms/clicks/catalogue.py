@@ -16,12 +16,14 @@ from raterscope.algorithms.clicks.baseline_clustering import (
 )
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, dem, recursive
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
+from raterscope.algorithms.clicks.result import Clustering, Detection
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
 CLUSTERERS= Catalogue(
     "clicks",
+    Clustering,
     (
     Algorithm(
         "oem", "OEM clustering", "Gaussian clusters and outliers, with each annotator's "
@@ -53,6 +55,7 @@ CLUSTERERS= Catalogue(
 
 DETECTORS= Catalogue(
     "detection",
+    Detection,
     (
     Algorithm(
         "dem", "DEM detection", "Weighs votes by each annotator's sensitivity and specificity, "

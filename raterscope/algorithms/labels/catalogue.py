@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.labels.data import LabelSettings
+from raterscope.algorithms.labels.data import LabelFusion, LabelSettings
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
 from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
@@ -20,6 +20,7 @@ from raterscope.algorithms.settings import Algorithm
 
 LABELLERS= Catalogue(
     "labels",
+    LabelFusion,
     (
     Algorithm(
         "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raterscope.algorithms.masks.continuous_staple import ContinuousSTAPLESettings, continuous_staple
+from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.masks.robust import (
     GaussianSettings,
@@ -21,6 +22,7 @@ from raterscope.algorithms.settings import Algorithm
 
 FUSERS= Catalogue(
     "masks",
+    MaskFusion,
     (
     Algorithm(
         "laplace", "Laplace", "Robust; gives each rater's local weight and the outline's uncertainty. "

@@ -402,7 +402,7 @@ def make_fusion(
     origin: Box,
     mask: BoolArray,
     probability: Float32Array,
-    traces: tuple[MaskTrace, ...],
+    traces: tuple[MaskTrace, ...] = (),
     notices: Iterable[str] = (),
     *,
     distance: Float32Array | None = None,
@@ -420,6 +420,7 @@ def make_fusion(
     `masks`: the masks that were fused.
     `origin`: (slice, row, column), the first voxel of the maps within the values of `masks`.
     `mask`, `probability`: (S, Z, Y, X).
+    `traces`: of the iteration; empty for a method without one.
     `notices`: further notices; those on a single rater and on empty structures are added.
     `distance`, `deviation`, `weight`, `bias`, `variance`, `sensitivity`, `specificity`, `tau`, `sigma`: as in
         `MaskFusion`.
@@ -449,7 +450,7 @@ def make_fusion(
         dof=unknown,
         sensitivity=unknown if sensitivity is None else sensitivity,
         specificity=unknown if specificity is None else specificity,
-        traces=traces,
+        traces=traces or (MaskTrace(),),
         notices=tuple(sentences),
         slice_positions=masks.slice_positions,
         tau=tau,

@@ -25,6 +25,7 @@ def _lbi(pairs: Pairs, settings: LBISettings | None = None, watch: Watch = silen
 
 PATHS= Catalogue(
     "pairs",
+    PairFusion,
     (
     Algorithm(
         "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "

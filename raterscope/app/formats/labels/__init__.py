@@ -24,12 +24,11 @@ from raterscope.app.formats.labels.table import (
 )
 from raterscope.app.formats.labels.tag_sets import TAGS, columns_as_tags, split_tags
 from raterscope.app.formats.records import LabelFile, LabelTable
-from raterscope.app.formats.sources import File, Source, open_source
+from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
 
 __all__ = ["FIELDS", "TAGS", "VOTES", "find_labels", "read_labels", "split_tags"]
 
-_DOCUMENTS = (".json", ".xml")
 _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
@@ -52,7 +51,7 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth",
     source = open_source(file)
     path = source.path
     try:
-        if path.suffix.casefold() in _DOCUMENTS:
+        if may_hold_annotations(path):
             if source.document() is None and path.suffix.casefold() == ".json":
                 return detect_labels(source.records().table)
             return _labels_among(source.contents("labels") or frozenset(), alone)
@@ -118,7 +117,7 @@ def _read(
 ) -> tuple[LabelFile, ...]:
     """Read the labels of a file as `read_labels`, several tags of a vote as one label."""
     path = source.path
-    if path.suffix.casefold() in _DOCUMENTS:
+    if may_hold_annotations(path):
         document = source.document()
         if document is None and find_labels(source) is not None:
             return _read_rows(source.records(), mapping, watch, truth=truth)
