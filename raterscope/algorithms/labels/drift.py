@@ -82,7 +82,8 @@ def row_over_time(
     """Return an annotator's confusion matrix after each vote, with credible intervals.
 
     An entry of a row has a Beta distribution. Its variance includes the doubt about the tasks' classes, as in
-    `Rates.interval`, for as many votes as the model counts at that step.
+    `Rates.interval`, for as many votes as the model counts at that step. With less than one vote for a label,
+    or for the others, the interval begins at 0, or ends at 1.
 
     `fusion`: its probabilities weight the votes.
     `level`: share of the probability within the interval.
@@ -102,6 +103,8 @@ def row_over_time(
     variance = np.minimum(possible / (total + 1) + spread / np.square(total), 0.99 * possible)
     strength = np.divide(possible, variance, out=total + np.ones_like(mean), where=variance > 0) - 1
     low, high = beta_interval(mean * strength, (1 - mean) * strength, level)
+    low = np.where(mean * total < 1, 0.0, low)
+    high = np.where((1 - mean) * total < 1, 1.0, high)
     return RowsOverTime(mean[segment], low[segment], high[segment])
 
 

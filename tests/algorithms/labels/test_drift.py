@@ -121,10 +121,19 @@ def test_rows_over_time_have_beta_intervals():
     remaining = alpha.sum(axis=2, keepdims=True) - alpha
     assert way.mean.shape == (120, 2, 3)
     np.testing.assert_allclose(way.mean, alpha / (alpha + remaining), rtol=1e-6)
-    np.testing.assert_allclose(way.low, beta.ppf(0.025, alpha, remaining), rtol=1e-5)
-    np.testing.assert_allclose(way.high, beta.ppf(0.975, alpha, remaining), rtol=1e-5)
+    ends = beta.ppf([[[[0.025]]], [[[0.975]]]], alpha, remaining)
+    np.testing.assert_allclose(way.low, np.where(alpha < 1, 0, ends[0]), rtol=1e-5)
+    np.testing.assert_allclose(way.high, np.where(remaining < 1, 1, ends[1]), rtol=1e-5)
     right = way.mean[:, 0, 0]
     assert right[0] > 0.65 > 0.5 > right[-1]
+
+
+def test_intervals_over_time_hold_rates_of_zero():
+    labels = known_crowd([np.array([[[0.8, 0.2, 0.0], [0.0, 0.1, 0.9]]])], 300)
+    fusion = dynibcc(labels)
+    way = row_over_time(fusion.drift, labels, fusion, 0)
+    assert (way.low[100:, [0, 1], [2, 0]] == 0).all()
+    assert (way.low[100:, [0, 1], [0, 2]] > 0.3).all()
 
 
 @pytest.mark.parametrize("row", [(0.82, 0.06, 0.12), (0.5, 0.3, 0.2), (0.9, 0.025, 0.025, 0.025, 0.025)])
