@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -63,6 +64,9 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: flo
     painter.restore()
 
 
+_BREAKS = re.compile(r"(?<!\b[xyz])(?<!/) (?!/|mm\b)")
+
+
 def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.inf) -> QRectF:
     """Paint which plane this is and which of its slices, and lines below; return their rectangle.
 
@@ -85,9 +89,11 @@ def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.
 
 
 def _broken(words: str, metrics: QFontMetrics, room: float) -> list[str]:
-    """Break a line between words into rows that fit a width."""
+    """Break a line between words into rows that fit a width; "x -21.0" and "25 / 48" stay together."""
+    if not words or metrics.horizontalAdvance(words) <= room:
+        return [words] if words else []
     rows: list[str] = []
-    for word in words.split(" ") if words else ():
+    for word in _BREAKS.split(words):
         longer = f"{rows[-1]} {word}" if rows else word
         if rows and metrics.horizontalAdvance(longer) <= room:
             rows[-1] = longer

@@ -209,7 +209,7 @@ class SlicePainter:
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if large else ""
         lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
-        words = overlay.paint_title(painter, title, *lines)
+        words = overlay.paint_title(painter, title, *lines, width=view.width)
         if large and not scene.bare:
             self._paint_colour_bars(painter, view, divider, words)
 

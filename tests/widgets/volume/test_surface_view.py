@@ -107,6 +107,7 @@ def test_it_takes_the_fourth_quarter_or_half_and_is_gone_when_closed(opened, qtb
 
 def test_without_opengl_a_message_is_shown_and_the_slices_work(opened, qtbot, monkeypatch):
     monkeypatch.setattr(surface_view.SurfaceRenderer, "draw", lambda *_args, **_more: None)
+    qtbot.keyClick(opened.surface, Qt.Key.Key_Left)  # else a picture of before stays
     opened.surface.repaint()
     assert opened.surface.accessibleDescription() == NO_OPENGL
     assert len(np.unique(pixels_of(opened.surface.grab().toImage()))) > 2

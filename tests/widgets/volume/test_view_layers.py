@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetrics, QGuiApplication, QHelpEvent, QImage, QPa
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
-from raterscope.widgets.volume.overlay import box_labels, paint_title
+from raterscope.widgets.volume.overlay import _broken, box_labels, paint_title
 from raterscope.widgets.volume.scene import MARGIN, HeatMap, Outline, RegionBox, paint_colour_bar
 from tests.widgets.volume.viewing import (
     LEFT,
@@ -296,3 +296,11 @@ def test_a_long_caption_is_broken_to_the_width_of_a_view(qtbot):
         )
     assert broken.right() <= whole.width() * 0.6
     assert broken.height() > whole.height()
+
+
+def test_numbers_of_a_slice_and_a_position_are_not_broken(qapp):
+    metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))
+    narrow = metrics.horizontalAdvance("x -21.0, y -49.5,") + 1
+    assert _broken("SAGITTAL 214 / 512", metrics, narrow) == ["SAGITTAL", "214 / 512"]
+    rows = _broken("-494 HU, x -21.0, y -49.5, z 6.5 mm", metrics, narrow)
+    assert rows[-2:] == ["x -21.0, y -49.5,", "z 6.5 mm"]
