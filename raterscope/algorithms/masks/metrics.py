@@ -1,6 +1,6 @@
 """Agreement of two masks: overlap, volume and surface distances.
 
-For masks A (judged) and B (the reference) the overlap measures are counts of voxels. A surface is the voxels
+For masks A (judged) and B (the reference) the overlap measures are of volumes. A surface is the voxels
 of a mask that share a face with a voxel outside it (6-connectivity; 4 where only one slice is marked), and
 distances run between centres of voxels in mm. Beyond the image is outside: where a mask touches its border,
 there is a surface, as in Metrics Reloaded [maierhein2024]_, MedPy, MONAI and DeepMind's surface-distance; the

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -342,19 +342,21 @@ TREE = ("basis", "distance", "annotators")
 
 
 def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreement]:
-    """Return the similarity of the raters of every case and structure, by the latest run that has it.
+    """Return the similarity of the raters of every case and structure, by the latest run of the case.
 
+    Structures of earlier runs that were renamed or merged since are left out.
     `runs`: runs of masks, the latest last. Only runs of the mixture have shared consensuses. `basis`: a key
     of `BASES`.
     """
-    latest: dict[tuple[str, str], Any] = {}
+    latest: dict[str, list[Any]] = {}
     for run in runs:
         for case in run.log.get("images", ()):
-            for structure in case.get("structures", ()):
-                if basis == DICE or structure.get("follows"):
-                    latest[str(case.get("image")), str(structure.get("structure"))] = structure
+            structures = case.get("structures", ())
+            kept = [structure for structure in structures if basis == DICE or structure.get("follows")]
+            if kept:
+                latest[str(case.get("image"))] = kept
     agreements = []
-    for structure in latest.values():
+    for structure in chain.from_iterable(latest.values()):
         names = tuple(map(str, structure.get("raters", ())))
         if basis == CONSENSUS:
             follows = np.array(structure["follows"], dtype=np.int64)

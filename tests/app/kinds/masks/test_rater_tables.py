@@ -1,5 +1,7 @@
 """Raters clustered by shared consensus: on the command line, in the study's log and in the report."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -84,6 +86,16 @@ def test_only_the_mixture_shows_of_consensuses_and_every_run_of_overlap(study):
     followed = follow_consensuses(inputs)
     for first, second in zip(followed, agreements_of_runs(study.runs.all(), CONSENSUS), strict=True):
         np.testing.assert_array_equal(first.similarity, second.similarity)
+
+
+def test_a_structure_that_was_renamed_counts_once(study):
+    (*_, latest) = study.runs.all()
+    images = [
+        case | {"structures": [entry | {"structure": "organ before"} for entry in case["structures"]]}
+        for case in latest.log["images"]
+    ]
+    earlier = replace(latest, log=latest.log | {"images": images})
+    assert len(agreements_of_runs([earlier, latest], DICE)) == 2
 
 
 def test_the_report_draws_both_trees_and_lists_the_distances(study, tmp_path):

@@ -371,7 +371,7 @@ _TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)
 _MEASURES = (
     (
         "Dice",
-        "2 |A and B| / (|A| + |B|) ([@dice1945]), counted in voxels: 1 where both masks are the same, 0 "
+        "2 |A and B| / (|A| + |B|) ([@dice1945]) of volumes: 1 where both masks are the same, 0 "
         "where they have nothing in common.",
     ),
     (
