@@ -105,10 +105,12 @@ def _make_application() -> QApplication:
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
-    """Load in a thread what opens files, then open the paths or offer the last session.
+    """Offer the last session, load in a thread what opens files, then open the paths.
 
     None of the modules creates an object of Qt when it is loaded.
     """
+    if not paths:
+        window.session_restore.offer()
     loading = window.jobs.start("Loading", _load_opening, quiet=True)
     for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
         over.connect(partial(_begin, window, paths))
@@ -126,10 +128,7 @@ def _load_opening(_watch: Watch) -> None:
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
     if paths:
         window.open_paths(paths)
-        QTimer.singleShot(REST_MS, window, partial(_load_rest, window))
-    else:
-        window.session_restore.offer()
-        _load_rest(window)
+    QTimer.singleShot(REST_MS if paths else 0, window, partial(_load_rest, window))
 
 
 def _load_rest(window: MainWindow) -> None:

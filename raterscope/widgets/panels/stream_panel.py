@@ -522,7 +522,7 @@ class StreamPanel(QWidget):
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)
         self._stopping = settings
-        self._summary.setText(settings.in_words())
+        self._summary.setText(settings.in_words().removeprefix("stop rule "))
 
     def _on_stopping(self) -> None:
         if not self.form.error():

@@ -63,6 +63,17 @@ def test_a_file_that_cannot_be_opened_delays_no_workspace(window, qtbot, tmp_pat
     assert window.notice.isVisibleTo(window)
 
 
+def test_the_last_session_is_offered_before_modules_are_loaded(window, qtbot, monkeypatch):
+    steps = []
+    monkeypatch.setattr(window.session_restore, "offer", lambda: steps.append("offer"))
+    monkeypatch.setattr(startup, "_load_opening", lambda _watch: steps.append("open"))
+    monkeypatch.setattr(startup, "load_workspaces", lambda _watch: steps.append("rest"))
+    startup._go_on(window, [])
+    qtbot.waitUntil(lambda: "rest" in steps)
+    idle(window, qtbot)
+    assert steps == ["offer", "open", "rest"]
+
+
 def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path):
     code = (
         "import sys; from raterscope.app.cli.program import main; from raterscope.app.window import startup\n"
