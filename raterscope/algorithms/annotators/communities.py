@@ -462,11 +462,12 @@ def _by_factors(
     if len(cells.weight) == len(rows):
         return factors.participation[cells.cell], notices
     share = np.empty((len(rows), factors.member.shape[1]), dtype=np.float32)
-    for first in range(0, len(rows), _CHUNK):
-        watch(0.8 + 0.2 * first / len(rows), "assigning annotators")
-        block = slice(first, first + _CHUNK)
-        start = factors.member[cells.cell[block]]
-        share[block] = join_communities(factors, similarity(rows[block]), cells.weight, start)
+
+    def assign(begin: int, end: int) -> None:
+        start = factors.member[cells.cell[begin:end]]
+        share[begin:end] = join_communities(factors, similarity(rows[begin:end]), cells.weight, start)
+
+    run_parts(assign, parts_of(len(rows), _CHUNK), partial(watch, 0.8, "assigning annotators"))
     return share, notices
 
 

@@ -173,10 +173,9 @@ def join_communities(
     """
     reach = factors.link * weight
     step = _Step(reach.sum(axis=1), (factors.shrinkage / factors.tempering).astype(np.float32))
-    member = start
+    member, links = start, links / np.float32(factors.unit)
     for _ in range(_JOINING):
-        ratio = (links / np.float32(factors.unit)) / (member @ factors.link + _TINY)
-        member = step(member, ratio @ reach.T)
+        member = step(member, (links / (member @ factors.link + _TINY)) @ reach.T)
     return _shares(member)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent
 
 Float32Array = NDArray[np.float32]
 
@@ -52,11 +53,13 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
     if len(roots) <= near:
         return SCALE
     sample = roots[:: -(-len(roots) // 1000)]
-    far = []
-    for first in range(0, len(sample), _CHUNK):
-        watch(first / len(sample), "measuring distances of annotators")
-        distance = np.float32(classes) - sample[first : first + _CHUNK] @ roots.T
-        far.append(np.partition(distance, near, axis=1)[:, near])
+
+    def measure(begin: int, end: int) -> Float32Array:
+        distance = np.float32(classes) - sample[begin:end] @ roots.T
+        return np.partition(distance, near, axis=1)[:, near]
+
+    check = partial(watch, 0.0, "measuring distances of annotators")
+    far = run_parts(measure, parts_of(len(sample), _CHUNK), check)
     return min(SCALE, 1.0 / max(float(np.median(np.concatenate(far))), 1e-6))
 
 

@@ -249,12 +249,13 @@ class Labels:
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
         """Keep the votes of a mask (V,)."""
+        rows = np.flatnonzero(votes)
         return replace(
             self,
-            task=self.task[votes],
-            annotator=self.annotator[votes],
-            label=self.label[votes],
-            time=None if self.time is None else self.time[votes],
+            task=self.task[rows],
+            annotator=self.annotator[rows],
+            label=self.label[rows],
+            time=None if self.time is None else self.time[rows],
         )
 
     def settled(self, repeats: Repeats) -> Labels:

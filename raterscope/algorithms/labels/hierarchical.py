@@ -31,7 +31,7 @@ from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_o
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.labels.task_votes import task_spans
-from raterscope.algorithms.progress import Watch, part, run_parts
+from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts
 from raterscope.algorithms.row_reductions import sum_rows
 
 _LEAST_OF_LARGE = 3
@@ -292,10 +292,15 @@ def estimate_priors(
     good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
     good /= np.maximum(good.sum(axis=0), FLOOR)
     fit.accuracy, fit.right, fit.wrong = accuracy, good, wrong
-    watch(done, "estimating the crowd's confusions")
-    fill_base(
-        0, len(crowd.votes), *pairs, accuracy, good, wrong, own, _CONFUSION_WEIGHT, total, fit.base
-    )  # fmt: skip
+
+    def fill(first: int, last: int) -> None:
+        fill_base(
+            first, last, *pairs, accuracy, good, wrong, own, _CONFUSION_WEIGHT, total, fit.base
+        )  # fmt: skip
+
+    annotators = len(crowd.votes)
+    parts = parts_of(annotators, TERMS * annotators // max(fit.base.size, 1))
+    run_parts(fill, parts, partial(watch, done, "estimating the crowd's confusions"))
     if strengthen:
         fit.strength = _strength(crowd, fit, watch, done)
 
@@ -345,11 +350,12 @@ def _strength(crowd: Crowd, fit: Fit, watch: Watch, done: float) -> float:
     penalty = _penalty(_STRENGTHS)
 
     def score(point: tuple[int, ...]) -> float:
-        watch(done, "estimating how much annotators differ")
         at = point[0]
         return float(polya(rows, crowd.begin, fit.base, fit.counts, _STRENGTHS[at])) + float(penalty[at])
 
-    return float(_STRENGTHS[_peak(score, (_nearest(fit.strength),), (len(_STRENGTHS),))[0]])
+    check = partial(watch, done, "estimating how much annotators differ")
+    peak = _peak(score, (_nearest(fit.strength),), (len(_STRENGTHS),), check, apart=crowd.large)
+    return float(_STRENGTHS[peak[0]])
 
 
 def _nearest(strength: float) -> int:
@@ -357,16 +363,26 @@ def _nearest(strength: float) -> int:
 
 
 def _peak(
-    score: Callable[[tuple[int, ...]], float], begin: tuple[int, ...], shape: tuple[int, ...]
+    score: Callable[[tuple[int, ...]], float],
+    begin: tuple[int, ...],
+    shape: tuple[int, ...],
+    check: Check = no_check,
+    *,
+    apart: bool = False,
 ) -> tuple[int, ...]:
-    """Climb a grid from a point to the maximum of a score."""
+    """Climb a grid from a point to the maximum of a score; with `apart` compute scores in several threads."""
     known: dict[tuple[int, ...], float] = {}
+    points: list[tuple[int, ...]] = []
+
+    def score_some(first: int, last: int) -> list[float]:
+        return list(map(score, points[first:last]))
+
     best = tuple(min(at, size - 1) for at, size in zip(begin, shape, strict=True))
     while True:
         spans = [range(max(0, at - 1), min(at + 2, size)) for at, size in zip(best, shape, strict=True)]
-        for point in product(*spans):
-            if point not in known:
-                known[point] = score(point)
+        points = [point for point in product(*spans) if point not in known]
+        parts = parts_of(len(points), 1 if apart else len(points))
+        known.update(zip(points, chain.from_iterable(run_parts(score_some, parts, check)), strict=True))
         top = max(product(*spans), key=known.__getitem__)
         if known[top] <= known[best]:
             return best

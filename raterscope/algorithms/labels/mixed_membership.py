@@ -100,10 +100,13 @@ def mixed_membership(
         above, below = fit.tables(crowd, np.float64)
         tables = [(above, below), *((above.copy(), below.copy()) for _ in range(1, parts))]
         moved = sum(run_by_part(crowd.parts, partial(sweep, tables, prior), partial(watch, done, words)))
-        base, strength = fit.base.astype(np.float64), fit.strength
-        fit.counts = sum(top for top, _ in tables) - parts * strength * base - (parts - 1) * fit.counts
-        fit.rows = sum(bottom for _, bottom in tables) - parts * strength - (parts - 1) * fit.rows
-        np.maximum(fit.counts, 0.0, out=fit.counts)
+        for table in tables[1:]:
+            for added, own in zip(table, (above, below), strict=True):
+                own += added
+        above -= np.multiply(fit.base, parts * fit.strength, dtype=np.float64)
+        above -= (parts - 1) * fit.counts
+        fit.counts = np.maximum(above, 0.0, out=above)
+        fit.rows = below - parts * fit.strength - (parts - 1) * fit.rows
         if like is not None and turn >= _LEAST_OF_LARGE and moved / active < tolerance:
             break
     alone = None
