@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.drift import changes_in_words, constancy, half_change
@@ -117,3 +120,13 @@ def test_few_votes_have_no_change() -> None:
     labels = crowd(0, 0.9, 0.9)
     few = make(labels.task[:57], labels.annotator[:57], labels.label[:57], 3)  # 2 or 3 votes each
     assert np.isnan(half_change(few, ibcc(few))).all()
+
+
+def test_on_known_tasks_the_change_is_that_of_the_right_votes_of_each_half() -> None:
+    labels, truth = crowd(3, 0.9, 0.6, 5, 2), np.random.default_rng(3).integers(0, 3, TASKS)
+    known = replace(labels, known=truth.astype(np.int16))
+    right = (labels.label == truth[labels.task]).reshape(TASKS, 5)
+    early, late = right[: TASKS // 2].mean(axis=0), right[TASKS // 2 :].mean(axis=0)
+    change, low, high = half_change(known, ibcc(known)).T
+    assert change == pytest.approx(late - early)
+    assert ((low < change) & (change < high)).all()

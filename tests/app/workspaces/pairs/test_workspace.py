@@ -143,9 +143,13 @@ def test_flagging_an_unbiased_annotator_changes_the_ranking(fused, qtbot):
     workspace = fused.workspace
     workspace.choose(30)
     idle(fused, qtbot)
+    before = workspace.rate_cut.ranking
     judge(fused, qtbot, Qt.Key.Key_F, "answers without looking")
     assert workspace.flagged[30]
     assert int(workspace.flagged.sum()) == BIASED + 1
+    after = workspace.rate_cut.ranking
+    assert not np.array_equal(after.corrected.score, before.corrected.score)
+    assert after.corrected.score == pytest.approx(before.corrected.score, abs=0.1)  # one of many
 
 
 def test_the_evidence_shows_counts_bias_and_the_smallest_detectable_bias(fused, qtbot):
