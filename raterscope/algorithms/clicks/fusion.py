@@ -400,7 +400,10 @@ def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: Fusio
             shared.images.append(image)
             shared.votes.append(votes)
             shared.annotators.append(own.annotators)
-            shared.posteriors.append(posterior_by_votes(votes, plan.detection, silent))
+            alone = not fusion.is_rated and votes.score is None and not (votes.verdict >= 0).any()
+            shared.posteriors.append(
+                fusion.detection.posterior if alone else posterior_by_votes(votes, plan.detection, silent)
+            )
     return shared
 
 
