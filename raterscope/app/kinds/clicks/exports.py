@@ -49,7 +49,13 @@ Row = Sequence[object]
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
 SCORED_DETECTIONS = (*DETECTIONS, "score")
 CLASS_COLUMNS = ("class", "class_posterior")
-ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
+_RATES = ("reliability", "sensitivity", "precision")
+ANNOTATORS = (
+    "annotator",
+    "clicks",
+    *_RATES,
+    *(f"{name}_{end}" for name in _RATES for end in ("low", "high")),
+)
 CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster", "vote")
 TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster", "vote")
 EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precision", "f0.5", "f1", "f2")
@@ -236,9 +242,10 @@ def _texts(values: FloatArray) -> list[str]:
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
     """Return the rows of annotators.csv. Undefined rates are empty."""
-    for r, name in enumerate(names):
-        shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.precision[r, 0])
-        yield (name, int(rates.clicks[r]), *map(format_number, shares))
+    three = np.hstack([getattr(rates, name) for name in _RATES])
+    columns = np.hstack([three[:, ::3], np.delete(three, np.s_[::3], axis=1)])
+    for name, clicks, row in zip(names, rates.clicks.tolist(), columns.tolist(), strict=True):
+        yield (name, clicks, *map(format_number, row))
 
 
 def judge_clicks(

@@ -40,11 +40,15 @@ def test_the_files_and_their_columns(clicks, tmp_path):
     assert fuse(clicks, out, "--extent", 200, 200) == 0
     headers = {path.name: path.read_text().splitlines()[0] for path in sorted(out.glob("*.csv"))}
     assert headers == {
-        "annotators.csv": "annotator,clicks,reliability,sensitivity,precision",
+        "annotators.csv": "annotator,clicks,reliability,sensitivity,precision,reliability_low,"
+        "reliability_high,sensitivity_low,sensitivity_high,precision_low,precision_high",
         "clicks.csv": "annotator,image,x,y,inlier_probability,cluster,vote",
         "detections.csv": "image,cluster,x,y,sxx,sxy,syy,weight,votes,posterior,detected",
     }
     assert sorted(path.name for path in out.iterdir()) == [*headers, "run.json"]
+    for row in rows_of(out / "annotators.csv"):
+        for name in ("reliability", "sensitivity", "precision"):
+            assert float(row[f"{name}_low"]) < float(row[name]) < float(row[f"{name}_high"])
 
 
 def test_the_objects_are_found(clicks, tmp_path):
