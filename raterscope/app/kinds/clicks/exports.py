@@ -451,7 +451,7 @@ def _with_verdict(row: list[object], spot: Spot | None, names: Sequence[str]) ->
     if spot is None:
         return [*row, ""]
     if spot.verdict != "skipped":
-        row[_X], row[_Y] = spot.x, spot.y
+        row[_X], row[_Y] = format_number(spot.x), format_number(spot.y)
         row[_DETECTED] = int(spot.verdict != "rejected")
         if spot.label:
             row[len(SCORED_DETECTIONS) :] = [spot.label, "1", *(str(int(n == spot.label)) for n in names)]

@@ -293,3 +293,14 @@ def test_the_detections_of_a_real_crowd_are_at_the_positions_of_the_table(real_d
     assert [entry["keypoints"][:2] for entry in objects] == [
         [float(row["x"]), float(row["y"])] for row in rows
     ]
+    with Study.open(path) as study:
+        image = study.images()[0]
+        x, y = study.runs.result(1, image.id).clustering.mean[0]
+        subject = SpotSubject(number=1, x=float(x), y=float(y))
+        study.record(Decision(verb="accept", item=image.id, subject=subject, run=1))
+    assert main(["export", str(path), "--what", "detections", "-o", str(tmp_path / "e.csv")]) == 0
+    texts = []
+    for name in ("d.csv", "e.csv"):
+        with (tmp_path / name).open(newline="") as file:
+            texts.append([(row["image"], row["x"], row["y"]) for row in csv.DictReader(file)])
+    assert texts[0] == texts[1]
