@@ -32,7 +32,7 @@ from raterscope.app.window.unsaved_results import (
     describe_saved,
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
-from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
+from raterscope.app.workspaces.layout import SIDES, TABS, WorkspaceLayout
 from raterscope.widgets.hints import DropOverlay, EmptyState, Tour
 from raterscope.widgets.layouts import stacked, vertical
 
@@ -357,7 +357,7 @@ class MainWindow(QMainWindow):
         workspace.fusing_changed.connect(self.bar.set_fusing)
         workspace.escaped.connect(self.window_actions.leave_full_screen)
         self.figure_exporter.listen_to(workspace)
-        for name in (*workspace.PARTS, TABS) if self._remembers else ():
+        for name in (*workspace.PARTS, TABS, SIDES) if self._remembers else ():
             state = preferences.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 ActionEntry = tuple[str, str, Callable[[], object]]
 
-TABS = "tabs"
+TABS, SIDES = "tabs", "sides"
+"""Names under which visible tabs and sizes of the sides with normal text are stored."""
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
 """Largest shares of the regions with larger text; the canvas keeps the rest."""
@@ -145,6 +147,8 @@ class WorkspaceLayout(QWidget):
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
         """Sizes of the sides with text of normal size."""
+        self._stored_sizes: dict[QSplitter, float] = {}
+        """Those of the last session: a splitter's own state is capped by the room that large text leaves."""
         for splitter in self._sides:
             splitter.splitterMoved.connect(partial(self._on_divided, splitter))
         self.setFocusProxy(canvas)
@@ -282,7 +286,9 @@ class WorkspaceLayout(QWidget):
         self._set_cramped(False)
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
         self._set_cramped(cramped)
-        return {**divided, TABS: QByteArray(self._visible_tabs().encode())}
+        sizes = " ".join(f"{self._normal_sizes.get(splitter, 0.0):.2f}" for splitter in self._sides)
+        words = {TABS: self._visible_tabs(), SIDES: sizes}
+        return {**divided, **{name: QByteArray(text.encode()) for name, text in words.items()}}
 
     def _visible_tabs(self) -> str:
         return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self._tabs)
@@ -294,6 +300,11 @@ class WorkspaceLayout(QWidget):
             for tabs in self._tabs:
                 titles = [tabs.tabText(index) for index in range(tabs.count())]
                 tabs.setCurrentIndex(next((titles.index(title) for title in visible if title in titles), 0))
+            return
+        if name == SIDES:
+            numbers = re.findall(r"\d{1,4}\.\d\d(?!\S)", bytes(state.data()).decode(errors="replace"))
+            sizes = dict(zip(self._sides, map(float, numbers), strict=False))
+            self._stored_sizes = {splitter: size for splitter, size in sizes.items() if size}
             return
         splitter = getattr(self, name)
         if splitter.restoreState(state):
@@ -402,6 +413,9 @@ class WorkspaceLayout(QWidget):
             self._on_divided(splitter)
         if abs(self.middle.sizes()[1] - self._usual_bottom()) <= 1:  # restored as it was
             self._normal_sizes[self.middle] = BOTTOM_HEIGHT
+        for splitter, normal in self._stored_sizes.items():
+            if splitter not in self.divisions:
+                self._resize_side(splitter, normal)
         for splitter, sizes in self.divisions.items():
             splitter.setSizes(list(sizes))
             if splitter in self._sides:

@@ -156,6 +156,22 @@ def test_folded_sides_are_stored_as_they_were(fused, qtbot):
     assert set(state) == set(usual)
 
 
+def test_a_layout_with_large_text_is_restored_as_it_was(fused, qtbot):
+    workspace = fused.workspace
+    fused.resize(1440, 900)
+    change_text_size(10)
+    idle(fused, qtbot)
+    before = workspace.upper.sizes()
+    assert before[1] > 600
+    state = workspace.layout_state()
+    for name, stored in state.items():
+        workspace.restore_layout(name, stored)
+    workspace._cramped = False  # as in a new window
+    workspace._divide()
+    idle(fused, qtbot)
+    assert workspace.upper.sizes() == pytest.approx(before, abs=2)
+
+
 @pytest.mark.parametrize("width", [960, 1000, 1280])
 def test_fuse_again_is_never_cut(fused, qtbot, width):
     change_text_size(10)
