@@ -46,7 +46,7 @@ _MEASURED_STARTS = 5
 _NEAR = 5.0
 """Millimetres and degrees within which two transforms are the same position."""
 
-_RESTARTS = 3
+_RESTARTS = 9
 """Maximum of searches that confirm the result from displaced positions."""
 
 _CANDIDATES = 3
