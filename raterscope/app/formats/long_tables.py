@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,27 +25,27 @@ LONG = 1 << 20
 """Bytes from which a table is long: to load Arrow takes as long as to read them row by row."""
 
 
-class CodedCells(Sequence[str]):
-    """Cells of a column.
+class Coded(Sequence[str]):
+    """A column of texts.
 
     Attributes
     ----------
-    texts : list of str
-        Each once, in the order of first appearance.
+    names : list of str
+        Each text once, in the order of first appearance.
     numbers : (N,) int32
-        The text of each cell.
+        Number of each row's text.
     """
 
-    __slots__ = ("numbers", "texts")
+    __slots__ = ("names", "numbers")
 
-    def __init__(self, texts: list[str], numbers: NDArray[np.int32]) -> None:
-        self.texts, self.numbers = texts, numbers
+    def __init__(self, names: list[str], numbers: NDArray[np.int32]) -> None:
+        self.names, self.numbers = names, numbers
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __iter__(self) -> Iterator[str]:
-        return map(self.texts.__getitem__, self.numbers.tolist())
+        return map(self.names.__getitem__, self.numbers.tolist())
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -52,22 +53,29 @@ class CodedCells(Sequence[str]):
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
-            return [self.texts[number] for number in self.numbers[at].tolist()]
-        return self.texts[int(self.numbers[at])]
+            return [self.names[number] for number in self.numbers[at].tolist()]
+        return self.names[int(self.numbers[at])]
 
-    def renamed(self, texts: list[str]) -> CodedCells:
+    def renamed(self, names: list[str]) -> Coded:
         """Replace each text; those that become equal get one number."""
-        if texts == self.texts:
+        if names == self.names:
             return self
         number: dict[str, int] = {}
-        renumbered = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int32)
-        return CodedCells(list(number), renumbered[self.numbers])
+        renumbered = np.array([number.setdefault(text, len(number)) for text in names], dtype=np.int32)
+        return Coded(list(number), renumbered[self.numbers])
 
-    def rows_with(self, texts: Sequence[bool]) -> list[int]:
+    def rows_with(self, names: Sequence[bool]) -> list[int]:
         """List the rows whose text is marked."""
-        marked = np.array(texts, dtype=bool)
+        marked = np.array(names, dtype=bool)
         rows: list[int] = np.flatnonzero(marked[self.numbers]).tolist() if marked.any() else []
         return rows
+
+
+def unite(*columns: Coded) -> tuple[list[str], list[NDArray[np.int32]]]:
+    """Unite the texts of several columns; return them, and the number of each row's text, by column."""
+    number = {name: at for at, name in enumerate(dict.fromkeys(chain(*(column.names for column in columns))))}
+    rows = (np.array([number[name] for name in column.names], dtype=np.int32) for column in columns)
+    return list(number), [own[column.numbers] for own, column in zip(rows, columns, strict=True)]
 
 
 def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
@@ -120,14 +128,14 @@ def _count_lines(data: bytes) -> int | None:
     return feeds + (not data.endswith(b"\n"))
 
 
-def _coded(column: list[Any]) -> CodedCells:
+def _coded(column: list[Any]) -> Coded:
     import pyarrow
 
     chunks = pyarrow.chunked_array(column).unify_dictionaries().chunks
     index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks])
-    return CodedCells(chunks[0].dictionary.to_pylist(), index)
+    return Coded(chunks[0].dictionary.to_pylist(), index)
 
 
-def _are_blank(column: CodedCells) -> NDArray[np.bool_]:
-    blank = np.array([not text.strip() for text in column.texts], dtype=bool)
+def _are_blank(column: Coded) -> NDArray[np.bool_]:
+    blank = np.array([not text.strip() for text in column.names], dtype=bool)
     return np.asarray(blank[column.numbers])

@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.data import slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
-from raterscope.app.formats.long_tables import CodedCells
+from raterscope.app.formats.long_tables import Coded
 from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 
 MOST_CLASSES = 50
@@ -136,8 +136,8 @@ def refuse_name(path: Path, name: str) -> None:
 
 def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
     """Return each name once, in the order of first appearance, and the index of each entry, (N,) int64."""
-    if isinstance(names, CodedCells):
-        return tuple(names.texts), names.numbers.astype(np.int64)
+    if isinstance(names, Coded):
+        return tuple(names.names), names.numbers.astype(np.int64)
     number: dict[str, int] = {}
     index = [number.setdefault(name, len(number)) for name in names]
     return tuple(number), np.array(index, dtype=np.int64)

@@ -36,7 +36,7 @@ from raterscope.app.formats.dialects import (
     split_rows,
     unique_names,
 )
-from raterscope.app.formats.long_tables import LONG, CodedCells, read_long_table
+from raterscope.app.formats.long_tables import LONG, Coded, read_long_table
 from raterscope.app.formats.untrusted import most_unpacked, open_file
 
 LONGEST_NAME = 500
@@ -317,9 +317,9 @@ def read_numbers(
     `comma`: whether a comma is a decimal mark; by default the column decides.
     """
     cells = table.column(column)
-    index = cells.numbers if isinstance(cells, CodedCells) else None
-    if isinstance(cells, CodedCells):
-        cells = cells.texts
+    index = cells.numbers if isinstance(cells, Coded) else None
+    if isinstance(cells, Coded):
+        cells = cells.names
     try:
         values = np.array(cells, dtype=np.float64) if "_" not in "".join(cells) else None
     except ValueError:
@@ -349,13 +349,13 @@ def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
     An apostrophe that `output_files.escape_formula` put before a name is removed.
     """
     cells = table.column(column)
-    coded = cells if isinstance(cells, CodedCells) else None
-    names = [cell.strip() for cell in (cells if coded is None else coded.texts)]
+    coded = cells if isinstance(cells, Coded) else None
+    names = [cell.strip() for cell in (cells if coded is None else coded.names)]
     if any(name.startswith("'") for name in names):
         names = [re.sub(r"^'(?='*[=+\-@])", "", name) for name in names]
     if coded is not None:
         coded = coded.renamed(names)
-        names = coded.texts
+        names = coded.names
     too_long = f"is longer than {LONGEST_NAME} letters; expected a name"
     for bad, problem in (
         ([not name for name in names], "is empty; expected a name"),

@@ -21,6 +21,7 @@ from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines, tables
+from raterscope.app.formats.long_tables import Coded
 from raterscope.app.formats.tables import Table, read_number, seconds_of
 
 _HEAD = 256 << 10
@@ -42,14 +43,6 @@ class Head:
     plainly: bool  # whether the first row follows immediately, with as many cells as the header
     is_parquet: bool = False  # whether rows have numbers instead of lines
     is_complete: bool = False  # whether `table` holds all rows, as of JSON lines
-
-
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """A column of names: each name once, in order of first appearance, and the index of each row's name."""
-
-    names: list[str]
-    index: NDArray[np.int32]
 
 
 @dataclass(eq=False)
@@ -245,10 +238,10 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
         at = numbers.index(None)
         raise InputError(
             f'"{plain(reads.names[at], 40)}" is not the number of a read; expected 1, 2 ...',
-            file=columns.head.table.path, line=columns.line(int((reads.index == at).argmax())),
+            file=columns.head.table.path, line=columns.line(int((reads.numbers == at).argmax())),
             field=column["read"],
         )  # fmt: skip
-    pair = annotator.index.astype(np.int64) * len(numbers) + reads.index
+    pair = annotator.numbers.astype(np.int64) * len(numbers) + reads.numbers
     seen, first, index = np.unique(pair, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number: dict[str, int] = {}

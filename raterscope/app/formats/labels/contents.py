@@ -10,7 +10,8 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
-from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
+from raterscope.app.formats.labels.columns import Columns, Head, read_columns
+from raterscope.app.formats.long_tables import Coded
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.tables import LONGEST_NAME, Table, UnknownColumns, assign_columns
 
@@ -100,15 +101,15 @@ def shorten_tasks(columns: Columns, header: str) -> None:
             used.add(short)
             name = short
         names.append(name)
-    columns.coded["task"] = Coded(names, task.index)
+    columns.coded["task"] = Coded(names, task.numbers)
 
 
 def _first_texts(task: Coded, text: Coded) -> dict[str, str]:
     """Return the first text that is not empty of each task."""
     filled = np.array([bool(name) for name in text.names], dtype=bool)
-    rows = np.flatnonzero(filled[text.index]) if len(filled) else np.empty(0, dtype=np.int64)
-    tasks, first = np.unique(task.index[rows], return_index=True)
-    numbers = text.index[rows[first]]
+    rows = np.flatnonzero(filled[text.numbers]) if len(filled) else np.empty(0, dtype=np.int64)
+    tasks, first = np.unique(task.numbers[rows], return_index=True)
+    numbers = text.numbers[rows[first]]
     return {
         task.names[at]: text.names[number][:LONGEST_TEXT]
         for at, number in zip(tasks.tolist(), numbers.tolist(), strict=True)

@@ -22,7 +22,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
-from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
+from raterscope.app.formats.labels.columns import Columns, Head, read_columns
 from raterscope.app.formats.labels.contents import (
     content_columns,
     contents_of,
@@ -31,6 +31,7 @@ from raterscope.app.formats.labels.contents import (
     without_contents,
 )
 from raterscope.app.formats.labels.tag_sets import columns_as_tags
+from raterscope.app.formats.long_tables import Coded
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import (
     COLUMN_NAMES,
@@ -114,15 +115,15 @@ def find_filled_rows(
         if max(map(len, coded.names), default=0) > LONGEST_NAME:
             too_long = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
             problem = f"is longer than {LONGEST_NAME} letters; expected a name"
-            refuse_rows(columns, column[name], np.isin(coded.index, too_long), problem)
+            refuse_rows(columns, column[name], np.isin(coded.numbers, too_long), problem)
     return np.asarray(filled)
 
 
 def rows_with(coded: Coded, name: str) -> NDArray[np.bool_]:
     """Return the rows in which a column holds a name."""
     if name not in coded.names:
-        return np.zeros(len(coded.index), dtype=np.bool_)
-    return np.asarray(coded.index == coded.names.index(name))
+        return np.zeros(len(coded.numbers), dtype=np.bool_)
+    return np.asarray(coded.numbers == coded.names.index(name))
 
 
 def refuse_rows(columns: Columns, field: str, bad: NDArray[np.bool_], problem: str) -> None:
@@ -144,17 +145,17 @@ def renumber(coded: Coded, rows: NDArray[np.bool_]) -> Coded:
     """Index names again after some rows, and perhaps names, were dropped."""
     if rows.all():
         return coded
-    seen, first = np.unique(coded.index[rows], return_index=True)
+    seen, first = np.unique(coded.numbers[rows], return_index=True)
     seen = seen[np.argsort(first)]
     number = np.zeros(len(coded.names), dtype=np.int32)
     number[seen] = np.arange(len(seen), dtype=np.int32)
-    return Coded([coded.names[at] for at in seen.tolist()], number[coded.index])
+    return Coded([coded.names[at] for at in seen.tolist()], number[coded.numbers])
 
 
 def first_values(values: NDArray[Any], coded: Coded, rows: NDArray[np.bool_]) -> NDArray[Any]:
     """Return each name's first value among some rows, -1 if there is none."""
     first = np.full(len(coded.names), -1, dtype=values.dtype)
-    first[coded.index[rows][::-1]] = values[rows][::-1]
+    first[coded.numbers[rows][::-1]] = values[rows][::-1]
     return first
 
 
@@ -267,9 +268,9 @@ def _refused_rows(columns: Columns) -> NDArray[np.bool_]:
     """Find the rows of rejected assignments."""
     status = columns.coded.pop("status", None)
     if status is None:
-        return np.zeros(len(columns.coded["task"].index), dtype=np.bool_)
+        return np.zeros(len(columns.coded["task"].numbers), dtype=np.bool_)
     rejected = [at for at, name in enumerate(status.names) if name.casefold() in _REJECTED]
-    return np.isin(status.index, rejected)
+    return np.isin(status.numbers, rejected)
 
 
 def read_true_labels(
@@ -293,7 +294,7 @@ def read_true_labels(
         truth = _truth(columns, column, rows, columns.coded["task"], words)
         if truth is not None:
             task, named = columns.coded["task"], set(truth.tasks)
-            names = (task.names[at] for at in np.unique(task.index[rows]).tolist())
+            names = (task.names[at] for at in np.unique(task.numbers[rows]).tolist())
             truths.append(replace(truth, unlabelled=tuple(name for name in names if name not in named)))
     if not truths:
         raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
@@ -306,7 +307,7 @@ def _questions(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, N
     question = columns.coded.get("question")
     if question is None:
         return [("", filled)]
-    return [(name, filled & (question.index == at)) for at, name in enumerate(question.names) if name] or [
+    return [(name, filled & (question.numbers == at)) for at, name in enumerate(question.names) if name] or [
         ("", filled)
     ]
 
@@ -333,11 +334,11 @@ def _tables(
 ) -> list[LabelFile]:
     path, coded = columns.head.table.path, columns.coded
     written = coded["label"]
-    used = np.unique(written.index[rows]) if not keep_all_outputs else np.arange(len(written.names))
+    used = np.unique(written.numbers[rows]) if not keep_all_outputs else np.arange(len(written.names))
     outputs, output, notices = order_outputs([written.names[at] for at in used], path, column["label"])
     number = np.full(len(written.names), -1, dtype=output.dtype)
     number[used] = output
-    label = number[written.index]
+    label = number[written.numbers]
     voted = rows & (label >= 0)
     empty = rows & (label < 0)
     missing = int(empty.sum())
@@ -356,12 +357,12 @@ def _tables(
         tables.append(
             LabelTable(
                 path=path, question=question, annotators=tuple(annotator.names), tasks=tuple(task.names),
-                outputs=outputs, annotator=select_rows(annotator.index, voted),
-                task=select_rows(task.index, voted),
+                outputs=outputs, annotator=select_rows(annotator.numbers, voted),
+                task=select_rows(task.numbers, voted),
                 label=select_rows(label, voted), time=time,
                 pictures=_pictures(coded.get("picture"), task, rows),
                 missing=missing, notices=tuple(messages), columns=fields_of(column),
-                unlabelled=np.stack([annotator.index[empty], task.index[empty]], axis=1),
+                unlabelled=np.stack([annotator.numbers[empty], task.numbers[empty]], axis=1),
             )
         )  # fmt: skip
     return tables if truth is None else [*tables, truth]
@@ -370,7 +371,7 @@ def _tables(
 def _pictures(picture: Coded | None, task: Coded, rows: NDArray[np.bool_]) -> dict[int, str]:
     if picture is None:
         return {}
-    first = first_values(picture.index, task, rows & ~rows_with(picture, ""))
+    first = first_values(picture.numbers, task, rows & ~rows_with(picture, ""))
     return {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
 
 
@@ -378,17 +379,17 @@ def _truth(
     columns: Columns, column: Mapping[str, str], rows: NDArray[np.bool_], task: Coded, question: str
 ) -> TrueLabels | None:
     path, truth = columns.head.table.path, columns.coded["truth"]
-    used = np.unique(truth.index[rows])
+    used = np.unique(truth.numbers[rows])
     classes, output, notices = order_outputs([truth.names[at] for at in used], path, column["truth"])
     if not classes:
         return None
     number = np.full(len(truth.names), -1, dtype=output.dtype)
     number[used] = output
-    label = number[truth.index]
+    label = number[truth.numbers]
     known = rows & (label >= 0)
     first = first_values(label, task, known)
     problem = "gives the task another true label than the lines before"
-    refuse_rows(columns, column["truth"], known & (first[task.index] != label), problem)
+    refuse_rows(columns, column["truth"], known & (first[task.numbers] != label), problem)
     tasks_with_truth = np.flatnonzero(first >= 0)
     names = tuple(task.names[at] for at in tasks_with_truth.tolist())
     label = first[tasks_with_truth]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
+from raterscope.app.formats.labels.columns import Columns, Head, read_columns
 from raterscope.app.formats.labels.table import (
     find_filled_rows,
     first_values,
@@ -23,6 +23,7 @@ from raterscope.app.formats.labels.table import (
     select_rows,
     time_notices,
 )
+from raterscope.app.formats.long_tables import Coded, unite
 from raterscope.app.formats.pairs.tasks import (
     TaskColumns,
     contents_of_tasks,
@@ -245,7 +246,7 @@ def read_pair_table(
     questions = [("", filled)]
     if question is not None:
         questions = [
-            (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
+            (name, filled & (question.numbers == at)) for at, name in enumerate(question.names) if name
         ] or questions
     tables = []
     for (words, rows), step in steps_of(part(watch, 0.85, 1.0), questions):
@@ -331,13 +332,7 @@ def _choices_of(won: Mapping[str, Coded]) -> Coded:
 def _draw_sides(columns: Columns) -> None:
     """Place winners and losers on sides at random, because their sides are not known; the seed is fixed."""
     coded = columns.coded
-    winner, loser = coded["left"], coded["right"]
-    names = list(dict.fromkeys((*winner.names, *loser.names)))
-    number = {name: at for at, name in enumerate(names)}
-    won, lost = (
-        np.array([number[name] for name in side.names], dtype=np.int32)[side.index]
-        for side in (winner, loser)
-    )
+    names, (won, lost) = unite(coded["left"], coded["right"])
     swapped = np.random.default_rng(0).random(len(won)) < 0.5
     coded["left"] = Coded(names, np.where(swapped, lost, won))
     coded["right"] = Coded(names, np.where(swapped, won, lost))
@@ -346,19 +341,16 @@ def _draw_sides(columns: Columns) -> None:
 
 def _unify_items(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.int32], list[str]]:
     """Index the items of both sides together, in the order of first appearance."""
-    names = {name: at for at, name in enumerate(left.names)}
-    number_of_right = np.array([names.setdefault(name, len(names)) for name in right.names], dtype=np.int32)
-    other = number_of_right[right.index] if len(number_of_right) else right.index
-    row = np.arange(len(left.index), dtype=np.int64)[::-1]
+    names, (_, other) = unite(left, right)
+    row = np.arange(len(left.numbers), dtype=np.int64)[::-1]
     first = np.full(len(names), 2 * len(row), dtype=np.int64)
     first[other[::-1]] = 2 * row + 1
     earlier = np.full_like(first, 2 * len(row))
-    earlier[left.index[::-1]] = 2 * row
+    earlier[left.numbers[::-1]] = 2 * row
     order = np.argsort(np.minimum(first, earlier), kind="stable")
     number = np.empty(len(names), dtype=np.int32)
     number[order] = np.arange(len(names), dtype=np.int32)
-    items = list(names)
-    return number[left.index], number[other], [items[at] for at in order.tolist()]
+    return number[left.numbers], number[other], [names[at] for at in order.tolist()]
 
 
 def _tables(
@@ -379,14 +371,14 @@ def _tables(
         refuse_rows(columns, column["right"], itself, problem)
     chosen = coded["choice"]
     try:
-        reading = read_choices(chosen.names, chosen.index, left, right, items, rows & ~itself)
+        reading = read_choices(chosen.names, chosen.numbers, left, right, items, rows & ~itself)
     except ScaleError as error:
         raise InputError(str(error), file=path, field=column["choice"]) from None
     answered = rows & ~itself & ~reading.missing
     if not answered.any():
         return
     if (reading.unknown == answered).all():
-        cell = plain(chosen.names[chosen.index[np.flatnonzero(answered)[0]]], 40)
+        cell = plain(chosen.names[chosen.numbers[np.flatnonzero(answered)[0]]], 40)
         problem = f'"{cell}" is not a choice; expected {EXPECTED}'
         refuse_rows(columns, column["choice"], answered, problem)
     kept = answered & ~reading.unknown
@@ -398,7 +390,7 @@ def _tables(
         count = int(bad.sum())
         if count:
             row = int(np.flatnonzero(bad)[0])
-            cell = plain(chosen.names[chosen.index[row]], 40)
+            cell = plain(chosen.names[chosen.numbers[row]], 40)
             problem = problem or f'has the choice "{cell}"; expected {EXPECTED}'
             messages.append(f"{counted(count, 'row')} skipped: line {columns.line(row)} {problem}.")
     messages += time_notices(columns, column)
@@ -409,12 +401,12 @@ def _tables(
     task = renumber(coded[_TASK], kept) if _TASK in coded else None
     yield PairTable(
         path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
-        annotator=select_rows(annotator.index, kept), left=item.index[select_rows(left, kept)],
-        right=item.index[select_rows(right, kept)], choice=select_rows(reading.value, kept) + 0.0,
+        annotator=select_rows(annotator.numbers, kept), left=item.numbers[select_rows(left, kept)],
+        right=item.numbers[select_rows(right, kept)], choice=select_rows(reading.value, kept) + 0.0,
         time=None if time is None or np.isnan(time).all() else time,
         pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(messages),
         tasks=() if task is None else tuple(task.names),
-        task=None if task is None else _without_empty(task, select_rows(task.index, kept)),
+        task=None if task is None else _without_empty(task, select_rows(task.numbers, kept)),
     )  # fmt: skip
 
 
@@ -445,8 +437,8 @@ def _pictures(
     for field, side in zip(("right_picture", "left_picture"), sides[::-1], strict=True):
         picture = coded.get(field)
         if picture is not None:
-            shown = Coded(item.names, item.index[side])
-            first = first_values(picture.index, shown, rows & ~rows_with(picture, ""))
+            shown = Coded(item.names, item.numbers[side])
+            first = first_values(picture.numbers, shown, rows & ~rows_with(picture, ""))
             pictures |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
     return pictures
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.formats.labels.columns import Coded, Columns
+from raterscope.app.formats.labels.columns import Columns
 from raterscope.app.formats.labels.contents import LONGEST_TEXT
+from raterscope.app.formats.long_tables import Coded, unite
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.tables import LONGEST_NAME, Table
 from raterscope.text import counted
@@ -89,17 +90,13 @@ def number_tasks(texts: Mapping[str, Coded], task_columns: TaskColumns) -> Coded
     """
     if task_columns.identifier:
         task = texts[task_columns.identifier]
-        task = Coded([name[:LONGEST_NAME] for name in task.names], task.index)
+        task = Coded([name[:LONGEST_NAME] for name in task.names], task.numbers)
         return _with_turns(task, texts[task_columns.turn]) if task_columns.turn else task
     if task_columns.prompts:
-        keys = np.stack([texts[name].index for name in task_columns.prompts], axis=1)
+        keys = np.stack([texts[name].numbers for name in task_columns.prompts], axis=1)
     else:
-        names = list(dict.fromkeys(name for side in task_columns.answers for name in texts[side].names))
-        number = {name: at for at, name in enumerate(names)}
-        keys = np.sort(np.stack([
-            np.array([number[name] for name in texts[side].names])[texts[side].index]
-            for side in task_columns.answers
-        ], axis=1), axis=1)  # fmt: skip
+        _, answers = unite(*(texts[side] for side in task_columns.answers))
+        keys = np.sort(np.stack(answers, axis=1), axis=1)
     _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     order = np.empty(len(first), dtype=np.int32)
     order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
@@ -108,9 +105,9 @@ def number_tasks(texts: Mapping[str, Coded], task_columns: TaskColumns) -> Coded
 
 
 def _with_turns(task: Coded, turn: Coded) -> Coded:
-    both = task.index.astype(np.int64) * len(turn.names) + turn.index
+    both = task.numbers.astype(np.int64) * len(turn.names) + turn.numbers
     distinct, first, index = np.unique(both, return_index=True, return_inverse=True)
-    if len(np.unique(task.index[first])) == len(distinct):
+    if len(np.unique(task.numbers[first])) == len(distinct):
         return task
     names = [
         f"{task.names[at // len(turn.names)]}, turn {turn.names[at % len(turn.names)]}"
@@ -134,16 +131,16 @@ def contents_of_tasks(
     """
     fields: dict[str, dict[str, str]] = {name: {} for name in task_columns.prompts}
     differing = 0
-    numbers = np.flatnonzero(rows & (task.index >= 0))
-    tasks = [task.names[at] for at in task.index[numbers].tolist()]
+    numbers = np.flatnonzero(rows & (task.numbers >= 0))
+    tasks = [task.names[at] for at in task.numbers[numbers].tolist()]
     for name in task_columns.prompts:
         coded = texts[name]
-        for of, at in zip(tasks, coded.index[numbers].tolist(), strict=True):
+        for of, at in zip(tasks, coded.numbers[numbers].tolist(), strict=True):
             if of and coded.names[at]:
                 fields[name].setdefault(of, coded.names[at][:LONGEST_TEXT])
     for name, side in zip(task_columns.answers, sides, strict=False):
         coded = texts[name]
-        for of, at, item in zip(tasks, coded.index[numbers].tolist(), side[numbers].tolist(), strict=True):
+        for of, at, item in zip(tasks, coded.numbers[numbers].tolist(), side[numbers].tolist(), strict=True):
             text = coded.names[at][:LONGEST_TEXT]
             if of and text:
                 differing += fields.setdefault(items[item], {}).setdefault(of, text) != text
