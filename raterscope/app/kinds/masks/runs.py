@@ -44,6 +44,7 @@ _FUSED = 0.8  # share of a case's time, the rest is measuring
 
 
 Draft = outcome.Draft[MaskFusion]
+plan_of = partial(outcome.read_plan, MaskPlan.from_dict)
 
 
 def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:

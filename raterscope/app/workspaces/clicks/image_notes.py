@@ -8,7 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
 
-from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
+from raterscope.algorithms.clicks.fusion import isolation_notice
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import (
     absence_notice,
@@ -25,7 +25,7 @@ from raterscope.app.kinds.clicks.image_quality import (
     measure_images,
     store_quality,
 )
-from raterscope.app.kinds.clicks.runs import others_in_words
+from raterscope.app.kinds.clicks.runs import others_in_words, plan_of
 from raterscope.app.review import Decision, ImageSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry
@@ -70,14 +70,13 @@ class RunNotices(ClicksPart):
         """Note which other images the run on screen learned from, and which it did not."""
         run, contents = scene.run, self._document.contents
         words = None
-        if run is not None and contents is not None:
+        plan = None if run is None else plan_of(run)
+        if run is not None and plan is not None and contents is not None:
             entries = [entry for entry in contents.runs_of("clicks") if entry.id == run.id]
             fused, others = len(entries[0].items) if entries else 0, run.log.get("others")
             if fused:
                 fused += others if isinstance(others, int) else 0
-                words = isolation_notice(
-                    FusionPlan.from_dict(run.settings), fused, len(contents.of("clicks"))
-                )
+                words = isolation_notice(plan, fused, len(contents.of("clicks")))
         self._notes.set_note(ISOLATED, words or "")
         self._notes.set_note(OTHERS, "" if run is None else others_in_words(run.log))
 

@@ -16,7 +16,6 @@ from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.evaluation import (
     Crowds,
@@ -26,6 +25,7 @@ from raterscope.app.kinds.clicks.evaluation import (
     read_crowds,
     store_crowd_sizes,
 )
+from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.review import ReviewState, Spot
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
@@ -300,8 +300,12 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAn
         [result.annotators for result in fused], watch,
         weights=[result.weights for result in fused],
     )  # fmt: skip
-    plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
-    return rank_annotators(scene.clicks, scene.fusion, plan, experience, watch=watch)
+    return rank_annotators(scene.clicks, scene.fusion, _plan_of(scene), experience, watch=watch)
+
+
+def _plan_of(scene: Scene) -> FusionPlan:
+    """Return the plan of the run on screen; the default one without a run, or for one of another version."""
+    return (None if scene.run is None else plan_of(scene.run)) or FusionPlan()
 
 
 class CrowdSizeCurves(ClicksPart):
@@ -340,16 +344,8 @@ class CrowdSizeCurves(ClicksPart):
         self._panel.set_busy(True)
         job = self._document.ask("Reading clicks and ground truth", partial(read_crowds, images))
         self._measuring = False
-        self._task.follow(
-            job, partial(self._on_read, settings, self._plan()), stopped=partial(self._panel.set_busy, False)
-        )
-
-    def _plan(self) -> FusionPlan:
-        run = self._session.scene.run
-        try:
-            return FusionPlan() if run is None else FusionPlan.from_dict(run.settings)
-        except SettingsError:  # settings of an older version
-            return FusionPlan()
+        measure = partial(self._on_read, settings, _plan_of(self._session.scene))
+        self._task.follow(job, measure, stopped=partial(self._panel.set_busy, False))
 
     def _on_read(self, settings: CrowdSizeSettings, plan: FusionPlan, crowds: Crowds) -> None:
         contents = self._document.contents

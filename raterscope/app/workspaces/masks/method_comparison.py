@@ -13,7 +13,6 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.method_comparison import MethodComparison
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.masks.case import Inputs
 from raterscope.app.kinds.masks.methods import (
@@ -30,7 +29,7 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     store_methods,
 )
-from raterscope.app.kinds.masks.runs import gather
+from raterscope.app.kinds.masks.runs import gather, plan_of
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
@@ -132,10 +131,7 @@ class MethodComparer(MasksPart):
         run = self._session.scene.run
         if run is None or run.algorithm != plan.algorithm:
             return plan
-        try:
-            return MaskPlan.from_dict(run.settings)
-        except SettingsError:  # settings of an older version
-            return plan
+        return plan_of(run) or plan
 
     def _on_read(self, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
         job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,9 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice, grouping_notice
 from raterscope.app.study import Study
-from raterscope.app.workspaces.clicks.image_notes import DECIDED, GROUPED, NOTE
+from raterscope.app.workspaces.clicks.image_notes import DECIDED, GROUPED, ISOLATED, NOTE
 from raterscope.app.workspaces.clicks.spots import explain_weights, spots_of
-from tests.app.driving import LONG, idle, press
+from tests.app.driving import LONG, idle, open_study, press
 
 
 def few_votes(fusion):
@@ -144,3 +145,13 @@ def test_the_menu_of_the_list_marks_an_image(fused, qtbot):
     menu.close()
     idle(fused, qtbot)
     assert details(fused)[other.title].startswith("positive control: ")
+
+
+def test_runs_of_an_algorithm_that_is_not_installed_are_shown(window, qtbot, study_file, study_fused):
+    shutil.copy(study_fused, study_file)
+    with Study.open(study_file) as study, study.change() as connection:
+        connection.execute("UPDATE runs SET settings = replace(settings, '\"oem\"', '\"elsewhere\"')")
+    workspace = open_study(window, qtbot, study_file).workspace
+    assert workspace.session.scene.run.settings["algorithm"] == "elsewhere"
+    assert workspace.session.scene.fusion.detection.detected.any()
+    assert ISOLATED not in workspace.notes.notes()
