@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -224,6 +224,13 @@ def while_shown(method: Callable[Concatenate[Any, P], None]) -> Callable[Concate
 Deliver = Callable[[Any], object]
 
 
+class Busy(Protocol):
+    """A panel that shows whether a measurement runs, and its progress."""
+
+    def set_busy(self, busy: bool, fraction: float = 0.0) -> None:
+        """Show that it runs, or that it does not."""
+
+
 class LatestTask:
     """Background work of one purpose: a new job replaces those that run, unless it runs beside them.
 
@@ -268,6 +275,19 @@ class LatestTask:
         job.ended.connect(partial(self._on_ended, job, failed, stopped))
         if progressed is not None:
             job.progressed.connect(partial(self._on_progressed, job, progressed))
+
+    def measure(self, job: Job, panel: Busy, deliver: Deliver, failed: Callable[[str], object]) -> None:
+        """Follow a measurement, which a panel shows as running until it ends."""
+
+        def done(answer: Any) -> None:
+            panel.set_busy(False)
+            deliver(answer)
+
+        def progressed(job: Job) -> None:
+            panel.set_busy(True, job.fraction)
+
+        panel.set_busy(True)
+        self.follow(job, done, progressed=progressed, failed=failed, stopped=partial(panel.set_busy, False))
 
     def cancel(self) -> None:
         """Stop all jobs; none of them reports any more."""

@@ -188,8 +188,8 @@ BASES = {
     "no": "not looked for",
 }
 
-_FORMER_COMMUNITIES = {"yes": "behaviour", True: "behaviour", False: "no"}
-"""Values of `communities` on command lines and in runs of earlier versions."""
+_FORMER_COMMUNITIES = {True: "behaviour", False: "no"}
+"""Values of `communities` in the runs of earlier versions."""
 
 _FORMER_COUNT = "foretold"
 """Name of "predictive" in the runs of earlier versions."""
@@ -284,8 +284,6 @@ class LabelPlan(Plan):
         """Make a plan as `Plan.make` does; among the pairs may be those of `QuestionSettings`."""
         texts = dict(texts or {})
         about = {spec.name: texts.pop(spec.name) for spec in QuestionSettings.specs() if spec.name in texts}
-        if "communities" in about:
-            about["communities"] = _FORMER_COMMUNITIES.get(about["communities"], about["communities"])
         return replace(super().make(algorithm, texts), about=QuestionSettings.from_text(about))
 
     @classmethod

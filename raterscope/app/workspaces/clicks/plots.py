@@ -16,7 +16,6 @@ from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.evaluation import (
     Crowds,
     CrowdSizes,
@@ -353,23 +352,17 @@ class CrowdSizeCurves(ClicksPart):
         work = partial(measure_images, *crowds, radius, plan, settings)
         job = self._jobs.start("Measuring crowds of several sizes", work, costly=True)
         self._measuring = True
-        self._task.follow(
-            job, partial(self._on_measured, len(crowds[1]), radius, settings), progressed=self._on_progress,
-            failed=self.refused.emit, stopped=partial(self._panel.set_busy, False),
-        )  # fmt: skip
+        measured = partial(self._on_measured, len(crowds[1]), radius, settings)
+        self._task.measure(job, self._panel, measured, self.refused.emit)
 
     def _on_cancelled(self) -> None:
         if self._measuring:
             self._task.stop()
 
-    def _on_progress(self, job: Job) -> None:
-        self._panel.set_busy(True, job.fraction)
-
     def _on_measured(
         self, images: int, radius: float, settings: CrowdSizeSettings, curves: tuple[CrowdSizeCurve, ...]
     ) -> None:
         self._measuring = False
-        self._panel.set_busy(False)
         self._panel.set_curves(curves)
         keep = partial(store_crowd_sizes, curves, images, radius, settings)
         job = self._document.ask("Saving the measurements", keep)

@@ -14,7 +14,6 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.vote_budget import BudgetSettings, CostSettings
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.runs import plan_of, unseen_truths
 from raterscope.app.kinds.labels.vote_budget import (
     Assignments,
@@ -198,17 +197,10 @@ class CostMeasurement(LabelsPart):
             "Measuring accuracy against votes", partial(measure_cost, question_of(scene), plan, settings),
             costly=True,
         )  # fmt: skip
-        self._task.follow(
-            job, partial(self._on_measured, _rests_on(scene)), progressed=self._on_progress,
-            failed=self.refused.emit, stopped=partial(self._panel.set_busy, False),
-        )  # fmt: skip
-        self._panel.set_busy(True)
-
-    def _on_progress(self, job: Job) -> None:
-        self._panel.set_busy(True, job.fraction)
+        measured = partial(self._on_measured, _rests_on(scene))
+        self._task.measure(job, self._panel, measured, self.refused.emit)
 
     def _on_measured(self, key: object, cost: Cost) -> None:
-        self._panel.set_busy(False)
         self._costs = {key: cost}
         self._show(cost)
 

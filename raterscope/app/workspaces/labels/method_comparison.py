@@ -18,7 +18,6 @@ from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.evaluation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
@@ -218,17 +217,10 @@ class CrossValidation(LabelsPart):
         plan = None if scene.run is None else plan_of(scene.run)
         work = partial(cross_validate, question_of(scene), settings, plan)
         job = self._jobs.start("Cross-validating all methods", work, costly=True)
-        self._task.follow(
-            job, partial(self._on_measured, scene.question.id), progressed=self._on_progress,
-            failed=self.refused.emit, stopped=partial(self._panel.set_busy, False),
-        )  # fmt: skip
-        self._panel.set_busy(True)
-
-    def _on_progress(self, job: Job) -> None:
-        self._panel.set_busy(True, job.fraction)
+        measured = partial(self._on_measured, scene.question.id)
+        self._task.measure(job, self._panel, measured, self.refused.emit)
 
     def _on_measured(self, question: int, curves: FoldedCurves) -> None:
-        self._panel.set_busy(False)
         self._draw(curves)
         keeping = self._document.ask("Saving the measurements", partial(store_folds, question, curves))
         self._reading.follow(keeping, self._on_kept, must_finish=True)

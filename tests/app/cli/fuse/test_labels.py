@@ -48,7 +48,7 @@ def test_annotators_are_grouped_by_the_tasks_that_they_share(fuse, tmp_path):
     assert all(groups[f"a{index}"] == groups["a0"] != groups[f"b{index}"] for index in range(8))
     record = json.loads((shared / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["about"]["communities"] == "tasks"
-    alike, _ = fuse(votes, "--set", "communities=yes")
+    alike, _ = fuse(votes, "--set", "communities=behaviour")
     assert len(rows_of(alike / "communities.csv")) == 1
 
 
