@@ -35,6 +35,7 @@ from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.masks.data import OPEN, box_around
 from raterscope.app.review import (
     BiasSubject,
+    CommentSubject,
     Decision,
     Region,
     RegionSubject,
@@ -365,10 +366,11 @@ class ExpertSessions:
 
 
 def read_sessions(journal: Sequence[Decision]) -> tuple[ExpertSessions, ...]:
-    """Return the sessions of each expert, by their first decision."""
+    """Return the sessions of each expert, by their first decision; comments and bookmarks decide nothing."""
     timed: dict[str, list[Decision]] = {}
     for decision in journal:
-        if decision.at is not None and decision.verb != "undo":
+        is_note = decision.verb == "undo" or isinstance(decision.subject, CommentSubject)
+        if decision.at is not None and not is_note:
             timed.setdefault(decision.who, []).append(decision)
     session_of: dict[int, int] = {}
     repeats: dict[str, list[bool]] = {}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from raterscope.app.cli import main
-from raterscope.app.review import Decision, SpotSubject, TaskSubject
+from raterscope.app.review import CommentSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.expert_agreement import read_sessions
 from tests.app.tables import rows_of
@@ -30,6 +30,16 @@ def test_a_pause_of_more_than_fifteen_minutes_ends_a_session():
     assert second.per_hour != second.per_hour  # under a minute
     assert pace.whole.decisions == 7
     assert pace.whole.seconds == 1000
+
+
+def test_comments_and_bookmarks_are_no_decisions_of_a_session():
+    journal = [spot(1, 0, "accept", 10), spot(4, 60, "reject", 20)]
+    for number, verb in ((2, "bookmark"), (3, "comment")):
+        at, subject = START + timedelta(seconds=10 * number), CommentSubject(of="clicks")
+        journal.append(Decision(verb=verb, id=number, at=at, who="eva", item=1, subject=subject))
+    (pace,) = read_sessions(sorted(journal, key=lambda decision: decision.id))
+    assert pace.whole.decisions == 2
+    assert pace.whole.gaps == (60,)
 
 
 def test_self_agreement_counts_what_was_decided_again_later():
