@@ -29,7 +29,6 @@ def view(count=5, order=None, **changes) -> TasksView:
         "decided": np.full(count, -1, dtype=np.int16),
         "known": np.full(count, -1, dtype=np.int16),
         "posterior": np.stack([posterior, 1 - posterior], axis=1),
-        "entropy": np.linspace(0.98, 0.05, count),
     }
     return TasksView(**{**values, **changes})
 
@@ -57,7 +56,7 @@ def test_classes_of_a_hierarchy_are_listed_by_their_last_part(tasks):
 
 
 def test_before_a_fusion_the_votes_are_reported(tasks):
-    tasks.set_tasks(view(1, posterior=None, entropy=None))
+    tasks.set_tasks(view(1, posterior=None))
     assert accessible_text(tasks.view, 0) == "task 0000, 14 votes"
 
 

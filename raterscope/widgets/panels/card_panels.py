@@ -408,7 +408,6 @@ class TasksView:
     decided: NDArray[np.integer]
     known: NDArray[np.integer]
     posterior: NDArray[np.floating] | None = None  # (N, J): none before there is a fusion
-    entropy: NDArray[np.floating] | None = None  # (N,): doubt, 0 to 1
     contested: frozenset[int] = frozenset()  # tasks that several experts decided differently
     # by task: its numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -439,8 +438,8 @@ class TasksView:
             detail = counted(int(self.votes[task]), "vote")
         if task in self.contested:
             detail = f"contested, {detail}"
-        doubt = None if self.entropy is None else float(self.entropy[task])
-        amount = "" if doubt is None else f"entropy {doubt:.2f}"
+        doubt = None if self.posterior is None else 1.0 - float(self.posterior[task].max())
+        amount = "" if doubt is None else f"doubt {doubt:.2f}"
         counts = self.notes.get(task, {})
         return QueueItem(task, self.names[task], detail, doubt, settled >= 0, counts=counts, amount=amount)
 

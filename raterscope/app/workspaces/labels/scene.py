@@ -162,9 +162,8 @@ class Analysis:
     vote: FloatArray  # (N, J): shares of the votes
     votes: NDArray[np.int64]  # (N,): number of votes per task
     left_out: NDArray[np.int64]  # (K,): number of votes by excluded annotators, which do not count
-    # (N,) or None: entropy of the answer, 0 to 1. This and the following are None without a result.
-    entropy: FloatArray | None = None
-    disputed: NDArray[np.bool_] | None = None  # (N,) or None: see `disputes.disputed_tasks`
+    # (N,) or None: see `assessment.disputed_tasks`. This and the following are None without a result.
+    disputed: NDArray[np.bool_] | None = None
     rates: Rates | None = None
     mean: FloatArray | None = None  # (K, J, L) or None: mean of the rates
     # tuple of three (K,) or None: expected share of correct votes of each annotator, with its interval
@@ -222,7 +221,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     by_vote = assess(vote, truths, fusion.classes)
     tempering = tempering_for(labels, fusion)
     return plainly(
-        entropy=fusion.entropy(),
         disputed=assessment.disputed_tasks(fusion),
         rates=rates,
         mean=mean,

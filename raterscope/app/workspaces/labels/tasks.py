@@ -14,6 +14,7 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.review import Decision, GoldSubject, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
@@ -443,7 +444,7 @@ def in_order(
     notes: Mapping[int, Mapping[str, int]],
     watch: Watch,
 ) -> NDArray[np.int64]:
-    """Filter and sort tasks: contested ones first, then the most disputed, skipped ones last."""
+    """Filter and sort tasks: contested first, then those whose answer is probably wrong, skipped last."""
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
@@ -469,7 +470,8 @@ def in_order(
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
-    doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
+    share = analysis.vote if scene.fusion is None else scene.fusion.posterior
+    doubt = 1.0 - max_rows(share)
     rows = np.flatnonzero(keep)
     last, first = np.isin(rows, list(skipped)), np.isin(rows, list(contested))
     return rows[np.lexsort((-doubt[rows], ~first, last))]

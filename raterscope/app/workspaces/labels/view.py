@@ -143,7 +143,7 @@ def tasks_view(
     contested: frozenset[int] = frozenset(), notes: Mapping[int, Mapping[str, int]] | None = None, *,
     blind: bool = False,
 ) -> TasksView:  # fmt: skip
-    """Return the queue of tasks in an order; in blind mode without answer and entropy."""
+    """Return the queue of tasks in an order; in blind mode without answer and doubt."""
     fusion = scene.fusion
     known_labels = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
     return TasksView(
@@ -154,7 +154,6 @@ def tasks_view(
         decided=decided,
         known=known_labels if fusion is None else _imported_labels(fusion.known, decided, scene),
         posterior=None if fusion is None or blind else fusion.posterior,
-        entropy=None if blind else analysis.entropy,
         contested=contested,
         notes=notes or {},
         parents=scene.decidable[len(scene.classes) :],
