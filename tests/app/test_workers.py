@@ -55,7 +55,7 @@ def test_large_tasks_under_way_do_not_hold_up_the_end():
         if len(started) > 20:
             raise Cancelled
 
-    tasks = {str(n): (np.zeros(2_000_000),) for n in range(2000)}
+    tasks = {str(n): (np.zeros(100_000),) for n in range(2000)}
     with pytest.raises(Cancelled):
         in_processes(total, tasks, 2, give_up)
     assert max(started) == 2

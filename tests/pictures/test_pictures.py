@@ -1,12 +1,12 @@
 """The start page and the workspaces look as their reference pictures do."""
 
-import io
 import shutil
 import time
 
 import pytest
 from PIL import Image
-from PySide6.QtCore import QBuffer, QIODevice, Qt
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 
 from tests.app.driving import idle, open_study, press
 from tests.pictures.comparing import check, fits, store_reference
@@ -20,10 +20,9 @@ PATIENCE = LONG / 1000
 
 def picture(window):
     """Take a picture of the window without a blinking cursor."""
-    data = QBuffer()
-    data.open(QIODevice.OpenModeFlag.WriteOnly)
-    window.grab().toImage().save(data, "PNG")
-    return Image.open(io.BytesIO(data.data().data())).convert("RGB")
+    image = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    size = image.width(), image.height()
+    return Image.frombytes("RGB", size, bytes(image.constBits()), "raw", "RGB", image.bytesPerLine())
 
 
 @pytest.fixture
@@ -35,9 +34,9 @@ def compared(request, tmp_path, qtbot):
             qtbot.wait(SETTLED)
             store_reference(picture(window), name)
         ends = time.monotonic() + PATIENCE
-        while not fits(picture(window), name) and time.monotonic() < ends:
+        while not fits(shown := picture(window), name) and time.monotonic() < ends:
             qtbot.wait(50)  # outlines are traced in a thread of their own
-        check(picture(window), name, tmp_path)
+        check(shown, name, tmp_path)
 
     return compare
 
