@@ -96,7 +96,7 @@ class MeasurePanel(QWidget):
     def show_scale(self, words: str, removal: str) -> None:
         """Show the pixel size and its source, and the button that removes a scale; empty shows none."""
         self.scale_words.setText(words)
-        self.unscale.setText(removal)
+        self.unscale.setText(removal or REMOVE_SCALE)
         self.unscale.setToolTip(REMOVALS.get(removal, ""))
         self.unscale.setVisible(bool(removal))
 
