@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QComboBox
 
 from raterscope.app.importing import read_files, store
 from raterscope.app.study import Study
-from tests.app.driving import open_study
+from tests.app.driving import idle, open_study, press
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.reading import accessible_texts
 
@@ -71,3 +71,18 @@ def test_an_elided_question_is_complete_in_the_open_list(two, monkeypatch):
 
 def test_one_question_needs_no_choice(opened):
     assert not opened.workspace.question.isVisible()
+
+
+def test_bookmarks_lead_to_the_task_of_another_question(two, qtbot):
+    workspace = two.workspace
+    task = int(workspace.queue.order[4])
+    workspace.tasks.select(task)
+    press(two, qtbot, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    idle(two, qtbot)
+    key(two, qtbot, Qt.Key.Key_PageDown)
+    assert workspace.question.currentText() == list(ASKED)[1]
+    press(two, qtbot, Qt.Key.Key_PageDown, Qt.KeyboardModifier.AltModifier)
+    idle(two, qtbot)
+    assert workspace.question.currentText() == next(iter(ASKED))
+    assert workspace.tasks.current == task
+    assert workspace.comments.mark.isVisible()
