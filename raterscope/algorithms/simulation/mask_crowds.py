@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -177,7 +178,6 @@ def _vessels(
     reach: float,
 ) -> None:
     """Draw vessels that branch and thin out from the root of the lung."""
-    side = np.array(spacing)
     todo = [(root, _towards(rng, np.array([0.0, 0.0, -1.0]), 1.1), 0.032 * reach, reach) for _ in range(10)]
     amount = np.full(values.shape, -1e3, dtype=np.float32)
     while todo:
@@ -186,7 +186,7 @@ def _vessels(
         for _ in range(max(1, int(run / (0.8 * radius)))):
             direction = _towards(rng, direction, 0.13)
             position = position + 0.8 * radius * direction
-            _ball(amount, position, radius, side)
+            _ball(amount, position, radius, spacing)
         if radius > 0.5 and rest > 6:
             for turn in (0.35, 0.6):
                 todo.append(
@@ -200,16 +200,20 @@ def _towards(rng: np.random.Generator, direction: NDArray[np.float64], turn: flo
     return np.asarray(turned / np.linalg.norm(turned))
 
 
-def _ball(amount: Field, centre: NDArray[np.float64], radius: float, side: NDArray[np.float64]) -> None:
+def _ball(amount: Field, centre: NDArray[np.float64], radius: float, side: Spacing) -> None:
     """Raise `amount` to the height above a ball's outline, near the ball."""
-    low = np.maximum(np.floor((centre - radius - 1) / side).astype(int), 0)
-    high = np.minimum(np.ceil((centre + radius + 1) / side).astype(int) + 1, amount.shape)
-    if (high <= low).any():
-        return
-    part = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-    z, y, x = (np.arange(a, b) * s - at for a, b, s, at in zip(low, high, side, centre, strict=True))
-    away = np.sqrt(z[:, None, None] ** 2 + y[None, :, None] ** 2 + x[None, None] ** 2)
-    np.maximum(amount[part], (radius - away).astype(np.float32), out=amount[part])
+    part: list[slice] = []
+    squares: list[NDArray[np.float64]] = []
+    for at, step, size in zip(centre.tolist(), side, amount.shape, strict=True):
+        low = max(math.floor((at - radius - 1) / step), 0)
+        high = min(math.ceil((at + radius + 1) / step) + 1, size)
+        if high <= low:
+            return
+        part.append(slice(low, high))
+        squares.append((np.arange(low, high) * step - at) ** 2)
+    away = np.sqrt(squares[0][:, None, None] + squares[1][:, None] + squares[2])
+    near = amount[tuple(part)]
+    np.maximum(near, (radius - away).astype(np.float32), out=near)
 
 
 @dataclass(frozen=True, eq=False)
