@@ -11,6 +11,7 @@ from raterscope import resources
 from raterscope.app.cli.options import options_of
 from raterscope.app.cli.program import COMMANDS
 from raterscope.app.command_line.arguments import UsageError
+from raterscope.app.kinds.registry import KINDS
 
 GUIDE = Path(resources.__path__[0]) / "guide"
 TESTS = Path(__file__).parent
@@ -92,7 +93,12 @@ def test_tests_that_are_named_exist():
 
 
 def test_every_entry_names_its_place_on_screen():
+    catalogues = [catalogue for kind in KINDS.values() for catalogue in kind.catalogues]
+    algorithms = [algorithm for catalogue in catalogues for algorithm in catalogue.algorithms.values()]
+    labels = {spec.label for algorithm in algorithms for spec in algorithm.settings.specs()}
     for page, part, _, _, shown_at, _ in _entries():
+        if "setting" in shown_at:
+            assert {*re.findall(r"\*\*(.+?)\*\*", shown_at)} <= labels, (page, part, shown_at)
         for link in re.findall(r"\]\(([\w/.]+)\)", shown_at):
             assert (GUIDE / "papers" / link).is_file(), (page, part, link)
         for command in re.findall(r"`raterscope (.+?)`", shown_at):
