@@ -288,7 +288,7 @@ def _learn_in_processes(
         str(number): (_detect_half, *map(to_column, vars(shared.only(set(half))).values()), plan)
         for number, half in enumerate(halves)
     }
-    everything = RecordBatch.of(clicks), RecordBatch.of(fusions), plan
+    everything = *map(to_column, vars(shared).values()), RecordBatch.of(clicks), RecordBatch.of(fusions), plan
     tasks = {"all": (_learn_from_all, *everything), **tasks}
     answers = workers.answer(
         _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
@@ -300,10 +300,10 @@ def _learn_in_processes(
     return with_halves(joint.records(), fusions, halves, detected)
 
 
-def _learn_from_all(
-    clicks: RecordBatch[Clicks], fusions: RecordBatch[Fusion], plan: FusionPlan
-) -> RecordBatch[Fusion]:
-    return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan))
+def _learn_from_all(*columns: Any) -> RecordBatch[Fusion]:
+    *fields, clicks, fusions, plan = columns
+    shared = SharedVotes(*map(from_column, fields))
+    return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan, shared=shared))
 
 
 def _detect_half(*columns: Any) -> dict[int, BoolArray]:
