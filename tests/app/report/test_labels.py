@@ -85,6 +85,8 @@ def test_the_disputed_task_is_reported_until_it_is_decided(labels, page):
     cells = report.row("t7", 4)
     assert "cat: 1" in cells[3]
     assert "dog: 1" in cells[3]
+    likely, doubt = max(float(share) for share in re.findall(r"0\.\d+", cells[1])), float(cells[2])
+    assert doubt == pytest.approx(1 - likely, abs=0.011)
     question = labels.questions()[0].id
     subject = TaskSubject(task="t7", label="cat")
     labels.record(Decision(verb="label", item=question, run=run, subject=subject, reason="seen"))

@@ -14,6 +14,7 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
 from raterscope.algorithms.progress import Watch, silent, steps_of
+from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.cvat import CvatImage, CvatShape, write_cvat_file
@@ -125,6 +126,11 @@ class DecidedAnswer:
     label: ClassArray  # (N,)
     entropy: FloatArray  # (N,)
     decided: dict[int, DecidedLabel]  # by task
+
+    @property
+    def doubt(self) -> FloatArray:
+        """(N,): the probability that the label is wrong."""
+        return 1.0 - max_rows(self.posterior)
 
 
 def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:

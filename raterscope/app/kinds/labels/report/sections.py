@@ -170,10 +170,9 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
 
 def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
     """List the most disputed tasks."""
-    order = np.argsort(-answer.entropy, kind="stable")
-    doubtful = [
-        int(at) for at in order[: 10 * _MOST_DISPUTED] if answer.entropy[at] > _LEAST_DOUBT and votes[at]
-    ]
+    doubt = answer.doubt
+    order = np.argsort(-doubt, kind="stable")
+    doubtful = [int(at) for at in order[: 10 * _MOST_DISPUTED] if doubt[at] > _LEAST_DOUBT and votes[at]]
     return doubtful[:_MOST_DISPUTED]
 
 
@@ -458,7 +457,7 @@ _MEASURES = (
     ),
     (
         "Doubt of a task",
-        "The entropy of its probabilities over that of equal ones: 0 certain, 1 all classes alike.",
+        "The probability that its answer is wrong: 1 minus the largest of its probabilities.",
     ),
     (
         "Communities",

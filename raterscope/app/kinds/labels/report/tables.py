@@ -25,7 +25,7 @@ from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
 from raterscope.app.kinds.labels.vote_budget import Cost, cost_in_words
 from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
 from raterscope.app.page.pictures import drawing
-from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
+from raterscope.app.page.units import NONE, named, p_value, share, signed
 from raterscope.figures.colours import tint
 from raterscope.figures.drawing import image_of
 from raterscope.text import counted, estimate, figure, percent
@@ -338,6 +338,7 @@ def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[in
     voted = rows_of_votes >= 0
     np.add.at(counts, (rows_of_votes[voted], labels.label[voted]), 1)
     grades = grade_summary(answer.posterior[list(tasks)]) if labels.ordered else None
+    doubt = answer.doubt
     rows = []
     for row, task in enumerate(tasks):
         rows.append(
@@ -345,15 +346,14 @@ def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[in
                 plain(labels.tasks[task], 60),
                 *([] if grades is None else [_grade(answer.classes, *(value[row] for value in grades))]),
                 _ranked(answer.classes, answer.posterior[task], lambda value: share(value, 2), _FEWEST),
-                significant(float(answer.entropy[task]), 2),
+                share(float(doubt[task]), 2),
                 _ranked(fusion.outputs, counts[row], lambda value: f"{value:.0f}", 0.5),
             )
         )
-    note = "The most disputed tasks without a decision. Doubt: 0 certain, 1 all classes alike."
-    wrong = 1 - answer.posterior.max(axis=1, initial=0.0)
-    rejected = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
+    note = "The most disputed tasks without a decision. Doubt: the probability that the answer is wrong."
+    rejected = disputed_tasks(fusion) & (doubt > 1 - DISPUTED[1])
     if rejected.any():
-        note += " " + matters_in_words(wrong[rejected], "disputed task")
+        note += " " + matters_in_words(doubt[rejected], "disputed task")
     added = () if grades is None else ("Median (95 % interval)",)
     columns = ("Task", *added, "Probabilities", "Doubt", "Votes")
     wide = frozenset({1 + len(added), 3 + len(added)})
