@@ -80,7 +80,7 @@ def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     accuracy = np.full(60, 0.9)
     accuracy[50:] = 1 / 30
     labels, truth, _ = simulated(60, 30, 1500, accuracy)
-    result = fuse(labels, LabelPlan.make("ibcc", {"communities": "yes"}))
+    result = fuse(labels, LabelPlan.make("ibcc", {"communities": "behaviour"}))
     rates = rates_of(labels, result.fusion)
     names = [describe_community(item, labels.classes, labels.outputs, range(30)) for item in rates.mean[:50]]
     assert not any("guessing" in name for name in names)

@@ -168,9 +168,9 @@ class TestExport:
         by_verdict = {row["verdict"]: row for row in rows}
         assert set(by_verdict) == {"", "rejected", "accepted", "added"}
         assert by_verdict["rejected"]["detected"] == "0"
-        assert (by_verdict["accepted"]["x"], by_verdict["accepted"]["y"]) == ("152.0", "61.0")
+        assert (float(by_verdict["accepted"]["x"]), float(by_verdict["accepted"]["y"])) == (152, 61)
         assert by_verdict["added"]["cluster"] == ""
-        assert (by_verdict["added"]["x"], by_verdict["added"]["detected"]) == ("10.0", "1")
+        assert (float(by_verdict["added"]["x"]), by_verdict["added"]["detected"]) == (10, "1")
 
     def test_decisions(self, study, export):
         with Study.open(study) as opened:

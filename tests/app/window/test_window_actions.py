@@ -1,7 +1,7 @@
 """Actions of every workspace: command palette, shortcut sheet, guide, copied images, full screen."""
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
@@ -146,8 +146,12 @@ def test_the_focused_figure_is_copied_as_an_image(fused, qtbot):
 
 def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
     fused.workspace.right_tabs.setCurrentWidget(fused.workspace.reliability)
-    fused.workspace.whole.setSizes([400, 880])
+    edge = fused.workspace.whole.handle(1)
+    qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
+    qtbot.mouseMove(edge, QPoint(100, 60))
+    qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
     left = fused.workspace.whole.sizes()
+    assert left[0] > 300
     fused.close()
     second = MainWindow()
     qtbot.addWidget(second)
