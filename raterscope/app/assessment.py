@@ -1,7 +1,7 @@
 """Assessment of a run: disputed items, changes from another run, and trust in its claims.
 
 Window, reports and the comparison of runs use the same bounds of dispute. Each kind fills in the differences;
-the runs of a study are compared in `raterscope.app.changes`. Trust compares the claims of a run with ground
+`raterscope.app.annotators.table` compares the runs of a study. Trust compares the claims of a run with ground
 truth or with comparable data.
 """
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.app.changes import changes_of_run
+from raterscope.app.annotators.table import changes_of_run
 from raterscope.app.cli.program import main
 from raterscope.app.review import BiasSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study

@@ -33,9 +33,9 @@ import nibabel
 import numpy as np
 
 from raterscope.algorithms.progress import silent
+from raterscope.app.batch.cohort import run_cases
 from raterscope.app.batch.executors import CaseExecutor, DaskExecutor, LocalExecutor
 from raterscope.app.batch.manifest import Case
-from raterscope.app.batch.running import run_cases
 from raterscope.app.batch.task import CaseRecord, GroupRecord
 
 Start = Callable[[int], AbstractContextManager[CaseExecutor]]

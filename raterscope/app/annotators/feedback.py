@@ -19,8 +19,7 @@ from raterscope.app.annotator_evidence import Course
 from raterscope.app.annotators.table import AnnotatorTable, Value, find_unusual, read_annotators, read_courses
 from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table
-from raterscope.app.page.pictures import draw_lines
+from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table, draw_lines
 from raterscope.app.report.writing import check_report_name, write_page
 from raterscope.app.study import Study
 from raterscope.figures.description import Line

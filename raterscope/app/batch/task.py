@@ -33,8 +33,8 @@ from raterscope.app.import_preview import mark_programs, preview_readings
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import versions
-from raterscope.app.study.file_digests import digest_of_file
 from raterscope.app.study.new_study import new_study
+from raterscope.app.study.references import digest_of_file
 
 if TYPE_CHECKING:
     from raterscope.app.study import Study

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from raterscope.app.batch.cohort import gather_cohort, run_cases, shard, to_do
 from raterscope.app.batch.executors import SCRIPTS, LostError, dask_executor, local_executor
-from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import COLUMNS, Case, FoundCases, find_cases, is_pattern, read_manifest
-from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.task import CaseRecord, write_text
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line

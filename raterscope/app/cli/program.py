@@ -67,7 +67,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "copy":
             from raterscope.app.cli.study import copy as command
         case "plan":
-            from raterscope.app.cli.plan import plan as command
+            from raterscope.app.cli.study import plan as command
         case "desktop":
             from raterscope.app.cli.desktop import desktop as command
         case "pacs":

@@ -82,7 +82,7 @@ Result = TypeVar("Result")
 
 def files_and_digests(paths: Iterable[Path]) -> list[dict[str, object]]:
     """Name the files that results are made from, for run.json."""
-    from raterscope.app.study.file_digests import digest_of_file
+    from raterscope.app.study.references import digest_of_file
 
     return [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
 

@@ -3,9 +3,8 @@
 from raterscope.app.library.aggregators import Labels, Pairs
 from raterscope.app.library.fusion import fuse_clicks, fuse_labels, fuse_masks, fuse_pairs
 from raterscope.app.library.inputs import DataError
-from raterscope.app.library.readings import OpenReading, ReadingTask, open_reading
 from raterscope.app.library.results import ClickResult, Figure, LabelResult, MaskResult, PairResult, Result
-from raterscope.app.library.studies import OpenStudy, open_study
+from raterscope.app.library.studies import OpenReading, OpenStudy, ReadingTask, open_reading, open_study
 
 __all__ = [
     "ClickResult",

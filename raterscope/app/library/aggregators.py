@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from raterscope.app.errors import plain
-from raterscope.app.library.frames import Frame
 from raterscope.app.library.fusion import fuse_labels, fuse_pairs
-from raterscope.app.library.inputs import DataError, TableLike, cell_text
+from raterscope.app.library.inputs import DataError, Frame, TableLike, cell_text
 from raterscope.app.library.results import LabelResult, PairResult
 
 

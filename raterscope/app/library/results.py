@@ -48,8 +48,16 @@ from raterscope.app.kinds.masks import annotators as mask_tables
 from raterscope.app.kinds.masks import case as mask_cases
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs
-from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
-from raterscope.app.library.inputs import DataError, ImageLayout, plain_errors
+from raterscope.app.library.inputs import (
+    DataError,
+    Frame,
+    ImageLayout,
+    frame_as_html,
+    frame_of_rows,
+    make_frame,
+    plain_errors,
+    stack_frames,
+)
 from raterscope.app.outcome import Described, Outcome, successful
 from raterscope.figures.drawing import PaperChart, sheet
 from raterscope.figures.evaluation import forest_chart

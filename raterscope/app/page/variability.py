@@ -30,9 +30,7 @@ from raterscope.algorithms.annotators.reads import reads_of, split_read
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.output_files import format_number
-from raterscope.app.page.contents import Cell, Picture, Table
-from raterscope.app.page.pictures import draw_paper
-from raterscope.app.page.units import NONE, named, p_value
+from raterscope.app.page.contents import NONE, Cell, Picture, Table, draw_paper, named, p_value
 from raterscope.figures.drawing import PaperChart
 from raterscope.figures.evaluation import bland_altman_chart, forest_chart
 from raterscope.text import estimate

@@ -27,8 +27,8 @@ from raterscope.app.page.contents import (
     Swatch,
     Table,
     as_html,
+    draw_lines,
 )
-from raterscope.app.page.pictures import draw_lines
 from raterscope.app.papers.clicks import CLICKS
 from raterscope.app.papers.experiments import (
     Chart,

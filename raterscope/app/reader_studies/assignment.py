@@ -20,7 +20,7 @@ class Picture(msgspec.Struct, frozen=True):
     """An image of a case, as the study was set up with it."""
 
     path: str  # relative to the file that names it where it lies beside or below that, else absolute
-    digest: str  # of the content, see `file_digests`
+    digest: str  # of the content, see `references`
     # width, height: pixels
     width: int
     height: int

@@ -35,10 +35,10 @@ from raterscope.app.reader_studies.assignment import (
 )
 from raterscope.app.reader_studies.reading_file import CaseMarks, Operation
 from raterscope.app.study import ImageEntry, Study, StudyError
-from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.labels import add_contents, add_votes, read_contents
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.pairs import add_pairs
+from raterscope.app.study.references import digest_of_images
 
 Index = tuple[int, int, int]
 

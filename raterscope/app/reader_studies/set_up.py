@@ -41,10 +41,9 @@ from raterscope.app.reader_studies.assignment import (
 from raterscope.app.reader_studies.protocol import Protocol
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.study import Study
-from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.labels import pictures_of, read_all_contents, split_comparison
 from raterscope.app.study.pairs import item_pictures
-from raterscope.app.study.references import stored_path
+from raterscope.app.study.references import digest_of_images, stored_path
 from raterscope.app.study.vote_sets import ComparisonSet
 from raterscope.text import counted
 

@@ -13,9 +13,17 @@ from raterscope.app.assessment import Trust, bin_intervals
 from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Paragraph, ReportPart
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section, Table
-from raterscope.app.page.pictures import draw_lines
-from raterscope.app.page.units import NONE, flat
+from raterscope.app.page.contents import (
+    NONE,
+    Block,
+    Gallery,
+    Notices,
+    Prose,
+    Section,
+    Table,
+    draw_lines,
+    flat,
+)
 from raterscope.app.review import (
     LONG_ENOUGH,
     Decision,

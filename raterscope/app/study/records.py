@@ -42,7 +42,7 @@ class ImageEntry:
     size : int or None
         Of the file, bytes.
     digest : str or None
-        Of the file's content, see `file_digests`.
+        Of the file's content, see `references`.
     pixel_size : float or None
         Micrometres.
     grid : Grid or None

@@ -6,7 +6,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``images``
     A row per image: unique name, file, width and height in pixels, pixel_size in micrometres if known. The
     path is relative, with forward slashes, if the file lies beside or below the study, otherwise absolute;
-    NULL while only the size is known. The size of the file in bytes and its digest (`file_digests`) identify
+    NULL while only the size is known. The size of the file in bytes and its digest (`references`) identify
     it. The pixels stay in the file.
 ``annotators``
     A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes, as the

@@ -22,7 +22,6 @@ from raterscope.app.program_files import FileState
 from raterscope.app.review import Decision, standing_names
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.file import StudyFile
-from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.kinds import STORED, mismatch_of_settled
 from raterscope.app.study.records import (
@@ -41,6 +40,7 @@ from raterscope.app.study.references import (
     add_size,
     add_volume,
     check_moved_file,
+    digest_of_images,
     locate,
     read_image_entries,
     set_image_file,

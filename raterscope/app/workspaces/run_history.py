@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from raterscope.app.changes import Changes, changes_of_run
+from raterscope.app.annotators.table import Changes, changes_of_run
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job

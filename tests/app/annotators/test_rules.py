@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.app.annotators.rules import DEEPEST, RuleError, select_rows
+from raterscope.app.annotators.writing import DEEPEST, RuleError, select_rows
 
 COLUMNS = {
     "annotator": np.array(["Kim", "lee", "Max Moor"], dtype=object),

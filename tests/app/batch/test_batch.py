@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.progress import silent
+from raterscope.app.batch.cohort import run_cases, shard
 from raterscope.app.batch.executors import (
     LocalExecutor,
     LostError,
@@ -19,7 +20,6 @@ from raterscope.app.batch.executors import (
     snakemake_script,
 )
 from raterscope.app.batch.manifest import Case, read_manifest
-from raterscope.app.batch.running import run_cases, shard
 from raterscope.app.batch.task import DRAFTS, claim, folder_of, read_record
 from raterscope.app.cli import main
 from raterscope.app.errors import TableProblems

@@ -1,7 +1,7 @@
 """Groups of cases: as much work as a task should have."""
 
+from raterscope.app.batch.cohort import Attempt, CaseQueue
 from raterscope.app.batch.manifest import Case
-from raterscope.app.batch.running import Attempt, CaseQueue
 from raterscope.app.batch.task import GroupRecord
 
 

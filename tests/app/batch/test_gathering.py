@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from raterscope.app.batch.gathering import gather_cohort
+from raterscope.app.batch.cohort import gather_cohort
 from raterscope.app.batch.manifest import read_manifest
 from raterscope.app.batch.task import STUDY, folder_of, run_case, write_status
 from raterscope.app.cli import main

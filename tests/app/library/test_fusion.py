@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 
 import raterscope as rs
-from raterscope.app.library.frames import frame_of_rows
+from raterscope.app.library.inputs import frame_of_rows
 from tests.app.commands import run
 from tests.app.tables import write
 

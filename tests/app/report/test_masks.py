@@ -21,7 +21,7 @@ from raterscope.app.kinds.masks.methods import (
     store_methods,
 )
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
-from raterscope.app.page.units import units_of
+from raterscope.app.page.contents import units_of
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks

@@ -10,17 +10,17 @@ import pytest
 from PIL import Image
 
 from raterscope.app.formats.images import read_image
-from raterscope.app.study import Study, file_digests
+from raterscope.app.study import Study, references
 
 
 def read_of(path) -> tuple[str, bool]:
     """Return a digest, and whether the file was read for it."""
     messages = []
-    return file_digests.digest_of_file(path, lambda *_: messages.append(True)), bool(messages)
+    return references.digest_of_file(path, lambda *_: messages.append(True)), bool(messages)
 
 
 def test_a_file_is_read_once_until_it_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_digests, "_CLOCK_STEP", 0)
+    monkeypatch.setattr(references, "_CLOCK_STEP", 0)
     path = tmp_path / "slide.tif"
     path.write_bytes(b"one slide")
     first, read = read_of(path)
@@ -53,25 +53,25 @@ def test_a_png_is_recognised_without_its_pixels_and_checked_with_them(tmp_path: 
     path = tmp_path / "smear.png"
     pixels = np.zeros((300, 400, 3), dtype=np.uint8)
     write_png(path, pixels)
-    digest, size = file_digests.digest_of_image(path), path.stat().st_size
+    digest, size = references.digest_of_image(path), path.stat().st_size
     assert digest.startswith("png:")
-    assert file_digests.has_digest(path, digest)
-    assert file_digests.has_digest(path, file_digests.digest_of_file(path))  # as earlier versions stored
+    assert references.has_digest(path, digest)
+    assert references.has_digest(path, references.digest_of_file(path))  # as earlier versions stored
     pixels[150, 200, 1] = 1
     write_png(path, pixels)
     assert path.stat().st_size == size
-    assert file_digests.digest_of_image(path) != digest
-    assert not file_digests.has_digest(path, digest)
+    assert references.digest_of_image(path) != digest
+    assert not references.has_digest(path, digest)
 
 
 def test_a_png_with_a_damaged_pixel_is_another(tmp_path: Path) -> None:
     path = tmp_path / "smear.png"
     write_png(path, np.zeros((300, 400), dtype=np.uint8))
-    digest = file_digests.digest_of_image(path)
+    digest = references.digest_of_image(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    assert not file_digests.has_digest(path, digest)
+    assert not references.has_digest(path, digest)
 
 
 @pytest.mark.parametrize("cut", [1, 12, 13, 5000])
@@ -79,16 +79,16 @@ def test_a_cut_png_is_read_as_a_whole(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "smear.png"
     write_png(path, np.zeros((300, 400), dtype=np.uint8))
     path.write_bytes(path.read_bytes()[:-cut])
-    assert file_digests.digest_of_image(path) == file_digests.digest_of_file(path) or cut == 12
+    assert references.digest_of_image(path) == references.digest_of_file(path) or cut == 12
     path.write_bytes(path.read_bytes() + b"rest")
-    assert file_digests.digest_of_image(path) == file_digests.digest_of_file(path)
+    assert references.digest_of_image(path) == references.digest_of_file(path)
 
 
 def test_a_png_stored_by_an_earlier_version_is_the_same_image(tmp_path: Path) -> None:
     path = tmp_path / "smear.png"
     write_png(path, np.zeros((30, 40), dtype=np.uint8))
     with Study.create(tmp_path / "study.rscope") as study:
-        (first,) = study.add_images([replace(read_image(path), digest=file_digests.digest_of_file(path))])
+        (first,) = study.add_images([replace(read_image(path), digest=references.digest_of_file(path))])
         (second,) = study.add_images([read_image(path)])
         assert second == first
         write_png(path, np.ones((30, 40), dtype=np.uint8))

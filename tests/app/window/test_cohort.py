@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.batch.gathering import gather_cohort
+from raterscope.app.batch.cohort import gather_cohort
 from raterscope.app.batch.manifest import read_manifest
 from raterscope.app.batch.task import run_case, write_status
 from raterscope.app.study import Study

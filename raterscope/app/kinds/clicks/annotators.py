@@ -29,8 +29,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.clicks.exclusion import gather_run, recount
-from raterscope.app.page.contents import Gallery, Picture, Section, Table
-from raterscope.app.page.pictures import photograph
+from raterscope.app.page.contents import Gallery, Picture, Section, Table, photograph
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import ImageEntry

@@ -20,8 +20,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT, set_of_tag
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.page.contents import Block, Gallery, Notices, Section, Table
-from raterscope.app.page.units import NONE, named
+from raterscope.app.page.contents import NONE, Block, Gallery, Notices, Section, Table, named
 from raterscope.app.page.variability import (
     ANOTHER,
     ANY_READER,

@@ -25,8 +25,7 @@ from raterscope.algorithms.masks.observer_variation import TOLERANCE, ObserverVa
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.runs import read_case
-from raterscope.app.page.contents import Picture, Table
-from raterscope.app.page.units import NONE, units_of
+from raterscope.app.page.contents import NONE, Picture, Table, units_of
 from raterscope.app.page.variability import (
     ANOTHER,
     ANY_READER,

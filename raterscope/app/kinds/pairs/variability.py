@@ -12,8 +12,7 @@ from raterscope.algorithms.annotators.repeated_answers import PairConsistency, p
 from raterscope.algorithms.annotators.vote_agreement import VoteAgreement, vote_agreement
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.page.contents import Block, Section, Table
-from raterscope.app.page.units import NONE, named
+from raterscope.app.page.contents import NONE, Block, Section, Table, named
 from raterscope.app.page.variability import (
     ANOTHER,
     ANY_READER,

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QFileDialog, QTabWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import Course
-from raterscope.app.annotators.rules import RuleError, is_rule, select_rows
 from raterscope.app.annotators.table import effects_of_exclusion, read_annotators, read_courses
+from raterscope.app.annotators.writing import RuleError, is_rule, select_rows
 from raterscope.app.exports import REPORTS
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.jobs import Job

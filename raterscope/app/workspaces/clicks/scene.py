@@ -20,7 +20,7 @@ from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, op
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.file_digests import digest_of_files, digest_of_image, has_digest
+from raterscope.app.study.references import digest_of_files, digest_of_image, has_digest
 from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
 Image = NDArray[np.uint8] | PyramidReader

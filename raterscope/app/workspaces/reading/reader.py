@@ -23,7 +23,7 @@ from raterscope.app.reader_studies.assignment import Assignment, Picture, Readin
 from raterscope.app.reader_studies.collected_marks import read_source
 from raterscope.app.reader_studies.reading_file import CaseMarks, Operation, ReadingFile, SessionState, fold
 from raterscope.app.session import LatestTask
-from raterscope.app.study.file_digests import digest_of_files, has_digest
+from raterscope.app.study.references import digest_of_files, has_digest
 from raterscope.text import percent
 
 Pixels = Any

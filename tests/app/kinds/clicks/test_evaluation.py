@@ -8,7 +8,7 @@ from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.clicks.evaluation import measure_runs
-from raterscope.app.page.units import share
+from raterscope.app.page.contents import share
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from tests.app.tables import write

@@ -28,13 +28,23 @@ from raterscope.app.kinds.clicks.report.tables import (
 from raterscope.app.kinds.clicks.runs import explain_not_converged, others_in_words, reduced_weights
 from raterscope.app.kinds.clicks.variability import variability_section
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
-from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
-from raterscope.app.page.pictures import photograph, scale_bar
-from raterscope.app.page.units import run_in_words, significant
+from raterscope.app.page.contents import (
+    Block,
+    Facts,
+    Gallery,
+    Notices,
+    Picture,
+    Section,
+    Swatch,
+    photograph,
+    run_in_words,
+    scale_bar,
+    significant,
+)
 from raterscope.app.page.variability import METHODS
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.file_digests import digest_of_image
+from raterscope.app.study.references import digest_of_image
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK, Symbol
 from raterscope.text import counted

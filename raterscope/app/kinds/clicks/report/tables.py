@@ -37,9 +37,19 @@ from raterscope.app.kinds.clicks.parasitaemia import (
     describe_intervals,
 )
 from raterscope.app.kinds.clicks.runs import plan_of
-from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatch, Table, shortened
-from raterscope.app.page.pictures import draw_lines
-from raterscope.app.page.units import NONE, share, significant
+from raterscope.app.page.contents import (
+    NONE,
+    Block,
+    Gallery,
+    Picture,
+    Section,
+    Swatch,
+    Table,
+    draw_lines,
+    share,
+    shortened,
+    significant,
+)
 from raterscope.app.review import Measures, ReviewState, Spot, Weighed
 from raterscope.app.review.subjects import PARASITES
 from raterscope.app.study import ImageEntry, RunEntry, Study

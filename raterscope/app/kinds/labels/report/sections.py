@@ -68,9 +68,22 @@ from raterscope.app.kinds.labels.variability import (
     variability_section,
 )
 from raterscope.app.kinds.labels.vote_budget import measure_cost
-from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
-from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
-from raterscope.app.page.units import named, run_in_words, significant
+from raterscope.app.page.contents import (
+    Block,
+    Facts,
+    Gallery,
+    Notices,
+    Picture,
+    Section,
+    Swatch,
+    draw_lines,
+    draw_rates,
+    drawing,
+    named,
+    photograph,
+    run_in_words,
+    significant,
+)
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of_voters, pictures_of

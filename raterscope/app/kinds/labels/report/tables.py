@@ -23,9 +23,20 @@ from raterscope.app.kinds.labels.evaluation import area_in_words, curve_chart, c
 from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
 from raterscope.app.kinds.labels.vote_budget import Cost, cost_in_words
-from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
-from raterscope.app.page.pictures import drawing
-from raterscope.app.page.units import NONE, named, p_value, share, signed
+from raterscope.app.page.contents import (
+    NONE,
+    Block,
+    Cell,
+    Gallery,
+    Notices,
+    Swatch,
+    Table,
+    drawing,
+    named,
+    p_value,
+    share,
+    signed,
+)
 from raterscope.figures.colours import tint
 from raterscope.figures.drawing import image_of
 from raterscope.text import counted, estimate, figure, percent

@@ -65,9 +65,22 @@ from raterscope.app.kinds.masks.variability import (
     variability_statistics,
     variability_table,
 )
-from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
-from raterscope.app.page.pictures import draw_paper
-from raterscope.app.page.units import NONE, Units, run_in_words, significant, units_of
+from raterscope.app.page.contents import (
+    NONE,
+    Block,
+    Facts,
+    Gallery,
+    Notices,
+    Picture,
+    Section,
+    Swatch,
+    Table,
+    Units,
+    draw_paper,
+    run_in_words,
+    significant,
+    units_of,
+)
 from raterscope.app.page.variability import (
     METHODS,
     Protocol,

@@ -30,8 +30,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
 from raterscope.app.kinds.masks.case import MARGIN
-from raterscope.app.page.contents import Picture
-from raterscope.app.page.pictures import photograph, scale_bar
+from raterscope.app.page.contents import Picture, photograph, scale_bar
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of

@@ -20,9 +20,22 @@ from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.kinds.masks.variability import Variability, variability_of, variability_table
-from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
-from raterscope.app.page.pictures import draw_paper
-from raterscope.app.page.units import NONE, Units, p_value, share, signed, units_of
+from raterscope.app.page.contents import (
+    NONE,
+    Block,
+    Cell,
+    Gallery,
+    Picture,
+    Section,
+    Swatch,
+    Table,
+    Units,
+    draw_paper,
+    p_value,
+    share,
+    signed,
+    units_of,
+)
 from raterscope.app.review import Region
 from raterscope.app.study import RunEntry
 from raterscope.figures.colours import tint

@@ -24,8 +24,7 @@ from raterscope.app.kinds.pairs.report.tables import (
 )
 from raterscope.app.kinds.pairs.runs import why_not_guaranteed
 from raterscope.app.kinds.pairs.variability import variability_section
-from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
-from raterscope.app.page.units import run_in_words, share
+from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch, run_in_words, share
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry
 from raterscope.text import counted, percent

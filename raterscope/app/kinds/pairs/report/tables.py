@@ -27,9 +27,7 @@ from raterscope.app.kinds.pairs.runs import (
     plan_of,
     run_other_methods,
 )
-from raterscope.app.page.contents import Picture, Table
-from raterscope.app.page.pictures import draw_paper
-from raterscope.app.page.units import NONE, p_value, share, signed
+from raterscope.app.page.contents import NONE, Picture, Table, draw_paper, p_value, share, signed
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of, true_ranking_of
