@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.linear_algebra import invert_definite, one_thread
+from raterscope.algorithms.pairs.tastes import Tastes, tastes_of
 from raterscope.algorithms.pairs.wins import MOST_COMPARED, rank_intervals
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
@@ -92,16 +93,16 @@ _SINGULAR = 1e-9
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
 _NEWTON_STEPS, _LONGEST_STEP, _CONVERGED = 200, 2.0, 1e-7
-_SMALL = 400
+_SMALL, _FEW = 400, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Scores of items by least squares, optionally with biases of annotators (eq. 11)."""
 
-    # score, low, high: (n,): mean 0 in each component, with 95 % intervals. NaN for items that were never
-    # compared; the interval is NaN also if a bias cannot be separated from the score, or without degrees of
-    # freedom for the noise.
+    # score, low, high: (n,): mean 0 in each component, with 95 % intervals that hold for other annotators of
+    # the same kind too. NaN for items that were never compared; the interval is NaN also if a bias cannot be
+    # separated from the score, or without degrees of freedom for the noise.
     score: FloatArray
     low: FloatArray
     high: FloatArray
@@ -126,6 +127,7 @@ class LinkedScores:
     items: tuple[NDArray[np.int64], ...]  # tuple of (m,): of each component
     inverse: tuple[FloatArray, ...]  # tuple of (m, m): the pseudo-inverse of each component's Laplacian
     pull: FloatArray  # (n,): sum of the choices for each item: delta0'y
+    tastes: Tastes  # of the annotators, whose choices on the same items are alike
 
 
 def components(pairs: Pairs) -> IndexArray:
@@ -184,10 +186,15 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
     inverses = []
     with one_thread():
         for at, items in enumerate(groups):
-            fraction = 0.2 + 0.8 * at / len(groups)
+            fraction = 0.2 + 0.7 * at / len(groups)
             watch(fraction, f"scoring {len(items):,} items")
             inverses.append(_pseudo_inverse(laplacian, items, watch, fraction))
-    return LinkedScores(pairs, component, groups, tuple(inverses), pull)
+        degree = float(laplacian.sum())
+        tastes = wait_watching(
+            lambda: tastes_of(pairs, groups, inverses, degree), watch, 0.95, "comparing annotators' tastes",
+            small=len(pairs) <= _FEW,
+        )  # fmt: skip
+    return LinkedScores(pairs, component, groups, tuple(inverses), pull, tastes)
 
 
 def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
@@ -240,14 +247,18 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     count_of_all = len(pairs) if weight is None else round(float(weight.sum()))
     residual, freedom = float(residuals @ weighed), count_of_all - rank
     variance = residual / freedom if freedom > 0 else float("nan")
-    wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
+    noise, taste = linked.tastes.variances(pairs, residuals, freedom)
+    wide = _quantile(freedom) * np.sqrt(np.maximum(noise * spread + taste * linked.tastes.spread, 0.0))
     rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
     for at, (items, inverse) in enumerate(zip(linked.items, linked.inverse, strict=True)):
         known = np.isfinite(spread[items]).all() and freedom > 0
         if known and 1 < len(items) <= MOST_COMPARED:
             covariance = added[at][0] @ added[at][1] if added else np.zeros_like(inverse)
             covariance += inverse
-            covariance *= variance
+            covariance *= noise
+            by_taste = linked.tastes.covariance[at]
+            if by_taste is not None:
+                covariance += taste * by_taste
             rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, freedom)
     return Scores(
         score,

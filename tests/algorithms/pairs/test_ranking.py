@@ -56,6 +56,22 @@ def real(folder: Path, name: str) -> Pairs:
     )
 
 
+def dense_tastes(pairs, residual, freedom):
+    """Estimate the variances of noise and tastes from whole matrices; also the scores' variance by tastes."""
+    design = np.zeros((len(pairs), len(pairs.items)))
+    rows = np.arange(len(pairs))
+    design[rows, pairs.left], design[rows, pairs.right] = 1, -1
+    to_score = np.linalg.pinv(design)
+    away = np.eye(len(pairs)) - design @ to_score
+    alike = np.where(pairs.annotator[:, None] == pairs.annotator, design @ design.T, 0.0)
+    crossed = np.trace(away @ alike)
+    expected = np.array([[freedom, crossed], [crossed, np.trace(away @ alike @ away @ alike)]])
+    noise, taste = np.linalg.solve(expected, [residual @ residual, residual @ alike @ residual])
+    if taste < 0:
+        noise, taste = residual @ residual / freedom, 0.0
+    return noise, taste, np.diagonal(to_score @ alike @ to_score.T)
+
+
 def dense(pairs, biased):
     """Solve the model by the whole design matrix: scores, biases, their covariance, residual and freedom."""
     rows = np.arange(len(pairs))
@@ -68,7 +84,7 @@ def dense(pairs, biased):
     remaining = pairs.choice - design @ result
     freedom = len(pairs) - np.linalg.matrix_rank(design)
     count = len(pairs.items)
-    return result[:count], result[count:], inverse, float(remaining @ remaining), freedom
+    return result[:count], result[count:], inverse, remaining, freedom
 
 
 @pytest.mark.parametrize("plan", [PairCrowd(12, 9, 5, 40), PairCrowd(15, 8, 10, 60, groups=3, bridges=0)])
@@ -79,12 +95,12 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
     linked = link(pairs)
     scores_of(linked, ~biased)  # for others before: what all rest on stays as it is
     result = scores_of(linked, biased)
-    score, bias, inverse, residual, freedom = dense(pairs, biased)
+    score, bias, inverse, residuals, freedom = dense(pairs, biased)
     component = components(pairs)
     for group in range(component.max() + 1):
         score[component == group] -= score[component == group].mean()
     assert result.freedom == freedom
-    assert result.variance == pytest.approx(residual / freedom, rel=1e-10)
+    assert result.variance == pytest.approx(residuals @ residuals / freedom, rel=1e-10)
     np.testing.assert_allclose(result.score, score, atol=1e-9)
     np.testing.assert_allclose(result.bias, np.where(biased, bias, NAN), atol=1e-9)
     centre = np.eye(plan.items)
@@ -93,7 +109,8 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
         centre -= np.outer(inside, inside) / inside.sum()
     many = plan.items
     spread = np.diagonal(centre @ inverse[:many, :many] @ centre)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(result.variance * spread)
+    noise, taste, by_taste = dense_tastes(pairs, residuals, freedom)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(noise * spread + taste * by_taste)
     np.testing.assert_allclose(result.high - result.score, half, rtol=1e-7)
     np.testing.assert_allclose(result.score - result.low, half, rtol=1e-7)
 
@@ -111,6 +128,34 @@ def test_intervals_cover_the_true_scores_at_the_stated_rate():
         result = scores(pairs, shift > 0)
         covered += [(result.low <= truth) & (truth <= result.high)]
     assert np.abs(np.mean(covered, axis=0) - 0.95).max() < 0.05
+
+
+def test_intervals_hold_for_other_annotators_whose_tastes_differ():
+    rng = np.random.default_rng(5)
+    truth = np.linspace(-1.0, 1.0, 12)
+    covered, ranked = [], []
+    for _ in range(60):
+        annotator, left = np.repeat(np.arange(8), 100), rng.integers(12, size=800)
+        right = (left + rng.integers(1, 12, 800)) % 12
+        own = truth + rng.normal(0.0, 0.5, (8, 12))
+        choice = own[annotator, left] - own[annotator, right] + rng.normal(0.0, 0.8, 800)
+        pairs = Pairs(annotator, left, right, choice, tuple("abcdefgh"), tuple("mnopqrstuvwx"))
+        result = scores(pairs)
+        covered += [(result.low <= truth) & (truth <= result.high)]
+        rank = 12 - np.arange(12)
+        ranked += [(result.rank_low <= rank) & (rank <= result.rank_high)]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.03)  # 0.72 as if all choices were independent
+    assert np.mean(ranked) > 0.95
+
+
+def test_tastes_of_one_annotator_alone_are_not_known():
+    rng = np.random.default_rng(2)
+    left = rng.integers(6, size=80)
+    right = (left + rng.integers(1, 6, 80)) % 6
+    pairs = Pairs(np.zeros(80, int), left, right, rng.normal(size=80), ("a",), tuple("uvwxyz"))
+    result = scores(pairs)
+    half = stats.t.ppf(0.975, result.freedom) * np.sqrt(result.variance * np.diagonal(link(pairs).inverse[0]))
+    np.testing.assert_allclose(result.high - result.score, half, rtol=1e-9)
 
 
 def test_scores_are_corrected_where_the_biased_saw_items_on_one_side():
@@ -149,7 +194,7 @@ def test_a_bias_that_no_comparison_shows_from_a_score_is_left_open():
     result = scores(pairs, biased)
     *_, residual, freedom = dense(pairs, biased)
     assert result.freedom == freedom
-    assert result.variance == pytest.approx(residual / freedom)
+    assert result.variance == pytest.approx(residual @ residual / freedom)
     assert np.isfinite(result.bias[1])
     assert np.isnan(result.bias[2])
     np.testing.assert_array_equal(np.isnan(result.low), [False, False, True, True])

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
@@ -90,7 +90,8 @@ def rows() -> list[Row]:
     """Measure on simulated crowds, the study of the position bias paper, and real crowds."""
     runs = FULL if "--full" in sys.argv else RUNS
     return [
-        *_grid(runs), *_fair(runs), *_paper(max(runs // 5, 4)), *_real(max(runs // 3, 8)), *_decisions(runs)
+        *_grid(runs), *_fair(runs), *_paper(max(runs // 5, 4)), *_real(max(runs // 3, 8)), *_decisions(runs),
+        *_tastes(runs), *_halves(max(runs // 4, 4)),
     ]  # fmt: skip
 
 
@@ -207,6 +208,57 @@ def _real(runs: int) -> Iterator[Row]:
             redrawn = Pairs(pairs.annotator, left, right, choice, pairs.annotators, pairs.items)
             some.append(float(fuse(redrawn).flagged.any()))
         yield _row("crowds with somebody accused", f"{name}, sides redrawn", 0.05, np.array(some))
+
+
+TASTES = ((8, 250, 15), (40, 40, 25), (200, 15, 25))
+"""Annotators, comparisons of each, and items, where tastes differ."""
+
+
+def _tastes(runs: int) -> Iterator[Row]:
+    """Let annotators have tastes of their own; count the intervals that hold scores and ranks."""
+    for people, each, items in TASTES:
+        for spread in (0.0, 0.7):
+            inside, ranked = [], []
+            for run in range(runs):
+                rng = np.random.default_rng([people, each, items, run])
+                score, own = rng.normal(size=items), rng.normal(0, spread, (people, items))
+                annotator = np.repeat(np.arange(people), each)
+                left = rng.integers(items, size=len(annotator))
+                right = (left + rng.integers(1, items, len(annotator))) % items
+                gap = score[left] - score[right]
+                seen = gap + own[annotator, left] - own[annotator, right]
+                choice = np.where(rng.random(len(gap)) < expit(seen), 1.0, -1.0)
+                names = tuple(map(str, range(people))), tuple(map(str, range(items)))
+                result = scores(Pairs(annotator, left, right, choice, *names))
+                nodes = spread * math.sqrt(2) * rng.normal(size=2000)
+                expected = 2 * expit(gap[:, None] + nodes[None, :]).mean(axis=1) - 1
+                # the best linear description of the expected choices
+                true = scores(Pairs(annotator, left, right, expected, *names)).score
+                inside.append(np.mean((result.low <= true) & (true <= result.high)))
+                rank = 1 + np.argsort(np.argsort(-score))
+                ranked.append(np.mean((result.rank_low <= rank) & (rank <= result.rank_high)))
+            data = f"{each} votes x {people}, {items} items, tastes {spread:g}"
+            yield _row("interval of the score, 95 %", data, 0.95, np.array(inside))
+            yield _row("interval of the rank, 95 %", data, 0.95, np.array(ranked))
+
+
+def _halves(runs: int) -> Iterator[Row]:
+    """Score the items of real crowds by two halves of the annotators; compare differences with intervals."""
+    if "RATERSCOPE_DATA" not in os.environ:
+        return
+    from raterscope.app.papers.experiments import pairs_of  # the rest needs the algorithms alone
+    from tests.benchmarks.pairs_accuracy import REAL
+
+    for name in REAL:
+        pairs, agreed = pairs_of(Path(os.environ["RATERSCOPE_DATA"]), name), []
+        for run in range(runs):
+            order = np.random.default_rng(run).permutation(len(pairs.annotators))
+            first = {pairs.annotators[at] for at in order[: len(order) // 2].tolist()}
+            one, other = (scores(pairs.without(others)) for others in (first, set(pairs.annotators) - first))
+            wide = np.hypot(one.high - one.low, other.high - other.low) / 2
+            known = np.isfinite(wide)
+            agreed.append(np.mean((np.abs(one.score - other.score) <= wide)[known]))
+        yield _row("scores by two halves of the annotators, 95 %", name, 0.95, np.array(agreed))
 
 
 def _known(fusion: PairFusion) -> np.ndarray:

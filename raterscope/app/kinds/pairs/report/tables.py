@@ -354,8 +354,8 @@ def ranking_table(question: ComparedQuestion) -> Table:
     note = (
         f"Before: all answers as given; after: without the biases of flagged annotators. {changed:,} of "
         f"{int((fusion.component >= 0).sum()):,} items changed rank; moved: + towards the top. Both ends and "
-        "the items that moved most are listed. Scores have mean 0 and 95 % intervals; those after assume "
-        "that the flags are right."
+        "the items that moved most are listed. Scores have mean 0 and 95 % intervals, which include how much "
+        "the tastes of annotators differ ([@henderson1953]); those after assume that the flags are right."
     )
     if groups > 1:
         note += f" This is the largest of {groups:,} groups of items, whose scores are not comparable."
