@@ -299,7 +299,8 @@ class CanvasView(QWidget):
     def fit(self) -> None:
         """Show the whole."""
         self._fitted = True
-        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
+        top = 0 if self._chips.isHidden() else self._chips.geometry().bottom()
+        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN, top=top))
 
     def look_at(self, x: float, y: float, radius: float) -> None:
         """Pan to a spot and its surroundings.

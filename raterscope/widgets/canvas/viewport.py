@@ -68,13 +68,15 @@ class Viewport:
         scale = min(max(self.scale * factor, SMALLEST_SCALE), LARGEST_SCALE)
         return replace(self, scale=scale, across=round(across - x * scale), down=round(down - y * scale))
 
-    def framing(self, rect: Rect, margin: float = 0.0) -> Viewport:
-        """Show the whole of a rectangle, with a margin in the widget's pixels."""
-        left, top, right, bottom = rect
+    def framing(self, rect: Rect, margin: float = 0.0, *, top: float = 0.0) -> Viewport:
+        """Show the whole of a rectangle, with a margin, below what covers the top; in the widget's pixels."""
+        left, first, right, last = rect
+        top = max(margin, top + margin / 2)
         room_across = max(1.0, self.width - 2 * margin)
-        room_down = max(1.0, self.height - 2 * margin)
-        scale = min(room_across / max(right - left, 1e-9), room_down / max(bottom - top, 1e-9))
-        return self.centred((left + right) / 2, (top + bottom) / 2, scale)
+        room_down = max(1.0, self.height - margin - top)
+        scale = min(room_across / max(right - left, 1e-9), room_down / max(last - first, 1e-9))
+        whole = self.centred((left + right) / 2, (first + last) / 2, scale)
+        return whole.panned(0, (top - margin) / 2)
 
     def resized(self, width: int, height: int) -> Viewport:
         """Keep the middle in the middle of a widget of another size."""

@@ -47,17 +47,17 @@ def paint_cross_hair(
         painter.drawLine(near, far)
 
 
-def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: float) -> None:
-    """Paint the patient's sides at the middles of the edges, the lowest lifted above what lies there."""
+def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane) -> None:
+    """Paint the patient's sides at the middles of the edges."""
     painter.save()
     frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
     left, right, top, bottom = plane.letters
-    wide, high, lift = frame.width(), frame.height(), lift / text_size()
+    wide, high = frame.width(), frame.height()
     middle = max(wide / 2, BESIDE_BAR)
     for letter, x, y in (
         (left, EDGE + 6, high / 2), (right, wide - EDGE - 6, high / 2),
-        (top, middle, EDGE + 6), (bottom, middle, high - EDGE - 6 - lift),
+        (top, middle, EDGE + 6), (bottom, middle, high - EDGE - 6),
     ):  # fmt: skip
         if letter:
             _shaded(painter, QRectF(x - 10, y - 10, 20, 20), _CENTRE, letter, theme.DARK.second)
@@ -153,18 +153,16 @@ def on_screen(viewport: Viewport, box: Box) -> QRectF:
 
 
 def _box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
-    """Return the rectangle of a region's label beside its box, on the side where it fits."""
-    frame = on_screen(viewport, box)
-    title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title)
-    line = QFontMetrics(theme.widget_font(theme.CAPTION)).horizontalAdvance(region.line) if selected else 0
-    lines = LABEL_LINES if selected and region.line else LABEL_LINES[:1]
-    width, height = max(title, line) + 4.0, sum(map(pixels, lines))
-    room = QRectF(frame.right() + LABEL_GAP, frame.top(), width, height)
-    if room.right() > viewport.width - EDGE:
-        room.moveRight(frame.left() - LABEL_GAP)
-    if room.left() < EDGE:
-        room.moveTopLeft(QPointF(max(EDGE, frame.left()), frame.bottom() + LABEL_GAP / 2))
-    return room
+    """Return the rectangle of a region's label beside its box, without its second line if only that fits."""
+    frame, first, second = on_screen(viewport, box), *map(pixels, LABEL_LINES)
+    title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title) + 4.0
+    line = QFontMetrics(theme.widget_font(theme.CAPTION)).horizontalAdvance(region.line) + 4.0
+    sizes = [(max(title, line), first + second)] if selected and region.line else []
+    for width, height in (*sizes, (title, first)):
+        for left in (frame.right() + LABEL_GAP, frame.left() - LABEL_GAP - width):
+            if EDGE <= left <= viewport.width - EDGE - width:
+                return QRectF(left, frame.top(), width, height)
+    return QRectF(max(EDGE, frame.left()), frame.bottom() + LABEL_GAP / 2, title, first)
 
 
 def box_labels(
@@ -223,7 +221,7 @@ def paint_box(
     first, second = map(pixels, LABEL_LINES)
     title = QRectF(room.left(), room.top(), room.width() + 20, first)
     _shaded(painter, title, _LEFT, region.title, colour)
-    if selected and region.line:
+    if room.height() > first:
         painter.setFont(theme.widget_font(theme.CAPTION))
         line = QRectF(title.left(), title.bottom(), title.width(), second)
         _shaded(painter, line, _LEFT, region.line, theme.DARK.text)

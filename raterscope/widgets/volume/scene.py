@@ -240,7 +240,6 @@ class Scene:
     solid: bool = False  # whether brush and eraser also cover the neighbouring slices within the radius
     # whether brush and eraser only cover voxels that are neither black nor white in the window
     windowed: bool = False
-    lift: int = 0  # height of the chips at the lower edge of the large view
     notice: str = ""  # text shown during a drag: the window that it sets
     cross_hair: bool = True  # whether the crosshair is painted
     line_width: float = 1.0  # factor of the width of all outlines

@@ -122,7 +122,7 @@ BELOW_TITLE = 76
 """Height of the lines of the title, below which the sides of a divider are named."""
 
 BAND_ALPHA, STROKE_ALPHA = 80, 120
-ABOVE_CHIPS = 8
+CHIP_GAP = 8
 
 
 class SlicePainter:
@@ -189,9 +189,8 @@ class SlicePainter:
             overlay.paint_cross_hair(
                 painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
             )
-        lift = scene.lift + pixels(ABOVE_CHIPS) if large else 0
         size = 1000.0 if scene.calibrated else None
-        corner = QPointF(overlay.EDGE, view.height - overlay.EDGE - lift)
+        corner = QPointF(overlay.EDGE, view.height - overlay.EDGE)
         bar = paint_scale_bar(painter, corner, view.scale, size, view.width - overlay.EDGE)
         boxes = [] if scene.bare else boxes_on(scene, plane)
         self.labels = overlay.box_labels(view, boxes, scene.selected, bar) if large else {}
@@ -206,7 +205,7 @@ class SlicePainter:
         shown = (plane.name, scene.index[plane.normal])
         if measurement is not None and not scene.bare and (measurement.plane, measurement.slice) == shown:
             paint_measurement(painter, view, measurement, scene.measured)
-        overlay.paint_letters(painter, view, plane, lift)
+        overlay.paint_letters(painter, view, plane)
         alone = scene.solo_name() if large else ""
         lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
         words = overlay.paint_title(painter, title, *lines, width=view.width)
@@ -223,7 +222,7 @@ class SlicePainter:
         edges, top = [0.0, float(view.width)], float(overlay.EDGE)
         if divider is not None:
             edges.insert(1, divider)
-            top = float(pixels(BELOW_TITLE + EDGE + HEIGHT + ABOVE_CHIPS))
+            top = float(pixels(BELOW_TITLE + EDGE + HEIGHT + CHIP_GAP))
         for left, right, layers in zip(edges, edges[1:], self._scene.layers(), strict=False):
             room = right - left - 2 * overlay.EDGE
             if layers.heat is not None and room >= pixels(NARROWEST):

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.divider import Divider, Sides
-from raterscope.widgets.hints import ChipRow
-from raterscope.widgets.layouts import WrappingRow
+from raterscope.widgets.hints import HEIGHT, ChipRow
+from raterscope.widgets.layouts import WrappingRow, beside
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import PLANES, Index, Plane, Window, planes_of
 from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, RegionBox, Scene
-from raterscope.widgets.volume.slice_painter import BELOW_TITLE, SLABS, Projector
+from raterscope.widgets.volume.slice_painter import BELOW_TITLE, CHIP_GAP, SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
 from raterscope.widgets.volume.volume_controls import Cine, DisputeStrip, WindowControl
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 RADII = 0.5, 60.0
 RADIUS_STEP = 1.2
+
+NARROW = 300
+"""Width, in unscaled pixels, below which one view is shown alone."""
 
 LINE_STEP, LINE_WIDTHS = 1.3, (0.5, 3.0)
 
@@ -86,6 +89,8 @@ class VolumeView(QWidget):
              "crosshair": ("crosshair", "Lines through the current voxel")}
         )  # fmt: skip
         self._style_chips.set_on("crosshair", True)
+        self._style_chips.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.windows.chip.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._style_chips.toggled.connect(self._on_style_chip)
         self._brush_chips = ChipRow(
             {"solid": ("3-D", "Brush and eraser also cover neighbouring slices within the radius (Shift+B)"),
@@ -94,7 +99,7 @@ class VolumeView(QWidget):
         )  # fmt: skip
         self._brush_chips.toggled.connect(self._on_brush_chip)
         self._brush_chips.hide()
-        rows = (self._brush_chips, self.windows.chip, self._style_chips)
+        rows = (self._brush_chips, beside(self.windows.chip, self._style_chips))
         self._chips = WrappingRow(rows, 8, 8, parent=self)
         self._set_grid(Grid.plain((1, 1, 1)))
         for view in self._views.values():
@@ -228,13 +233,16 @@ class VolumeView(QWidget):
         return self._layout if self._layout in self._planes else self._native
 
     def _arrange(self) -> None:
+        """Place the views, and below them the chips, which cover no part of the volume."""
         large = self._large()
-        alone = self._layout in self._planes or len(self._planes) == 1
+        narrow = self.width() < pixels(NARROW)
+        alone = narrow or self._layout in self._planes or len(self._planes) == 1
         strip = STRIP_WIDTH if self._has_dispute else 0
         others = [] if alone else [name for name in self._planes if name != large]
-        places = arrange(
-            self.width(), self.height(), large, others, strip=strip, surface=self.surface is not None
-        )
+        room = max(self.width() - 2 * EDGE, 1)
+        bar = max(self._chips.heightForWidth(room), pixels(HEIGHT))
+        high = max(self.height() - bar - 2 * CHIP_GAP, 1)
+        places = arrange(self.width(), high, large, others, strip=strip, surface=self.surface is not None)
         self.setFocusProxy(self._views[large])
         self._strip.setGeometry(places[STRIP])
         self._strip.setVisible(bool(strip))
@@ -243,31 +251,26 @@ class VolumeView(QWidget):
             if name in places:
                 view.setGeometry(places[name])
             view.setVisible(name in places)
-        if self.surface is not None:
-            self.surface.setGeometry(self.rect() if self._surface_alone else places[SURFACE])
-        self._place_chips()
-
-    def _place_chips(self) -> None:
-        index = self._views[self._large()].geometry()
-        width = min(self._chips.sizeHint().width(), max(index.width() - 2 * EDGE, 1))
-        self._chips.resize(width, self._chips.heightForWidth(width))
-        self._scene.lift = self._chips.height()
-        self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
-        self._chips.raise_()
+        self._chips.setGeometry(EDGE, high + CHIP_GAP, room, bar)
+        index = places[large]
         self.divider.place(index, index.top() + pixels(BELOW_TITLE))
         entry = self.windows.entry
-        entry.move(self._chips.x(), self._chips.y() - EDGE // 2 - entry.height())
-        if self.surface is not None and self._surface_alone:
-            self.surface.raise_()
+        entry.move(EDGE, high - CHIP_GAP - entry.height())
+        if self.surface is not None:
+            self.surface.setGeometry(self.rect() if self._surface_alone else places[SURFACE])
+            if self._surface_alone:
+                self.surface.raise_()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """Lay out the views."""
         self._arrange()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the lines between the views."""
+        """Paint the lines between the views, and the ground of the chips."""
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(theme.DARK.line))
+            below = self.rect().adjusted(0, self._chips.y() - CHIP_GAP, 0, 0)
+            painter.fillRect(below, QColor(theme.DARK.canvas))
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Stop work for hidden views."""
@@ -325,7 +328,7 @@ class VolumeView(QWidget):
             raise ValueError(f"voxels of shape {values.shape} on a grid of {shape}")
         self._scene.values, self._scene.unit = values, unit
         self._set_up_windows(modality, window)
-        self._place_chips()
+        self._arrange()
 
     def _set_up_windows(self, modality: str, window: Window | None) -> None:
         self._projector.forget()
@@ -416,11 +419,11 @@ class VolumeView(QWidget):
     def type_window(self) -> None:
         """Open fields for width and level of the window, or close them."""
         self.windows.toggle_entry()
-        self._place_chips()
+        self._arrange()
 
     def _on_window(self) -> None:
         self._scene.levels = self.windows.levels
-        self._place_chips()
+        self._arrange()
         self._changed(below=True)
 
     # Tools -------------------------------------------------------------------------------------
@@ -441,7 +444,7 @@ class VolumeView(QWidget):
             view.give_up_stroke()
             view.show_cursor()
             view.update()
-        self._place_chips()
+        self._arrange()
 
     def toggle_solid_brush(self) -> None:
         """Let brush and eraser cover neighbouring slices within the radius too, or one slice alone."""

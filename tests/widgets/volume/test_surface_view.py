@@ -102,7 +102,7 @@ def test_it_takes_the_fourth_quarter_or_half_and_is_gone_when_closed(opened, qtb
     opened.set_layout("three")
     opened.close_surface()
     assert opened.surface is None
-    assert opened.view("axial").geometry().height() == opened.height()
+    assert opened.view("axial").geometry().bottom() == opened.view("sagittal").geometry().bottom()
 
 
 def test_without_opengl_a_message_is_shown_and_the_slices_work(opened, qtbot, monkeypatch):

@@ -39,7 +39,7 @@ def test_an_outline_runs_where_the_mask_ends_and_is_chosen_by_a_click(view, qtbo
 
 @pytest.mark.qt_log_ignore("This plugin does not support raise", extend=True)
 def test_a_mouse_that_rests_on_an_outline_learns_whose_it_is_as_it_is_written(view, qtbot):
-    view.set_outlines([Outline("r1", "<b>rater</b> 1", "#e69f00", ball(), width=1.0)])
+    view.set_outlines([Outline("r1", "<b>rater</b> 1", "#e69f00", ball(), width=1.7)])
     axial = view.view("axial")
     qtbot.waitUntil(lambda: "#e69f00" in colours(axial))
     edge = screen(axial, (10, 30, 56)) - QPoint(round(0.375 * axial.viewport.scale), 0)
@@ -55,9 +55,9 @@ def test_outlines_are_hidden_shown_and_seen_alone(view, qtbot):
     hues = {"r1": "#e69f00", "r2": "#56b4e9", "c": "#ff00ff"}
     view.set_outlines(
         [
-            Outline("r1", "rater 1", hues["r1"], ball(), width=1.0),
-            Outline("r2", "rater 2", hues["r2"], other, width=1.0),
-            Outline("c", "consensus", hues["c"], ball(radius=16.0), width=1.0),
+            Outline("r1", "rater 1", hues["r1"], ball(), width=1.7),
+            Outline("r2", "rater 2", hues["r2"], other, width=1.7),
+            Outline("c", "consensus", hues["c"], ball(radius=16.0), width=1.7),
         ]
     )
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
+from raterscope.widgets.hints import Chip
 from raterscope.widgets.volume.volume_controls import DisputeStrip
 from raterscope.widgets.volume.volume_view import VolumeView
 from tests.widgets.volume.viewing import (
@@ -199,3 +200,31 @@ def test_without_a_volume_nothing_is_made_up(qtbot, view):
         assert colours(part) <= {theme.DARK.canvas, theme.DARK.accent}  # and the frame of what has the keys
     view.set_volume(None, GRID)
     assert len(colours(view.view("axial"))) > 1
+
+
+@pytest.mark.parametrize(("size", "width", "height"), [(1.0, 900, 560), (1.0, 420, 360), (2.0, 560, 480)])
+def test_chips_cover_no_view_whatever_the_size_of_text_and_window(view, qtbot, size, width, height):
+    theme.set_text_size(size)
+    view.resize(width, height)
+    view.set_tool("brush")
+    shown = [view.view(name).geometry() for name in view.planes if view.view(name).isVisible()]
+    assert shown
+    qtbot.wait(1)
+    for chip in (*view.findChildren(Chip), view.windows.chip):
+        place = QRect(chip.mapTo(view, QPoint()), chip.size())
+        assert view.rect().contains(place), chip.text()
+        assert not any(place.intersects(other) for other in shown), chip.text()
+
+
+def test_a_narrow_window_shows_one_plane_alone_and_a_wide_one_all_three(view):
+    def shown():
+        return [name for name in view.planes if view.view(name).isVisible()]
+
+    assert len(shown()) == 3
+    view.resize(280, 560)
+    assert shown() == ["axial"]
+    view.set_layout("coronal")
+    assert shown() == ["coronal"]
+    view.set_layout("three")
+    view.resize(900, 560)
+    assert len(shown()) == 3
