@@ -28,6 +28,7 @@ if (
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "raterscope-tests")  # of reports of errors
 
 # How long examples take to be made says nothing where other work keeps the processors busy.
 settings.register_profile(

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from shiboken6 import isValid
 
+from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch
 from raterscope.app.errors import InputError, system_reason
 
@@ -57,7 +58,7 @@ class Job(QObject):
     _reported = Signal(float, str, object)
     _drafted = Signal(object)
     _returned = Signal(object)
-    _raised = Signal(object, str)
+    _raised = Signal(object, str, str)
 
     def __init__(
         self,
@@ -145,9 +146,10 @@ class Job(QObject):
             self._stop_if_cancelled()
             result = self._work(self._watch)
         except Cancelled as stop:
-            self._send(self._raised, stop, "")
+            self._send(self._raised, stop, "", "")
         except Exception as error:  # any error is reported in the list of jobs
-            self._send(self._raised, error, getattr(error, "details", "") or traceback.format_exc())
+            details = getattr(error, "details", "") or traceback.format_exc()
+            self._send(self._raised, error, _in_words(error, details), details)
         else:
             self._send(self._returned, result)
         self._work = _no_work
@@ -215,14 +217,14 @@ class Job(QObject):
         elif not self.over:
             self._end("cancelled")
 
-    def _on_raised(self, error: Exception, details: str) -> None:
+    def _on_raised(self, error: Exception, sentence: str, details: str) -> None:
         if self.over or not isValid(self._owner):
             return
         if self.state == "cancelling" or isinstance(error, Cancelled):
             self._end("cancelled")
             return
         self.raised = type(error)
-        self.error = str(error) if isinstance(error, (InputError, RefusedError)) else _unexpected(error)
+        self.error = sentence
         self.details = details
         self.state = "failed"
         self.failed.emit(self.error)
@@ -249,13 +251,28 @@ def _no_work(watch: Watch) -> None:
     """Replace finished work, so that its references are released."""
 
 
-def _unexpected(error: Exception) -> str:
+def _in_words(error: Exception, details: str) -> str:
+    if isinstance(error, (InputError, RefusedError)):
+        return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory for this."
     if isinstance(error, OSError):
         reason = system_reason(error)
         return f"{error.filename}: {reason}" if error.filename else reason
-    return f"Internal error ({type(error).__name__}). See the details, and report it."
+    return _unexpected(error, details)
+
+
+def _unexpected(error: Exception, details: str) -> str:
+    """Write a file for the report of an internal error, and return the sentence that names it."""
+    from platformdirs import user_log_path
+
+    path = user_log_path("raterscope") / "error.txt"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"Raterscope {__version__}\n{details}", encoding="utf-8")
+    except OSError:
+        return f"Internal error ({type(error).__name__}). See the details under Jobs, and report it."
+    return f"Internal error ({type(error).__name__}). Report it with the file {path}."
 
 
 class Lane:

@@ -6,11 +6,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from raterscope import __version__
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.labels.data import LabelsError
 from raterscope.algorithms.masks.data import MasksError
@@ -158,13 +160,31 @@ def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot, kind):
     assert messages == [("running", ""), ("failed", sentence)]
 
 
-def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(jobs, qtbot):
-    job = jobs.start("Breaking", lambda watch: 1 / 0)
-    with qtbot.waitSignal(job.failed) as caught:
-        pass
-    assert "\n" not in caught.args[0]
-    assert "ZeroDivisionError" in caught.args[0]
-    assert "Traceback" in job.details
+def test_an_unforeseen_failure_is_one_sentence_with_a_file_for_its_report(jobs, qtbot, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def work(_watch):
+        raise ZeroDivisionError("secret detail")
+
+    job = jobs.start("Breaking", work)
+    qtbot.waitUntil(lambda: job.over)
+    assert job.error.startswith("Internal error (ZeroDivisionError). Report it with the file ")
+    report = Path(job.error.removesuffix(".").rpartition("file ")[2])
+    assert __version__ in report.read_text()
+    for written in (report.read_text(), job.details):
+        assert "secret detail" in written
+        assert "in work" in written
+
+
+def test_an_unforeseen_failure_refers_to_the_jobs_where_no_file_can_be_written(
+    jobs, qtbot, monkeypatch, tmp_path
+):
+    (tmp_path / "full").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "full"))
+    job = jobs.start("Breaking", lambda _watch: 1 // 0)
+    qtbot.waitUntil(lambda: job.over)
+    assert job.error == "Internal error (ZeroDivisionError). See the details under Jobs, and report it."
+    assert "ZeroDivisionError" in job.details
 
 
 def test_partial_results_wait_until_the_last_one_was_drawn(jobs, qtbot, monkeypatch):

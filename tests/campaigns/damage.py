@@ -169,7 +169,7 @@ def _shown(path: Path) -> str:
 
     problems: list[str] = []
 
-    def unexpected(error: Exception) -> str:
+    def unexpected(error: Exception, _details: str = "") -> str:
         problems.append(error_outcome("window", error).defect)
         return "internal error."
 
