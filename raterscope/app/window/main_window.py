@@ -151,6 +151,7 @@ class MainWindow(QMainWindow):
         self.reading.refused.connect(self.notice.show_error)
         self.bar.help_requested.connect(self.window_actions.show_keys)
         self.window_actions.message.connect(self.status.show_message)
+        self.menus.settings_saved.connect(self._set_default_algorithms)
         self.menus.message.connect(self.status.show_message)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel)
@@ -338,6 +339,12 @@ class MainWindow(QMainWindow):
         else:
             show()
 
+    def _set_default_algorithms(self) -> None:
+        if self._remembers:
+            for kind, workspace in self._workspaces.items():
+                names = (preferences.recall_text(key) for key in preferences.algorithm_keys(kind))
+                workspace.set_default_algorithms(*names)
+
     def _begin(self, kind: WorkspaceKind) -> tuple[WorkspaceLayout, Iterator[None]]:
         if kind.kind not in self._unfinished:
             self._unfinished[kind.kind] = kind.begin(self.document, self.jobs, self._pages)
@@ -367,6 +374,7 @@ class MainWindow(QMainWindow):
             blind_mode.set(preferences.is_enabled(hidden))
             blind_mode.changed.connect(partial(preferences.remember, hidden))
         self._workspaces[kind.kind] = workspace
+        self._set_default_algorithms()
         self._pages.addWidget(workspace)
         return workspace
 

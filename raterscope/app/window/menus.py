@@ -51,6 +51,7 @@ class Menus(QObject):
     merge_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
+    settings_saved = Signal()
     message = Signal(str)  # message about the result
 
     def __init__(
@@ -164,18 +165,29 @@ class Menus(QObject):
     def ask_settings(self) -> None:
         """Open the dialog of the program's settings."""
         from raterscope.app.formats.pyramids.container import PyramidCache
+        from raterscope.app.kinds.registry import KINDS
         from raterscope.app.program_files import login_name
         from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 
+        algorithms = {
+            key: (words.format(kind.title), {name: each.title for name, each in choice.algorithms.items()})
+            for kind in KINDS.values()
+            for key, words, choice in zip(
+                preferences.algorithm_keys(kind.name), ("{}", "{}: detector"), kind.catalogues, strict=False
+            )
+        }
+
         cache = str(PyramidCache.of_user().folder.parent)
         dialog = SettingsDialog(
-            preferences.program_settings(), login_name(), cache, self.key_bindings.bindings(), self._window
-        )
+            preferences.program_settings(), login_name(), cache, self.key_bindings.bindings(), algorithms,
+            self._window,
+        )  # fmt: skip
         dialog.accepted.connect(lambda: self._on_settings(dialog))
         dialog.open()
 
     def _on_settings(self, dialog: SettingsDialog) -> None:
         preferences.store_program_settings(dialog.settings)
+        self.settings_saved.emit()
         self.key_bindings.store(dialog.keys.changes())
         self.message.emit("Settings saved.")
 

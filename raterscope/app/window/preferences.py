@@ -120,9 +120,16 @@ NAMES = {EXPERT: "expert", CACHE: "cache"}
 
 def program_settings() -> ProgramSettings:
     """Read the settings that the dialog of settings changes."""
+    from raterscope.app.kinds.registry import KINDS
     from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
-    return ProgramSettings(chosen_theme(), text_percent(), **_names())
+    names = {key: recall_text(key) for kind in KINDS for key in algorithm_keys(kind)}
+    return ProgramSettings(chosen_theme(), text_percent(), **_names(), algorithms=names)
+
+
+def algorithm_keys(kind: str) -> tuple[str, str]:
+    """Return the keys of a kind's algorithm and detector for new studies."""
+    return f"{kind}/algorithm", f"{kind}/detector"
 
 
 def _names() -> dict[str, str]:
@@ -136,7 +143,7 @@ def store_program_settings(chosen: ProgramSettings) -> None:
     for variable, key in NAMES.items():
         if os.environ.get(variable) == before[key]:
             del os.environ[variable]
-    remember_all({"look": chosen.theme, "text_percent": chosen.text_percent, **names})
+    remember_all({"look": chosen.theme, "text_percent": chosen.text_percent, **names, **chosen.algorithms})
     apply_names()
     apply_chosen_theme(chosen.theme)
 

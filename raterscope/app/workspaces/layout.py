@@ -72,6 +72,9 @@ class WorkspaceLayout(QWidget):
         super().__init__(parent)
         self._document, self._jobs = document, jobs
 
+    def set_default_algorithms(self, algorithm: str, detector: str) -> None:
+        """Do nothing: this workspace does not fuse."""
+
     def build(self) -> Iterator[None]:
         """Make the screen in short steps, between which the window can answer.
 

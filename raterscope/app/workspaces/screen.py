@@ -183,6 +183,10 @@ class WorkspaceScreen(WorkspaceLayout):
 
     # The Fuse panel
 
+    def set_default_algorithms(self, algorithm: str, detector: str) -> None:
+        """Choose what a study without runs is fused with; empty for what is recommended."""
+        self.fuse_panel.set_defaults(algorithm, detector)
+
     def toggle_fuse_panel(self) -> None:
         """Open or close the Fuse panel below its button."""
         if self.fuse_panel.isVisible():

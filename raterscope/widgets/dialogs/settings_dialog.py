@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QKeySequence
@@ -181,6 +181,8 @@ class ProgramSettings:
     text_percent: int = 100  # size of the interface's text
     expert: str = ""  # name in the journal of decisions; empty for the login name
     cache: str = ""  # folder of the copies of large images; empty for that of the system
+    # names of the algorithms of new studies by their keys; empty for the recommended one
+    algorithms: Mapping[str, str] = field(default_factory=dict)
 
 
 class SettingsDialog(FormDialog):
@@ -189,6 +191,7 @@ class SettingsDialog(FormDialog):
     `settings`: the present settings.
     `login`, `cache`: name and folder that are used if these fields are empty.
     `bindings`: commands and their keys.
+    `algorithms`: title of a choice, and titles of the algorithms by name, the recommended one first; by key.
     """
 
     def __init__(
@@ -197,6 +200,7 @@ class SettingsDialog(FormDialog):
         login: str,
         cache: str,
         bindings: Sequence[KeyBinding],
+        algorithms: Mapping[str, tuple[str, Mapping[str, str]]],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Settings", parent, width=560)
@@ -217,8 +221,17 @@ class SettingsDialog(FormDialog):
             "Cache folder": self.cache,
         })  # fmt: skip
         note = plain_label("The name is used for decisions from now on.", "small", wrap=True)
+        self.algorithms = {key: _algorithm_box(titles) for key, (_, titles) in algorithms.items()}
+        for key, box in self.algorithms.items():
+            box.choose(settings.algorithms.get(key, ""))
+        methods = form_of({words: self.algorithms[key] for key, (words, _) in algorithms.items()})
+        scope = plain_label("A study keeps the settings of its last fusion.", "small", wrap=True)
         program, self.keys = QWidget(), KeyTable(bindings)
-        vertical(form, note, STRETCH, inside=program, margins=(12, 12, 12, 12), spacing=8)
+        heading = plain_label("ALGORITHMS OF NEW STUDIES", "caption")
+        vertical(
+            form, note, 8, heading, methods, scope, STRETCH,
+            inside=program, margins=(12, 12, 12, 12), spacing=8,
+        )  # fmt: skip
         self.tabs = QTabWidget()
         self.tabs.tabBar().setAccessibleName("Settings")
         self.tabs.addTab(program, "Program")
@@ -234,4 +247,11 @@ class SettingsDialog(FormDialog):
             self.text_percent.value(),
             self.expert.text().strip(),
             self.cache.text,
+            {key: str(box.key) for key, box in self.algorithms.items()},
         )
+
+
+def _algorithm_box(titles: Mapping[str, str]) -> ChoiceBox:
+    recommended, *others = titles
+    entries = {"": f"{titles[recommended]} (recommended)"} | {name: titles[name] for name in others}
+    return ChoiceBox("", entries)

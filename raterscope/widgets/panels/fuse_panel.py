@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtWidgets import (
@@ -71,6 +71,11 @@ class AlgorithmPicker(QWidget):
     def build(self) -> None:
         """Make the rows of the selected algorithm's form."""
         self.form.build()
+
+    def default(self, algorithm: str) -> tuple[str, Settings]:
+        """Return an algorithm, or the first for an unknown name, with the settings it has by default."""
+        name = algorithm if algorithm in self._algorithms else next(iter(self._algorithms))
+        return name, self._algorithms[name].settings()
 
     def choose(self, algorithm: str, settings: Settings | None = None) -> None:
         """Select an algorithm and fill its form."""
@@ -301,6 +306,7 @@ class FusePanel(QWidget):
         self.setFocusProxy(self.algorithm.choice)
         self.set_progress(None)
         self.defaults = self.request()
+        """Request for a study without runs."""
 
     def setVisible(self, visible: bool) -> None:
         """Show or hide the panel; the forms are made before it is shown, as its size depends on them."""
@@ -403,6 +409,17 @@ class FusePanel(QWidget):
             all_items=self.all_items.isChecked(),
             hold_truth=self.hold_truth.isChecked(),
         )
+
+    def set_defaults(self, algorithm: str, detector: str) -> None:
+        """Choose what a study without runs is fused with; an unknown name is the first one listed."""
+        shown = not self.edited and self.request() == self.defaults
+        name, settings = self.algorithm.default(algorithm)
+        self.defaults = replace(self.defaults, algorithm=name, settings=settings)
+        if self.detector is not None:
+            name, settings = self.detector.default(detector)
+            self.defaults = replace(self.defaults, detector=name, detection=settings)
+        if shown:
+            self.set_request(self.defaults)
 
     def set_request(self, request: RunRequest) -> None:
         """Set algorithms and settings as in a request; the scope stays."""

@@ -1,6 +1,7 @@
 """Settings of the program: changed in a dialog, applied at once, kept for the next start."""
 
 import os
+import shutil
 
 import pytest
 
@@ -10,7 +11,7 @@ from raterscope.app.window import preferences
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 from raterscope.widgets.theme import set_text_size, text_size
-from tests.app.driving import command, idle
+from tests.app.driving import command, idle, open_study
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,30 @@ def test_settings_are_applied_and_kept(window, qtbot, tmp_path):
     os.environ.pop(EXPERT)
     preferences.apply_names()  # as at the next start
     assert user_name() == "Dr. Ada"
+
+
+def test_new_studies_are_fused_with_the_algorithms_chosen_in_the_settings(
+    opened, qtbot, study_fused, tmp_path
+):
+    def choose(**titles):
+        dialog = open_dialog(opened)
+        for choice, title in titles.items():
+            dialog.algorithms[f"clicks/{choice}"].setCurrentText(title)
+        dialog.accept()
+        idle(opened, qtbot)
+
+    def chosen():
+        request = opened.workspace.fuse_panel.request()
+        return request.algorithm, request.detector
+
+    choose(algorithm="DBSCAN", detector="majority vote")
+    assert chosen() == ("dbscan", "majority")
+    open_study(opened, qtbot, shutil.copy(study_fused, tmp_path / "fused.rscope"))
+    assert chosen() == ("oem", "dem")  # as it was fused
+    open_study(opened, qtbot, tmp_path / "small.rscope")
+    assert chosen() == ("dbscan", "majority")
+    choose(algorithm="OEM clustering (recommended)")
+    assert chosen() == ("oem", "majority")
 
 
 def test_cancel_changes_nothing_and_empty_fields_are_the_defaults(window, qtbot):
