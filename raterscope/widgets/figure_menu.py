@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 from PySide6.QtCore import QBuffer, QEvent, QIODevice, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
@@ -133,9 +133,6 @@ class SavedContent:
     of_image: bool = False  # whether it shows the image on screen, whose name the file then gets
 
 
-_KEYS = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+C", "copy as image")))
-
-
 class FigureMenu(QObject):
     """Context menu of a figure, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
 
@@ -143,6 +140,8 @@ class FigureMenu(QObject):
     Without it, the figure shows the image on screen. `with_svg`: whether the figure has lines, which are
     saved as SVG; otherwise its pictures have screen resolution. `by_click`: whether a right click opens it.
     """
+
+    KEY_HELP = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+C", "copy as image")))
 
     leaving = Signal(object)  # content to save
     reported = Signal(str)  # message for the status line
@@ -161,28 +160,14 @@ class FigureMenu(QObject):
     ) -> None:
         super().__init__(widget)
         self._figure, self._place, self._table, self._by_click = figure, widget, table, by_click
-        self.menu = Menu(widget)
-        self.menu.KEY_HELP = _KEYS
-        self.menu.setAccessibleName("Picture")
-        self.copy = self._action("Copy as image")
-        self.copy.triggered.connect(self._on_copy)
+        self._with_svg = with_svg
+        self.copy = self._action("Copy as image", self._on_copy)
         self.copy.setShortcut(QKeySequence.StandardKey.Copy)
         self.copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        self._keys = QAction("Copy and save", widget)
+        self._keys = self._action("Copy and save", self._on_keys)
         self._keys.setShortcut(QKeySequence("Shift+F10"))
         self._keys.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        self._keys.triggered.connect(self._on_keys)
         widget.addActions([self.copy, self._keys])
-        self.svg = self._action("Save as SVG…") if with_svg else None
-        if self.svg is not None:
-            self.svg.triggered.connect(self._on_svg)
-        self.png = self._action("Save as PNG…")
-        self.png.triggered.connect(self._on_png)
-        self.csv: QAction | None = None
-        if table is not None:
-            self.menu.addSeparator()
-            self.csv = self._action("Save data as CSV…")
-            self.csv.triggered.connect(partial(self._on_csv, table))
         widget.installEventFilter(self)
         if isinstance(widget, QAbstractScrollArea):
             widget.viewport().installEventFilter(self)
@@ -193,9 +178,37 @@ class FigureMenu(QObject):
         self.reported.connect(other.reported)
         self.caption = lambda: other.caption()
 
-    def _action(self, words: str) -> QAction:
+    @cached_property
+    def menu(self) -> Menu:
+        """The menu, made when it is opened first: a window has many figures."""
+        menu = Menu(self._place)
+        menu.setAccessibleName("Picture")
+        menu.addActions([action for action in (self.copy, self.svg, self.png) if action is not None])
+        if self.csv is not None:
+            menu.addSeparator()
+            menu.addAction(self.csv)
+        return menu
+
+    @cached_property
+    def svg(self) -> QAction | None:
+        """The action that saves the figure as SVG; None for a figure without lines."""
+        return self._action("Save as SVG…", self._on_svg) if self._with_svg else None
+
+    @cached_property
+    def png(self) -> QAction:
+        """The action that saves the figure as PNG."""
+        return self._action("Save as PNG…", self._on_png)
+
+    @cached_property
+    def csv(self) -> QAction | None:
+        """The action that saves the drawn values; None for a figure without a table."""
+        if self._table is None:
+            return None
+        return self._action("Save data as CSV…", partial(self._on_csv, self._table))
+
+    def _action(self, words: str, slot: Callable[[], object]) -> QAction:
         action = QAction(words, self._place)
-        self.menu.addAction(action)
+        action.triggered.connect(slot)
         return action
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -218,7 +231,7 @@ class FigureMenu(QObject):
 
     def _scale(self) -> float:
         ratio = self._place.devicePixelRatioF()
-        return ratio if self.svg is None else max(SHARP, ratio)
+        return max(SHARP, ratio) if self._with_svg else ratio
 
     def _leave(self, suffix: str, content: Content) -> None:
         title = self._figure.heading()[0] or self._place.accessibleName()

@@ -261,18 +261,18 @@ class WorkspaceNotes(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class KeyHelp:
-    """Keys of one widget, given by its class attribute ``KEY_HELP``."""
+    """Keys of one widget or menu, given by its class attribute ``KEY_HELP``."""
 
     where: str  # scope: "On the image"
     keys: tuple[tuple[str, str], ...]  # key caps and their actions
 
 
 def key_help_in(parent: QWidget) -> tuple[KeyHelp, ...]:
-    """List the key help of all widgets in a parent, each class once, in layout order."""
+    """List the key help of all widgets and menus in a parent, each class once, in layout order."""
     key_helps = dict.fromkeys(
         key_help
-        for widget in (parent, *parent.findChildren(QWidget))
-        if isinstance(key_help := getattr(widget, "KEY_HELP", None), KeyHelp)
+        for part in (parent, *parent.findChildren(QObject))
+        if isinstance(key_help := getattr(part, "KEY_HELP", None), KeyHelp)
     )
     return tuple(key_helps)
 

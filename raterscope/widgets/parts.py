@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import (
@@ -32,9 +32,6 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-
-if TYPE_CHECKING:
-    from raterscope.widgets.hints import KeyHelp
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -352,9 +349,6 @@ class Menu(QMenu):
     The focus widget keeps the keyboard while a menu is open, so its shortcuts would answer first: A would
     accept the current spot, and no entry could be chosen by its digit.
     """
-
-    KEY_HELP: KeyHelp | None = None
-    """Keys that open the menu or replace it."""
 
     def branch(self, title: str) -> Menu:
         """Add a submenu."""

@@ -497,6 +497,7 @@ class MainWindow(QMainWindow):
         self.hide()  # the rest may take a while
         self.reading.close()
         self.jobs.close()
+        self.document.blockSignals(True)  # else the hidden screens are cleared first
         self.document.close()
         self.session_restore.end()
         super().closeEvent(event)

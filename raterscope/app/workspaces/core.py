@@ -133,7 +133,8 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         screen.fuse_panel.run_requested.connect(self._on_run_requested)
         screen.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.runs.fusing.partial.connect(self._on_partial)
-        self._on_replaced()
+        if self.document.contents is not None:  # else `replaced` follows
+            self._on_replaced()
 
     def navigation_actions(self, noun: str) -> tuple[ActionEntry, ...]:
         """Return the actions that every workspace has, with the name of its items."""
