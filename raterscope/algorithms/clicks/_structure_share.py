@@ -58,7 +58,7 @@ from raterscope.algorithms.clicks._observers import (
     selected_probability,
 )
 from raterscope.algorithms.clicks._vote_model import BELIEVED, EMResult, Prior, Problem, looks
-from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.data import FloatArray, within
 from raterscope.algorithms.progress import Watch, silent
 
 ABSENT = 0.05
@@ -93,14 +93,20 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     `counts`: (M,) of each image, number of annotators who marked each cluster. `crowds`: number of annotators
     of each image.
     """
-    observed, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
-    for count, crowd in zip(counts, crowds, strict=True):
-        trials = int(min(max(round(crowd), 1), BELIEVED))
-        votes = np.rint(count * trials / max(crowd, 1.0)).astype(np.int64)
-        votes = np.minimum(votes[votes >= _fewest(trials)], trials)
-        if len(votes):
-            observed += np.bincount(np.minimum(votes * BINS // trials, BINS - 1), minlength=BINS)
-            expected += len(votes) * _classes_of_artefacts(trials)
+    if not len(counts):
+        return 0.0
+    number = [int(min(max(round(crowd), 1), BELIEVED)) for crowd in crowds]
+    image = np.repeat(np.arange(len(counts)), [len(count) for count in counts])
+    trials, fewest = np.array([number, [_fewest(each) for each in number]])[:, image]
+    votes = np.rint(np.concatenate(counts) * trials / np.maximum(crowds, 1.0)[image]).astype(np.int64)
+    counted = votes >= fewest
+    votes = np.minimum(votes, trials)
+    classes = np.minimum(votes * BINS // trials, BINS - 1)[counted]
+    observed = np.bincount(classes, minlength=BINS).astype(np.float64)
+    found = np.bincount(image[counted], minlength=len(counts))
+    expected = np.add.reduce(
+        [each * _classes_of_artefacts(own) for each, own in zip(found.tolist(), number, strict=True)]
+    )
     filled = observed > 0
     if not filled.any():
         return 0.0
@@ -285,14 +291,16 @@ class StructureShare:
 
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
         """Draw levels (offset included) and slopes."""
-        chosen = generator.choice(self.weight.size, draws, p=self.weight.ravel())
+        total = self.weight.ravel().cumsum()
+        total /= total[-1]  # as `Generator.choice` draws, without its checks
+        chosen = total.searchsorted(generator.random(draws), side="right")
         level, slope = np.unravel_index(chosen, self.weight.shape)
         return SUM[level], SLOPE[slope]
 
     def log_odds(self, share: FloatArray) -> FloatArray:
         """Return z at shares of votes."""
-        inside = np.clip(share, TINY, 1 - TINY)
-        return np.asarray(np.clip(np.log(inside / (1 - inside)) + self.shift, SHARE[0], SHARE[-1]))
+        inside = within(share, TINY, 1 - TINY)
+        return within(np.log(inside / (1 - inside)) + self.shift, SHARE[0], SHARE[-1])
 
     def _moment(self, share: FloatArray, power: int) -> FloatArray:
         if not self.weight.size:
@@ -319,16 +327,23 @@ def estimate_structure_share(
     absent = absent_probability([problem for problem, _ in judged if problem.prior.places])
     kinds = np.array([1 - absent - POOR, POOR, absent])
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
+    informed = any(
+        known is not None
+        for problem, _ in judged
+        for known in (problem.score, problem.control, problem.prior.expected)
+    )
+    decisions = sum(int(problem.known.sum()) for problem, _ in judged)
     log_odds_of = [
         StructureShare(np.empty(0), shift).log_odds(share)
         for shift, share in zip(shifts, shares, strict=True)
+        if decisions or informed
     ]
     prior = np.log(np.einsum("k,ka,kb->kab", kinds, *_levels_and_slopes()) + TINY**20)
     scored = gather_scores([problem for problem, _ in judged], log_odds_of)
-    prior = prior + _known(judged, log_odds_of, undecided)
+    if informed:
+        prior = prior + _known(judged, log_odds_of, undecided)
     spread = _spread()
     before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
-    decisions = sum(int(problem.known.sum()) for problem, _ in judged)
     if not decisions:
         honesties = [
             StructureShare(before if problem.prior.places else np.empty(0), shift, 1.0, before=before)
@@ -482,8 +497,6 @@ def _known(
 ) -> FloatArray:
     """Return the log probability (A, B) of knowledge other than votes and decisions."""
     problems = [problem for problem, _ in judged]
-    if all(problem.prior.expected is None and problem.control is None for problem in problems):
-        return np.zeros((len(LEVEL), len(SLOPE)))
     seen = undecided or [looks(problem, ascent.state, clamped=False)[0].present for problem, ascent in judged]
     chances = [
         1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * log_odds))) for log_odds in log_odds_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isfinite
@@ -310,6 +310,23 @@ def median(values: FloatArray) -> float:
         return float(np.partition(values, middle)[middle])
     low, high = np.partition(values, (middle - 1, middle))[middle - 1 : middle + 1].tolist()
     return float((low + high) / 2)
+
+
+def within(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Limit values to a range; `numpy.clip` takes three times as long for few."""
+    return np.asarray(np.minimum(np.maximum(values, low), high), dtype=np.float64)
+
+
+def quantiles(values: FloatArray, shares: Sequence[float]) -> list[FloatArray]:
+    """Return quantiles of the columns of a table of finite values; `numpy.quantile` takes twice as long."""
+    places = [(len(values) - 1) * share for share in shares]
+    rows = [(int(place), min(int(place) + 1, len(values) - 1)) for place in places]
+    ordered = np.partition(values, np.unique(rows), axis=0)
+    found = []
+    for place, (before, after) in zip(places, rows, strict=True):
+        low, high, beyond = ordered[before], ordered[after], place - before
+        found.append(low + (high - low) * beyond if beyond < 0.5 else high - (high - low) * (1 - beyond))
+    return found
 
 
 def _coordinates(values: object, name: str) -> FloatArray:

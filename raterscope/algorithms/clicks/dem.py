@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks._vote_model import (
     run_em_of_starts,
     without_decisions,
 )
-from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.data import FloatArray, quantiles, within
 from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, parts_of, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
@@ -328,7 +328,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     specificity = np.full(annotators, settings.specificity_mean or settings.sensitivity_mean)
     strength = used * SPECIFICITY_STRENGTH["usual"]
     if settings.specificity_mean is None and votes.stray is not None:
-        specificity = 1 - np.clip(votes.stray, EDGE, 0.5)
+        specificity = 1 - within(votes.stray, EDGE, 0.5)
         strength = used * SPECIFICITY_STRENGTH["stray"]
     if settings.specificity_strength is not None:
         strength = used * settings.specificity_strength
@@ -398,9 +398,9 @@ def _intervals(
     size = (draws, len(hit))
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
-    sensitivity = np.clip(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
+    sensitivity = within(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
     odds = np.log(sensitivity) - np.log1p(-sensitivity) + ascent.state.odds - np.log(right / wrong)
-    chance = np.clip(
+    chance = within(
         generator.beta(
             false + np.maximum(prior.false, EDGE if prior.false.any() else 0.5),
             np.maximum(absent - false, 0) + np.maximum(prior.quiet, 0.5),
@@ -430,7 +430,7 @@ def _intervals(
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
             drawn[begin:end] = honesty.scored_draws(generator, drawn[begin:end])
         watch(end / draws, "drawing annotators' rates")
-    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    low, high = quantiles(drawn, (0.025, 0.975))
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)
     known = problem.known
     return np.where(known, problem.truth, low), np.where(known, problem.truth, high)

@@ -340,7 +340,7 @@ def learn_from_each_other(
         watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
         if image not in detections and fusion.is_rated:
             continue
-        marks = own.merged()[0]
+        marks = _marks_of(own, fusion)
         if image not in detections:
             votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
             detections[image] = _detect_alone(votes, plan, silent)
@@ -395,7 +395,7 @@ def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: Fusio
     assert isinstance(plan.detection, DEMSettings)
     shared = SharedVotes([], [], [], [])
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
-        votes = _votes(own.merged()[0], fusion.clustering, fusion.marked, fusion.verdict)
+        votes = _votes(_marks_of(own, fusion), fusion.clustering, fusion.marked, fusion.verdict)
         if can_share(votes, plan.detection):
             shared.images.append(image)
             shared.votes.append(votes)
@@ -405,6 +405,11 @@ def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: Fusio
                 fusion.detection.posterior if alone else posterior_by_votes(votes, plan.detection, silent)
             )
     return shared
+
+
+def _marks_of(clicks: Clicks, fusion: Fusion) -> Clicks:
+    """Return the merged marks that were clustered."""
+    return clicks if len(fusion.clustering.inlier) == len(clicks) else clicks.merged()[0]
 
 
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan) -> Fusion:

@@ -245,15 +245,15 @@ def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) 
 
 def _score(ascent: StackedEMResult) -> float:
     """Return the log likelihood of all votes; minus infinity where artefacts attract more than structures."""
-    drawn = np.zeros((2, 2))
-    present, artefact = ascent.looks.present, ascent.looks.artefact
-    for problem, clusters in zip(ascent.stack.problems, ascent.stack.clusters(), strict=True):
-        values = np.array([present[clusters], artefact[clusters]])
-        drawn += np.column_stack([values @ problem.count, values.sum(axis=1) * problem.crowd])
+    stack = ascent.stack
+    crowd = np.array([problem.crowd for problem in stack.problems])[stack.image_of_cluster]
+    drawn = np.array([ascent.looks.present, ascent.looks.artefact]) @ np.column_stack(
+        [stack.votes.count, crowd]
+    )
     mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
     if mean[0] < mean[1]:
         return -np.inf
-    return _vote_likelihood(ascent.stack, ascent.state.chance, ascent.state.kinds)
+    return _vote_likelihood(stack, ascent.state.chance, ascent.state.kinds)
 
 
 def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> float:

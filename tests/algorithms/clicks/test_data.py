@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.data import Clicks, ClicksError
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, median, quantiles, within
 
 
 def clicks(x=(1.0, 2.0, 3.0), y=(1.0, 2.0, 3.0), annotator=(0, 1, 1), names=("a", "b", "c"), **more):
@@ -84,3 +84,12 @@ def test_merging_no_clicks_gives_no_clicks():
 def test_arrays_cannot_be_changed_behind_the_programs_back():
     with pytest.raises(ValueError, match="read-only"):
         clicks().x[0] = 9.0
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 3), (2, 3), (20, 1), (200, 9), (201, 0)])
+def test_quantiles_median_and_limits_have_the_bits_of_numpy(rows, columns):
+    values = np.random.default_rng(rows).normal(size=(rows, columns))
+    shares = (0.025, 0.5, 0.975)
+    assert np.array_equal(quantiles(values, shares), np.quantile(values, shares, axis=0))
+    assert np.array_equal(within(values, -0.5, 0.5), np.clip(values, -0.5, 0.5))
+    assert all(median(column) == np.median(column) for column in values.T)
