@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
-from raterscope.algorithms.annotators.reads import split_read
+from raterscope.algorithms.annotators.names import split_read
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 

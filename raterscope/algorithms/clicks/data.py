@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.weights import checked_weights
+from raterscope.algorithms.annotators.names import checked_weights
 from raterscope.algorithms.progress import RefusedError
 
 FloatArray = NDArray[np.float64]

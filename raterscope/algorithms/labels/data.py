@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
+from raterscope.algorithms.annotators.names import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError, parts_of
 from raterscope.algorithms.row_reductions import sum_rows
 from raterscope.algorithms.settings import Settings, choice, number

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.common_tasks import CommonTaskSettings, common_task_communities
 from raterscope.algorithms.annotators.communities import METHODS, Communities, CommunitySettings, communities
-from raterscope.algorithms.annotators.reads import read_notices
+from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.weights import checked_weights, weights_by_name
+from raterscope.algorithms.annotators.names import checked_weights, weights_by_name
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.progress import RefusedError
 

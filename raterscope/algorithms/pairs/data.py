@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
+from raterscope.algorithms.annotators.names import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raterscope.algorithms.annotators.reads import read_notices
+from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import PairFusion, Pairs, PairSettings
 from raterscope.algorithms.progress import Watch, silent

@@ -512,7 +512,7 @@ def plan(options: argparse.Namespace) -> int:
 
 
 def _cases(options: argparse.Namespace) -> str:
-    from raterscope.algorithms.annotators.sample_size import (
+    from raterscope.algorithms.annotators.reader_study import (
         cases_for_icc,
         cases_for_kappa,
         cases_for_limits,

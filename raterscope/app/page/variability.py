@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.measurements import REPEATABILITY
+from raterscope.algorithms.annotators.names import reads_of, split_read
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, ReaderVariance
-from raterscope.algorithms.annotators.reads import reads_of, split_read
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.output_files import format_number

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from raterscope.algorithms.annotators.reads import read_name
+from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.program_files import READING_SUFFIX

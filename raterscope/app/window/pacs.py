@@ -137,7 +137,7 @@ class PacsTransfer(QObject):
 
 
 def _access() -> str:
-    from raterscope.app.formats.remote.dicomweb import AUTHORIZATION
+    from raterscope.app.formats.remote.archives import AUTHORIZATION
 
     if AUTHORIZATION in os.environ:
         return f"The header in {AUTHORIZATION} is sent."

@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.acceptance import (
     single_sampling,
 )
 from raterscope.algorithms.annotators.agreement import kappa_error
-from raterscope.algorithms.annotators.sample_size import (
+from raterscope.algorithms.annotators.reader_study import (
     cases_for_icc,
     cases_for_kappa,
     cases_for_limits,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.app.kinds.clicks.exclusion import gather_run
+from raterscope.app.kinds.clicks.annotators import gather_run
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, View
 from raterscope.app.study import Study, StudyError, digest_of

@@ -20,7 +20,6 @@ import numpy as np
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats import zooniverse
-from raterscope.app.formats.growing_files.exports import Classification, Exports, read_classifications
 from raterscope.app.formats.growing_files.lines import (
     LONGEST,
     Hash,
@@ -49,10 +48,13 @@ from raterscope.app.formats.growing_files.records import (
 from raterscope.app.formats.growing_files.state import (
     MOST_FILES,
     MOST_KEPT,
+    Classification,
+    Exports,
     FilePosition,
     Memory,
     Position,
     identities,
+    read_classifications,
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.reads import read_name
+from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines, tables

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from raterscope.algorithms.annotators.reads import read_name
+from raterscope.algorithms.annotators.names import read_name
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import tg263_name
 

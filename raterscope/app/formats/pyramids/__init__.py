@@ -96,8 +96,13 @@ def load_overview(
 def _open_tiled(path: Path) -> Source | None:
     import tifffile
 
-    from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
-    from raterscope.app.formats.pyramids.tiff_source import ChannelSource, TiffSource, channel_pages
+    from raterscope.app.formats.pyramids.sources import (
+        ChannelSource,
+        SlideSource,
+        TiffSource,
+        channel_pages,
+        is_slide,
+    )
     from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
     with image_errors(path):

@@ -27,11 +27,11 @@ from raterscope.app.formats.volumes.dicom_headers import (
     DicomFile,
     NoImageError,
     SliceHead,
+    as_suv,
     read_dataset,
     read_dicom,
     read_heads,
 )
-from raterscope.app.formats.volumes.pet import as_suv
 from raterscope.app.workers import in_processes, processors
 
 _SAME_POSITION = 1e-3

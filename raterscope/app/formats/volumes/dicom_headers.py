@@ -1,4 +1,4 @@
-"""Headers of DICOM files: kind, geometry and pixel layout, without the pixels."""
+"""Headers of DICOM files: kind, geometry, pixel layout and uptake values of PET, without the pixels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -15,8 +16,69 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.sources import is_dicom_start
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
-from raterscope.app.formats.volumes.pet import TAGS as PET_TAGS
-from raterscope.app.formats.volumes.pet import suv_factor
+
+SUV = "SUV"
+PET_TAGS = (
+    "Units", "DecayCorrection", "PatientWeight", "SeriesDate", "SeriesTime", "AcquisitionDate",
+    "AcquisitionTime", "RadiopharmaceuticalInformationSequence",
+)  # fmt: skip
+
+
+def suv_factor(data: Any) -> float | None:
+    """Return the factor from Bq/ml to the uptake per body weight, g/ml; None where the header has no dose.
+
+    Activity is corrected for decay to the start of the series or to the injection. A series whose time is
+    later than its acquisition was processed, so that its time is not that of the scan: None.
+    """
+    dose = next(iter(data.get("RadiopharmaceuticalInformationSequence") or ()), None)
+    if dose is None or str(data.get("Units", "")) != "BQML":
+        return None
+    try:
+        activity, weight = float(dose.RadionuclideTotalDose), 1000.0 * float(data.PatientWeight)
+        correction = str(data.DecayCorrection)
+        if correction == "START":
+            begin = _moment(data.SeriesDate, data.SeriesTime)
+            if begin > _moment(data.get("AcquisitionDate") or data.SeriesDate, data.AcquisitionTime):
+                return None
+            stated = str(dose.get("RadiopharmaceuticalStartDateTime") or "")
+            injected = _moment(stated[:8] or data.SeriesDate, stated[8:] or dose.RadiopharmaceuticalStartTime)
+            if injected > begin and not stated:  # before midnight
+                injected -= timedelta(days=1)
+            seconds = (begin - injected).total_seconds()
+            activity *= 0.5 ** (seconds / float(dose.RadionuclideHalfLife))
+        elif correction != "ADMIN":
+            return None
+        factor = weight / activity
+    except (AttributeError, TypeError, ValueError, ArithmeticError):
+        return None
+    return factor if 0 < factor < float("inf") and weight > 0 else None
+
+
+def _moment(day: Any, clock: Any) -> datetime:
+    """Combine a date and a time of DICOM; the time zone of a date with time is dropped."""
+    text = str(clock).replace(":", "").partition("+")[0].partition("-")[0]
+    seconds = float(text[4:] or 0)
+    whole = time(int(text[:2]), int(text[2:4] or 0), int(seconds), round(seconds % 1 * 1e6) % 1_000_000)
+    digits = str(day).replace(".", "")
+    return datetime.combine(date(int(digits[:4]), int(digits[4:6]), int(digits[6:8])), whole)
+
+
+def as_suv(heads: Sequence[SliceHead]) -> list[SliceHead]:
+    """Convert the scale of all slices to uptake values, if they have one factor."""
+    factor = heads[0].suv_factor
+    if factor is None or any(head.suv_factor != factor for head in heads):
+        return list(heads)
+    return [
+        replace(
+            head,
+            slope=head.slope * factor,
+            intercept=head.intercept * factor,
+            window=None if head.window is None else (head.window[0] * factor, head.window[1] * factor),
+            unit=SUV,
+        )
+        for head in heads
+    ]
+
 
 Vector = tuple[float, ...]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.annotators.reads import read_notices
+from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan, carries_reliability, isolation_notice

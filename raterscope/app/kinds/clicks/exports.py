@@ -32,12 +32,13 @@ from raterscope.app.formats.output_files import (
 from raterscope.app.formats.points.writing import (
     Detection,
     ImageDetections,
+    reduce_detections,
     write_coco,
     write_cvat,
     write_geojson,
     write_layer,
+    write_reductions,
 )
-from raterscope.app.formats.reductions import reduce_detections, write_reductions
 from raterscope.app.kinds.clicks.runs import reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures

@@ -32,7 +32,7 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.formats.reductions import write_reductions
+from raterscope.app.formats.points.writing import write_reductions
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.kinds.labels.evaluation import cross_validate, write_charts, write_curves

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.annotators.reads import read_notices
+from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,
@@ -31,8 +31,15 @@ from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
-from raterscope.app.kinds.masks.case import MARGIN, Answer, Case, Inputs, crop_truth
-from raterscope.app.kinds.masks.programs import combine_programs, program_record
+from raterscope.app.kinds.masks.case import (
+    MARGIN,
+    Answer,
+    Case,
+    Inputs,
+    combine_programs,
+    crop_truth,
+    program_record,
+)
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import Study

@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import PROGRAM
-from raterscope.app.kinds.clicks.exclusion import ChangedSpot, Recount, RunInputs, gather_run, recount
+from raterscope.app.kinds.clicks.annotators import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion, exclusion_decision
 from raterscope.app.workspaces.clicks.annotators import pseudonym

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from raterscope.app.formats import ClickTable, read
-from raterscope.app.formats.growing_files import exports
+from raterscope.app.formats.growing_files import state
 from tests.app.formats.growing_files.following import Follower, looks_of, rows_of
 from tests.app.formats.test_zooniverse import HEADER, drawing, looked, point
 
@@ -97,7 +97,7 @@ def test_who_marked_nothing_counts_once_the_workflow_is_known_to_have_a_drawing(
 def test_looks_that_wait_for_a_drawing_without_end_are_forgotten_aloud(
     follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exports, "_MOST_WAITING", 2)
+    monkeypatch.setattr(state, "_MOST_WAITING", 2)
     rows = [looked(person, "7", drawing()) for person in ("ann", "bob", "cy")]
     export(follower.source, rows)
     follower.catch_up()

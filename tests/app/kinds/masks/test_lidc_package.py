@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.kinds.masks.lidc_package import find_database, read_nodules
+from raterscope.app.kinds.masks.sample import find_database, read_nodules
 
 SCHEMA = """
 CREATE TABLE scans (id INTEGER NOT NULL, study_instance_uid VARCHAR, series_instance_uid VARCHAR,

@@ -6,8 +6,15 @@ import pytest
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.importing import import_files
-from raterscope.app.kinds.masks.lidc_package import Nodule
-from raterscope.app.kinds.masks.sample import STUDY, about, choose_nodules, is_real, make_sample, two_schools
+from raterscope.app.kinds.masks.sample import (
+    STUDY,
+    Nodule,
+    about,
+    choose_nodules,
+    is_real,
+    make_sample,
+    two_schools,
+)
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.exclusion import gather_run, recount
+from raterscope.app.kinds.clicks.annotators import gather_run, recount
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study

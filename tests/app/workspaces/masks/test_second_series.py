@@ -10,9 +10,15 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.registration import centre_of
 from raterscope.algorithms.progress import RefusedError, silent
-from raterscope.app.kinds.masks.second_series import WORKING_VOXELS, prepare, register_series
 from raterscope.app.study import ImageEntry
-from raterscope.app.workspaces.masks.second_series import find_series, read_series, shared_extent
+from raterscope.app.workspaces.masks.second_series import (
+    WORKING_VOXELS,
+    find_series,
+    prepare,
+    read_series,
+    register_series,
+    shared_extent,
+)
 from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
 from tests.app.driving import idle
 from tests.app.workspaces.masks.driving import go_to
