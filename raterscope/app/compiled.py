@@ -23,8 +23,7 @@ from pathlib import Path
 
 import raterscope
 from raterscope.algorithms.progress import Watch
-from raterscope.app.memory import collect_garbage_rarely
-from raterscope.app.workers import in_processes, processors
+from raterscope.app.workers import collect_garbage_rarely, in_processes, processors
 
 _VARIABLE = "NUMBA_CACHE_DIR"
 _STAMP = "raterscope-prepared.json"

@@ -30,10 +30,10 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
-from raterscope.app.memory import share_heaps
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
 from raterscope.app.window.startup import load_workspaces, prioritise_window
+from raterscope.app.workers import share_heaps
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",

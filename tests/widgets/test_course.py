@@ -13,9 +13,9 @@ from raterscope.widgets.tables.annotator_table import (
     COLUMNS,
     AnnotatorRow,
     AnnotatorTable,
+    Course,
     course_box,
 )
-from raterscope.widgets.tables.course import Course
 
 KNOWN = (0.5, 0.4, 0.6)
 COLUMN = COLUMNS.index("by image")

@@ -8,8 +8,13 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.tables.annotator_table import COLUMNS, AnnotatorRow, AnnotatorTable
-from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
-from raterscope.widgets.tables.ranking_table import RankingRows, RankingTable
+from raterscope.widgets.tables.comparison_tables import (
+    ComparisonRow,
+    ComparisonTable,
+    Measure,
+    RankingRows,
+    RankingTable,
+)
 from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
 
 UNKNOWN = (math.nan, math.nan, math.nan)

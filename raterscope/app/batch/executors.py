@@ -23,8 +23,7 @@ from uuid import uuid4
 
 from raterscope import __version__
 from raterscope.app.errors import InputError
-from raterscope.app.memory import collect_garbage_rarely, keep_freed_memory
-from raterscope.app.workers import Workers
+from raterscope.app.workers import Workers, collect_garbage_rarely, keep_freed_memory
 
 Result = TypeVar("Result")
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from raterscope import __version__
 from raterscope.algorithms.settings import SettingsError, Spec
-from raterscope.app.cli.pacs import describe as describe_pacs
 from raterscope.app.cli.study_options import (
     algorithm_listing,
     describe_annotators,
     describe_copy,
     describe_decide,
     describe_merge,
+    describe_pacs,
     describe_reader_study,
     describe_report,
     describe_structures,

@@ -45,13 +45,13 @@ def _execute(options: argparse.Namespace) -> int:
         case "rename":
             from raterscope.app.cli.structures import rename as command
         case "references":
-            from raterscope.app.cli.publications import references as command
+            from raterscope.app.cli.tools import references as command
         case "watch":
             from raterscope.app.cli.watch import watch as command
         case "simulate":
-            from raterscope.app.cli.publications import simulate_files as command
+            from raterscope.app.cli.tools import simulate_files as command
         case "papers":
-            from raterscope.app.cli.publications import papers as command
+            from raterscope.app.cli.tools import papers as command
         case "prepare":
             return _prepare(options)
         case "batch":
@@ -69,9 +69,9 @@ def _execute(options: argparse.Namespace) -> int:
         case "plan":
             from raterscope.app.cli.study import plan as command
         case "desktop":
-            from raterscope.app.cli.desktop import desktop as command
+            from raterscope.app.cli.tools import desktop as command
         case "pacs":
-            from raterscope.app.cli.pacs import pacs as command
+            from raterscope.app.cli.tools import pacs as command
         case "merge":
             from raterscope.app.cli.study import merge as command
         case _:
@@ -81,7 +81,7 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _fuse(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside
-    from raterscope.app.memory import collect_garbage_rarely, keep_freed_memory
+    from raterscope.app.workers import collect_garbage_rarely, keep_freed_memory
 
     collect_garbage_rarely()
     keep_freed_memory()
@@ -92,7 +92,7 @@ def _fuse(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside, kinds_of
-    from raterscope.app.memory import collect_garbage_rarely, keep_freed_memory
+    from raterscope.app.workers import collect_garbage_rarely, keep_freed_memory
 
     collect_garbage_rarely()
     keep_freed_memory()

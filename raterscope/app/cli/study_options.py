@@ -1,4 +1,4 @@
-"""Options of the commands that read or change a study."""
+"""Options of the commands that read or change a study, and of the command `pacs`."""
 
 from __future__ import annotations
 
@@ -312,3 +312,36 @@ def describe_reader_study(commands: Commands) -> None:
     collect.add_argument(
         "--unblind", metavar="REASON", help="let the study be opened now; the reason is stored"
     )
+
+
+def describe_pacs(parser: Parser) -> None:
+    """Add the options of `pacs`: find, get and store."""
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    for name, text in (
+        ("find", "list series"),
+        ("get", "fetch series into a folder"),
+        ("store", "store files"),
+    ):
+        act = acts.add_parser(name, help=text, description=text.capitalize() + ".")
+        act.add_argument(
+            "address",
+            metavar="ADDRESS",
+            help="of the PACS: https://host/dicom-web (DICOMweb) or dicom://AET@host:port (DIMSE)",
+        )
+        if name == "store":
+            act.add_argument(
+                "files", nargs="+", type=Path, metavar="FILE", help="DICOM files, and folders of them"
+            )
+        else:
+            act.add_argument("--patient", metavar="ID", help="patient's ID; * matches anything")
+            act.add_argument("--modality", help="CT, MR, SEG, RTSTRUCT ...")
+            act.add_argument(
+                "--date", metavar="YYYYMMDD", help="day of the study, or a range: 20260101-20260131"
+            )
+            act.add_argument("--study", metavar="UID", help="one study")
+            act.add_argument("--series", metavar="UID", help="one series")
+        if name == "get":
+            act.add_argument(
+                "-o", "--output", required=True, type=Path, metavar="FOLDER", help="for the files"
+            )
+        act.add_argument("--certificates", type=Path, metavar="FILE", help="authorities to trust, as PEM")

@@ -1,7 +1,6 @@
 """Functions and results for notebooks and scripts, which `import raterscope` offers."""
 
-from raterscope.app.library.aggregators import Labels, Pairs
-from raterscope.app.library.fusion import fuse_clicks, fuse_labels, fuse_masks, fuse_pairs
+from raterscope.app.library.fusion import Labels, Pairs, fuse_clicks, fuse_labels, fuse_masks, fuse_pairs
 from raterscope.app.library.inputs import DataError
 from raterscope.app.library.results import ClickResult, Figure, LabelResult, MaskResult, PairResult, Result
 from raterscope.app.library.studies import OpenReading, OpenStudy, ReadingTask, open_reading, open_study

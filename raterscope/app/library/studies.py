@@ -29,8 +29,8 @@ from raterscope.app.library.inputs import (
     stack_frames,
 )
 from raterscope.app.library.results import ClickResult, Result
-from raterscope.app.reader_studies.assignment import locate_picture
 from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.protocol import locate_picture
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.study import Study
 from raterscope.text import counted

@@ -25,7 +25,7 @@ from raterscope.app.formats.records import (
     VolumeFile,
 )
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.reader_studies.assignment import (
+from raterscope.app.reader_studies.protocol import (
     COORDINATOR,
     Coordinator,
     Picture,

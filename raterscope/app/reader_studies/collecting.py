@@ -19,8 +19,8 @@ from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.program_files import READING_SUFFIX
-from raterscope.app.reader_studies.assignment import COORDINATOR, Coordinator, ReaderEntry, read_coordinator
 from raterscope.app.reader_studies.collected_marks import CollectedImages, store_marks
+from raterscope.app.reader_studies.protocol import COORDINATOR, Coordinator, ReaderEntry, read_coordinator
 from raterscope.app.reader_studies.reading_file import CaseMarks, ReadingFile, SessionState
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study

@@ -31,7 +31,7 @@ import msgspec
 from raterscope.app.errors import StudyError
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.program_files import READING_SUFFIX
-from raterscope.app.reader_studies.assignment import VERSION, Assignment
+from raterscope.app.reader_studies.protocol import VERSION, Assignment
 from raterscope.app.study.opening import give_name, translated_errors
 from raterscope.text import counted
 

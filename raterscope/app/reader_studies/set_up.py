@@ -26,19 +26,19 @@ from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES, Source
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
-from raterscope.app.reader_studies.assignment import (
+from raterscope.app.reader_studies.protocol import (
     COORDINATOR,
     VERSION,
     AskedQuestion,
     Assignment,
     Coordinator,
     Picture,
+    Protocol,
     ReaderEntry,
     ReadingCase,
     ScheduledCase,
     Side,
 )
-from raterscope.app.reader_studies.protocol import Protocol
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.study import Study
 from raterscope.app.study.labels import pictures_of, read_all_contents, split_comparison

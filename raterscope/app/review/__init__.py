@@ -1,6 +1,5 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.comments import CommentSubject, counts_by_name, find_comment, is_bookmarked
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
@@ -18,11 +17,15 @@ from raterscope.app.review.measures import Measures, Shape, is_measure, read_mea
 from raterscope.app.review.names import NOUNS as NAMED
 from raterscope.app.review.names import (
     Aliases,
+    CommentSubject,
     Names,
     NameSubject,
     all_names,
+    counts_by_name,
+    find_comment,
     group_of,
     groups,
+    is_bookmarked,
     standing_names,
 )
 from raterscope.app.review.samples import (

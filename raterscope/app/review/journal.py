@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
-from raterscope.app.review.comments import CommentSubject, last_comments
 from raterscope.app.review.decision import (
     Decision,
     in_words,
@@ -22,7 +21,15 @@ from raterscope.app.review.decision import (
     undo_and_redo,
     undone_decisions,
 )
-from raterscope.app.review.names import Names, NameSubject, all_names, read_aliases, read_names
+from raterscope.app.review.names import (
+    CommentSubject,
+    Names,
+    NameSubject,
+    all_names,
+    last_comments,
+    read_aliases,
+    read_names,
+)
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
-from raterscope.app.review.comments import CommentSubject
-from raterscope.app.review.names import NameSubject
+from raterscope.app.review.names import CommentSubject, NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 

@@ -23,7 +23,7 @@ from raterscope.app.window import preferences
 if TYPE_CHECKING:
     from raterscope.app.formats.remote.archives import Archive, Series
     from raterscope.app.study import Study
-    from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
+    from raterscope.widgets.dialogs.dicom_dialogs import PacsFetchDialog, PacsStoreDialog
 
 _FORMATS = {
     "dicom-seg": "Segmentation (SEG)",
@@ -54,7 +54,7 @@ class PacsTransfer(QObject):
 
     def ask_fetch(self, folder: str) -> None:
         """Ask for series, fetch them, and import them."""
-        from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog
+        from raterscope.widgets.dialogs.dicom_dialogs import PacsFetchDialog
 
         dialog = PacsFetchDialog(
             *_latest_service(), _access(), str(Path(folder or Path.home()) / "pacs"), self._window
@@ -104,7 +104,7 @@ class PacsTransfer(QObject):
         job.finished.connect(partial(self._confirm_store, request, image.name))
 
     def _confirm_store(self, request: Request, name: str, origin: Provenance) -> None:
-        from raterscope.widgets.dialogs.pacs_dialogs import PacsStoreDialog
+        from raterscope.widgets.dialogs.dicom_dialogs import PacsStoreDialog
 
         contents = self._document.contents
         if contents is None or contents.path != request.path:

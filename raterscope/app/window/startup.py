@@ -21,10 +21,10 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.memory import share_heaps
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
+from raterscope.app.workers import processors, share_heaps
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0005
@@ -167,7 +167,6 @@ def _on_loaded(window: MainWindow, _loaded: object) -> None:
 def prepare_algorithms(jobs: Jobs) -> Job | None:
     """Compile all algorithms in the background, on the first start; None if they are compiled."""
     from raterscope.app.compiled import is_prepared, prepare
-    from raterscope.app.workers import processors
 
     if is_prepared():
         return None

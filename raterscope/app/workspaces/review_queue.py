@@ -13,12 +13,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.memory import free_gradually
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.app.workspaces.queue_lines import QueueLines, Summary, Unit
-from raterscope.app.workspaces.review_order import describe_remaining
+from raterscope.app.workers import free_gradually
+from raterscope.app.workspaces.review_order import QueueLines, Summary, Unit, describe_remaining
 from raterscope.text import counted
 from raterscope.widgets.panels.queue_panel import QueuePanel
 

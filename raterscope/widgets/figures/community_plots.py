@@ -13,9 +13,7 @@ from PySide6.QtGui import QPainter, QResizeEvent
 
 from raterscope.figures.canvas import Pen
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS
-from raterscope.figures.description import PlotTable, Rectangles
-from raterscope.figures.layout import Box, elided
-from raterscope.figures.shares import (
+from raterscope.figures.courses import (
     TernaryChart,
     TernaryPoint,
     corners_in,
@@ -23,6 +21,8 @@ from raterscope.figures.shares import (
     share_area,
     share_bars,
 )
+from raterscope.figures.description import PlotTable, Rectangles
+from raterscope.figures.layout import Box, elided
 from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartFigure, Part

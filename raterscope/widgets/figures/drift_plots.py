@@ -12,10 +12,10 @@ from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS, colour_of
+from raterscope.figures.courses import corners_in, draw_triangle, pixels_of
 from raterscope.figures.description import Axis, Chart, Key, Line, Mark, PlotTable, Points, Segments
 from raterscope.figures.description import Column as TableColumn
 from raterscope.figures.layout import Box
-from raterscope.figures.shares import corners_in, draw_triangle, pixels_of
 from raterscope.text import estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure

@@ -26,7 +26,7 @@ from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, stacked
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
-from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
 FORM_WIDTH = 272

@@ -92,7 +92,7 @@ def test_labels_keep_questions_and_the_order_of_classes(complete):
 
 @pytest.mark.parametrize("complete", ["pairs"], indirect=True)
 def test_pairs_keep_the_sides_on_which_the_reader_saw_them(complete):
-    from raterscope.app.reader_studies.assignment import read_coordinator
+    from raterscope.app.reader_studies.protocol import read_coordinator
 
     _, out, target, _ = complete
     coordinator = read_coordinator(out / "coordinator.json")

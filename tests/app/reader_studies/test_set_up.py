@@ -4,7 +4,7 @@ import pytest
 
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError, TableProblems
-from raterscope.app.reader_studies.assignment import read_coordinator
+from raterscope.app.reader_studies.protocol import read_coordinator
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from tests.app.reader_studies.making import comparisons, images, make, texts
 

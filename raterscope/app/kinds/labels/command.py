@@ -70,10 +70,10 @@ from raterscope.app.kinds.labels.runs import (
     rates_for,
     read_answer,
 )
-from raterscope.app.memory import release_freed_memory
 from raterscope.app.outcome import Outcome
 from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study import Study
+from raterscope.app.workers import release_freed_memory
 from raterscope.text import counted, listed, percent
 
 _OF_FILES = {

@@ -29,10 +29,10 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Groups, names_of
+from raterscope.figures.courses import LEAST_ROWS, TernaryChart, TernaryPath, TernaryPoint, share_bars
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import LINES, Drawable, PaperChart, sheet
 from raterscope.figures.layout import Style
-from raterscope.figures.shares import LEAST_ROWS, TernaryChart, TernaryPath, TernaryPoint, share_bars
 from raterscope.text import percent
 
 SHARES = (0.2, 0.4, 0.6, 0.8)

@@ -16,21 +16,18 @@ from raterscope.app.kinds.clicks.image_fusion import Draft
 from raterscope.app.kinds.clicks.runs import explain_not_converged, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators
+from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators, Exclusion
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
 from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu, ViewLog
 from raterscope.app.workspaces.clicks.evidence import Evidence
-from raterscope.app.workspaces.clicks.exclusion import Exclusion
 from raterscope.app.workspaces.clicks.image_display import FocalPlanes, ImageDisplay
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, ImageOrder, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import ActiveLearning, CrowdSizeCurves, LinkedPlots
-from raterscope.app.workspaces.clicks.run_comparison import RunComparison
+from raterscope.app.workspaces.clicks.run_comparison import ChannelDivider, RunComparison, RunDivider
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
-from raterscope.app.workspaces.clicks.side_by_side import ChannelDivider, RunDivider
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
@@ -39,7 +36,7 @@ from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.app.workspaces.run_history import run_title
+from raterscope.app.workspaces.run_history import Calibration, run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.text import percent

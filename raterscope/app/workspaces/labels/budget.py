@@ -36,7 +36,7 @@ from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.figures.courses import CourseLine
 from raterscope.widgets.dialogs.review_dialogs import BudgetDialog
 from raterscope.widgets.panels.lists import AskLine
-from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
+from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 
 LEAST = 0.005
 """Smallest information gain in bits of a vote that is listed."""

@@ -26,15 +26,15 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.study.labels import known_truth, labels_of
 from raterscope.app.study.records import Scheme
-from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart, MeasuredMethod, curves_of
 from raterscope.app.workspaces.labels.view import name_of
+from raterscope.app.workspaces.run_history import Calibration
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import CalibrationLine, Curve
 from raterscope.text import counted
 from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionView
-from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
+from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 
 MOST_RUNS = 12
 

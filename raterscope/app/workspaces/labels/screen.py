@@ -34,7 +34,7 @@ from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
-from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
 _LONGEST = 120

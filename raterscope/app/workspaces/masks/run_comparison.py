@@ -32,7 +32,7 @@ from raterscope.text import UNKNOWN, counted, decimals, estimate, figure
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import Stretch, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
-from raterscope.widgets.tables.comparison_table import (
+from raterscope.widgets.tables.comparison_tables import (
     NOT_KNOWN,
     ComparisonRow,
     ComparisonTable,

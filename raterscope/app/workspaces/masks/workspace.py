@@ -13,12 +13,11 @@ from raterscope.app.contents import Contents
 from raterscope.app.kinds.masks.runs import Draft, explain_not_converged, fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.comparisons import MethodComparer, SideBySide
 from raterscope.app.workspaces.masks.mask_editing import MaskEditing, StructureCoding
-from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Exclusion, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.run_comparison import RunComparison
@@ -34,13 +33,11 @@ from raterscope.app.workspaces.masks.scene import (
 )
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.second_series import SeriesRegistration
-from raterscope.app.workspaces.masks.side_by_side import SideBySide
-from raterscope.app.workspaces.masks.slice_view import SliceView
-from raterscope.app.workspaces.masks.surface_view import SurfaceModels
+from raterscope.app.workspaces.masks.volume_views import SliceView, SurfaceModels
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.app.workspaces.run_history import run_title
+from raterscope.app.workspaces.run_history import Calibration, run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest

@@ -23,7 +23,7 @@ from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.panels.annotator_card import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
 from raterscope.widgets.panels.queue_items import NOTES
-from raterscope.widgets.tables.ranking_table import RankingRows
+from raterscope.widgets.tables.comparison_tables import RankingRows
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")

@@ -21,7 +21,6 @@ from raterscope.app.review import BiasSubject, CommentSubject, Decision, ReviewS
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
-from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.navigation import QuestionNavigation
@@ -39,9 +38,9 @@ from raterscope.app.workspaces.pairs.scene import (
     error_probabilities,
     read_scene,
 )
-from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen, RunComparison
-from raterscope.app.workspaces.pairs.task_view import ComparisonContents
+from raterscope.app.workspaces.pairs.screen import ComparisonContents, PairsCore, PairsScreen, RunComparison
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
+from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry

@@ -7,8 +7,8 @@ import pytest
 
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, corners_of
 from raterscope.figures.canvas import VectorCanvas
+from raterscope.figures.courses import TernaryChart, TernaryPoint, share_bars
 from raterscope.figures.drawing import PaperChart
-from raterscope.figures.shares import TernaryChart, TernaryPoint, share_bars
 from tests.app.commands import run
 from tests.app.kinds.labels.made import LIAR, PEOPLE, write_votes
 from tests.app.tables import rows_of

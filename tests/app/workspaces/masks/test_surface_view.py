@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.surface_view import FLAT
+from raterscope.app.workspaces.masks.volume_views import FLAT
 from tests.app.driving import idle
 from tests.app.workspaces.masks.driving import go_to, key
 
