@@ -26,6 +26,7 @@ from raterscope.algorithms.annotators.network_communities import (
     modularity,
 )
 from raterscope.algorithms.annotators.similarity import SCALE, Float32Array, hellinger_similarity
+from raterscope.algorithms.distinct_values import distinct_values
 from raterscope.algorithms.progress import Watch, part, parts_of, silent
 from raterscope.algorithms.settings import choice, integer, number
 
@@ -121,7 +122,7 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
     for values, count in ((task_of_vote, tasks), (annotator_of_vote, annotators)):
         if len(values) and not 0 <= values.min() <= values.max() < count:
             raise ValueError(f"a vote is of number {values.max()}; expected 0 to {count - 1}.")
-    pair = np.unique(annotator_of_vote * max(tasks, 1) + task_of_vote)
+    pair = distinct_values(annotator_of_vote * max(tasks, 1) + task_of_vote)
     annotator_of_vote, task_of_vote = np.divmod(pair, max(tasks, 1))
     did = csr_array(
         (np.ones(len(pair), dtype=np.float32), (annotator_of_vote, task_of_vote)), shape=(annotators, tasks)

@@ -155,12 +155,11 @@ def agreement_by_annotator(
     agreement = np.full((annotators, 3), np.nan)
     if not len(task):
         return agreement
-    _, same, alike = np.unique(
-        np.stack([task, answer]).astype(np.int64), axis=1, return_inverse=True, return_counts=True
-    )
+    cell = task.astype(np.int64) * (int(answer.max()) + 1) + answer
+    _, same, alike = np.unique(cell, return_inverse=True, return_counts=True)
     number = np.bincount(task)[task]
     shared = number > 1
-    share = (alike[same.ravel()] - 1)[shared] / (number[shared] - 1)
+    share = (alike[same] - 1)[shared] / (number[shared] - 1)
     voter = annotator[shared]
     count = np.bincount(voter, minlength=annotators)
     mean = np.bincount(voter, share, annotators) / np.maximum(count, 1)

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.distinct_values import distinct_values
 from raterscope.algorithms.labels.assessment import Assessment, assess, log_odds, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds
@@ -64,7 +65,7 @@ def subsample(
     (2, 10, 3)
     """
     truth = np.asarray(truth, dtype=np.int16)
-    pair = np.unique(labels.task.astype(np.int64) * len(labels.annotators) + labels.annotator)
+    pair = distinct_values(labels.task.astype(np.int64) * len(labels.annotators) + labels.annotator)
     task, annotator = np.divmod(pair, max(len(labels.annotators), 1))
     votes = np.zeros((len(labels.annotators), len(labels.classes)), dtype=np.int64)
     known = truth[task] != OPEN

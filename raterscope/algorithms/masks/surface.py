@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.distinct_values import distinct_values
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 
@@ -66,7 +67,7 @@ class Surface:
         """(K, 2) edges of the quadrilaterals, each once."""
         ends = np.sort(np.concatenate([self.quads[:, [k, (k + 1) % 4]] for k in range(4)]), axis=1)
         count = np.uint64(len(self.corners))
-        once = np.unique(ends[:, 0].astype(np.uint64) * count + ends[:, 1])
+        once = distinct_values(ends[:, 0].astype(np.uint64) * count + ends[:, 1])
         return np.stack([once // count, once % count], axis=1).astype(np.uint32)
 
 

@@ -27,6 +27,9 @@ from raterscope.widgets.panels.queue_panel import QueueFrame
 Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
 
+BLOCK = 10_000
+"""Rows that are searched together."""
+
 ELSEWHERE = -1
 """Stands for an item if the review continued in another unit."""
 
@@ -105,13 +108,26 @@ def next_item(
     return None
 
 
-def candidate_rows(rows: NDArray[np.integer], current: int | None, step: int) -> list[int]:
-    """Return the rows among which `next_item` chooses: the next one ahead and the first of all."""
-    if not len(rows):
-        return []
-    ahead = rows if current is None else rows[rows > current] if step > 0 else rows[rows < current]
-    end = 0 if step > 0 else -1
-    return sorted({int(some[end]) for some in (ahead, rows) if len(some)})
+def candidate_rows(
+    waits: Callable[[slice], NDArray[np.bool_]], count: int, current: int | None, step: int
+) -> list[int]:
+    """Return the rows among which `next_item` chooses: the next one ahead and the first of all.
+
+    `waits`: returns which rows of a block still wait; of millions of rows, few blocks are looked at.
+    """
+    begin, end = (0, count) if current is None else (current + 1, count) if step > 0 else (0, current)
+    ahead = _first_row(waits, begin, end, step)
+    return sorted({row for row in (ahead, _first_row(waits, 0, count, step)) if row is not None})
+
+
+def _first_row(waits: Callable[[slice], NDArray[np.bool_]], begin: int, end: int, step: int) -> int | None:
+    """Return the first row of a range that waits, or for a step of -1 the last."""
+    starts = range(begin, end, BLOCK)
+    for start in starts if step > 0 else reversed(starts):
+        rows = np.flatnonzero(waits(slice(start, min(start + BLOCK, end))))
+        if len(rows):
+            return start + int(rows[0 if step > 0 else -1])
+    return None
 
 
 def next_unit(
@@ -127,6 +143,18 @@ def next_unit(
     before, after = range(max(at, 0)), range(at + 1, len(units))
     rows = chain(after, before) if step > 0 else chain(reversed(before), reversed(after))
     return next((units[row][0] for row in rows if units[row][1].waiting(skipped=skipped)), None)
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """The disputed items of a question."""
+
+    items: Collection[str]  # a mapping has the chance of an error on each
+    matter: int | None  # those on which a decision matters; None if unknown
+
+    def matters(self, name: str) -> bool:
+        """Return whether a decision on an item matters."""
+        return isinstance(self.items, Mapping) and self.items.get(name, 0.0) >= MATTERS
 
 
 Read = Callable[[int, Study], Collection[str] | None]
@@ -155,7 +183,7 @@ class RemainingQuestions(QObject):
         self._document, self._queue, self._kind = document, queue, kind
         self._read_one, self._settled, self._contested = read, settled, contested
         self._noun, self._waits, self._tip = f"{waits} {noun}".strip(), f"{waits} left".strip(), tip
-        self._disputed: Mapping[int, Collection[str] | None] = {}
+        self._disputed: Mapping[int, Disputed | None] = {}
         self._task = LatestTask()
         self._current: int | None = None
         runs.changed.connect(self.reread)
@@ -176,7 +204,11 @@ class RemainingQuestions(QObject):
     @property
     def disputed(self) -> dict[int, Mapping[str, float]]:
         """The chance of an error on each disputed item, by question and name."""
-        return {question: items for question, items in self._disputed.items() if isinstance(items, Mapping)}
+        return {
+            question: disputed.items
+            for question, disputed in self._disputed.items()
+            if disputed is not None and isinstance(disputed.items, Mapping)
+        }
 
     @property
     def names(self) -> dict[int, str]:
@@ -184,15 +216,13 @@ class RemainingQuestions(QObject):
         contents = self._document.contents
         return {question.id: question.name for question in contents.of(self._kind)} if contents else {}
 
-    def is_decided(self, question: int, name: str) -> bool:
-        """Return whether an item is decided."""
+    @property
+    def settled(self) -> dict[int, tuple[Collection[str], Collection[str]]]:
+        """The decided and the skipped items of each question."""
         contents = self._document.contents
-        return contents is not None and name in self._settled(contents.review, question)[0]
-
-    def is_skipped(self, question: int, name: str) -> bool:
-        """Return whether an item was skipped."""
-        contents = self._document.contents
-        return contents is not None and name in self._settled(contents.review, question)[1]
+        if contents is None:
+            return {}
+        return {question: self._settled(contents.review, question) for question in self._disputed}
 
     def select(self, question: int | None) -> None:
         """Set the question on screen."""
@@ -247,20 +277,20 @@ class RemainingQuestions(QObject):
             return "No fused item is undecided. Press Fuse (F5) to fuse the rest."
         return "Nothing disputed is left in this study."
 
-    def _part(self, contents: Contents, question: int, disputed: Collection[str]) -> Part:
+    def _part(self, contents: Contents, question: int, disputed: Disputed) -> Part:
+        """Count from the decisions: of a million disputed items, few are decided."""
         decided, passed = self._settled(contents.review, question)
-        contested = self._contested(contents.review, question)
-        names = {*disputed, *contested, *decided}
-        done = len(decided)
-        skipped = sum(name in names and name not in decided for name in passed)
-        matter = None
-        if isinstance(disputed, Mapping):
-            matter = sum(
-                name not in decided and (name in contested or disputed[name] >= MATTERS) for name in names
-            )
-        return Part("", len(names), len(names) - done - skipped, skipped, matter)
+        contested = self._contested(contents.review, question).keys() - decided
+        others = sum(name not in disputed.items for name in (*decided, *contested))
+        skipped = sum(name in disputed.items or name in contested for name in {*passed}.difference(decided))
+        matter = disputed.matter
+        if matter is not None:
+            matter -= sum(map(disputed.matters, decided))
+            matter += sum(not disputed.matters(name) for name in contested)
+        total = len(disputed.items) + others
+        return Part("", total, total - len(decided) - skipped, skipped, matter)
 
-    def _on_read(self, disputed: Mapping[int, Collection[str] | None]) -> None:
+    def _on_read(self, disputed: Mapping[int, Disputed | None]) -> None:
         self._disputed = disputed
         self.recount()
         self.read.emit()
@@ -268,11 +298,14 @@ class RemainingQuestions(QObject):
 
 def _read_all(
     read: Read, questions: tuple[int, ...], study: Study, watch: Watch
-) -> dict[int, Collection[str] | None]:
-    disputed = {}
+) -> dict[int, Disputed | None]:
+    disputed: dict[int, Disputed | None] = {}
     for done, question in enumerate(questions):
         watch(done / len(questions), "counting")
-        disputed[question] = read(question, study)
+        items = read(question, study)
+        chances = items.values() if isinstance(items, Mapping) else None
+        matter = None if chances is None else sum(chance >= MATTERS for chance in chances)
+        disputed[question] = None if items is None else Disputed(items, matter)
     return disputed
 
 

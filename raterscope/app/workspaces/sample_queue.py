@@ -291,9 +291,7 @@ class StudyQueue(QObject):
     @property
     def active(self) -> bool:
         """Whether the review follows this queue."""
-        contents = self._document.contents
-        several = len({question for question, _ in self._order}) > 1
-        return several and contents is not None and bool(contents.cohort)
+        return bool(self._order) and self._document.contents is not None
 
     def reset(self) -> None:
         """Drop everything: another study is open."""
@@ -322,13 +320,17 @@ class StudyQueue(QObject):
         at = self._ranks.get(current, -1 if step > 0 else len(self._order))
         ahead = range(at + 1, len(self._order)) if step > 0 else range(at - 1, -1, -1)
         behind = range(at) if step > 0 else range(len(self._order) - 1, at, -1)
+        settled = self._remaining.settled
         for skipped in (False, True):
             for rank in chain(ahead, behind):
-                if not self._done[rank] and self._remaining.is_skipped(*self._order[rank]) == skipped:
+                of, item = self._order[rank]
+                if not self._done[rank] and (item in settled[of][1]) == skipped:
                     yield self._order[rank]
 
     def _on_read(self) -> None:
-        disputed = self._remaining.disputed
+        contents, disputed = self._document.contents, self._remaining.disputed
+        if contents is None or not contents.cohort or sum(map(bool, disputed.values())) < 2:
+            disputed = {}
         scored = [
             (-score, (question, name))
             for question, scores in disputed.items()
@@ -337,11 +339,11 @@ class StudyQueue(QObject):
         scored.sort(key=lambda item: item[0])
         self._order = [key for _, key in scored]
         self._ranks = {key: rank for rank, key in enumerate(self._order)}
-        self._done = [self._remaining.is_decided(*key) for key in self._order]
-        names = self._remaining.names
+        names, settled = self._remaining.names, self._remaining.settled
+        self._done = [name in settled[question][0] for question, name in self._order]
         items = [
             QueueItem(key, key[1], names[key[0]], -score, done, amount=chance_of_error(-score))
-            for (score, key), done in zip(scored if self.active else (), self._done, strict=False)
+            for (score, key), done in zip(scored, self._done, strict=True)
         ]
         self.panel.set_items(items)
         self._show_tab()
@@ -354,9 +356,9 @@ class StudyQueue(QObject):
         """Update the lines of items that were decided or opened again."""
         if not self.active:
             return
-        names, disputed = self._remaining.names, self._remaining.disputed
+        names, disputed, settled = self._remaining.names, self._remaining.disputed, self._remaining.settled
         for rank, (question, name) in enumerate(self._order):
-            done = self._remaining.is_decided(question, name)
+            done = name in settled[question][0]
             if done != self._done[rank]:
                 self._done[rank] = done
                 score = disputed[question][name]

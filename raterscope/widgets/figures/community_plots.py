@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class ParticipationBars(FigurePanel):
                 f"shares of shape {shares.shape} for {len(names)} annotators, {len(communities)} communities"
             )
         known = np.isfinite(shares).all(axis=1)
-        known_names = [name for name, is_known in zip(names, known, strict=True) if is_known]
+        known_names = list(compress(names, known.tolist()))
         self.figure.show_shares(shares[known], known_names, tuple(communities))
         self.header.set_aside(f"share, {counted(len(known_names), 'annotator')}" if known_names else "")
         self.set_filled(bool(known_names) and bool(communities))
@@ -89,7 +90,7 @@ class _Bars(ChartFigure):
             # Annotators of one community side by side, those who belong to it most first.
             main = shares.argmax(axis=1) if shares.size else np.zeros(0, int)
             order = np.lexsort((-shares.max(axis=1, initial=0.0), main))
-            shares, names = shares[order], [names[row] for row in order]
+            shares, names = shares[order], [names[row] for row in order.tolist()]
         self._shares, self._names, self._communities = shares, names, communities
         self._show()
 

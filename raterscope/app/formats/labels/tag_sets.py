@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.distinct_values import distinct_values
 from raterscope.app.errors import plain, plain_names
 from raterscope.app.formats.labels.collector import (
     JOINT_NOTICE,
@@ -265,7 +266,7 @@ def _several_rows(files: Sequence[LabelTable]) -> bool:
     several = pairs = 0
     for file in files:
         pair = _pairs(file.annotator, file.task, file)
-        if len(np.unique(pair * len(file.outputs) + file.label)) < len(pair):
+        if len(distinct_values(pair * len(file.outputs) + file.label)) < len(pair):
             return False
         numbers = np.unique(pair, return_counts=True)[1]
         several, pairs = several + int((numbers > 1).sum()), pairs + len(numbers)

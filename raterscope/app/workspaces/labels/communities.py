@@ -205,9 +205,7 @@ def show_cards(
             classes=tuple(scene.classes[number] for number in classes.tolist()),
             outputs=tuple(scene.labels.outputs[number] for number in outputs.tolist()),
             words=" | ".join(words),
-            central=tuple(
-                view.name_of(scene, annotator, blind=blind) for annotator in groups.central.tolist()
-            ),
+            central=view.names_of(scene, groups.central, blind=blind),
         ),
         chosen,
     )
@@ -232,9 +230,7 @@ def show_participation(
         if chosen
         else np.arange(len(communities.members))
     )
-    names = tuple(
-        view.name_of(scene, annotator, blind=blind) for annotator in communities.members[rows].tolist()
-    )
+    names = view.names_of(scene, communities.members[rows], blind=blind)
     bars.show_participation(communities.participation[rows], names, groups.names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -194,8 +194,8 @@ class TaskReview(LabelsPart):
             row = self._queue.row
             elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
             following = next_item(
-                lambda skipped: candidate_rows(self._waiting(skipped), row, step), int, row, step, elsewhere,
-                finish=finish,
+                lambda skipped: candidate_rows(self._waits(skipped), len(self._queue.order), row, step), int,
+                row, step, elsewhere, finish=finish,
             )  # fmt: skip
         if following is None:
             self._show_task()
@@ -203,21 +203,25 @@ class TaskReview(LabelsPart):
         elif following != ELSEWHERE:
             self.go_to(int(self._queue.order[following]))
 
-    def _waiting(self, skipped: bool) -> NDArray[np.int64]:
-        """List the rows of undecided tasks, without the selected one."""
-        order = self._queue.order
+    def _waits(self, skipped: bool) -> Callable[[slice], NDArray[np.bool_]]:
+        """Return a function that finds the undecided tasks in rows of the queue, without the selected one."""
         if not self._session.shown:
-            return np.empty(0, dtype=np.int64)
+            return lambda _rows: np.zeros(0, dtype=bool)
         scene, analysis = self._session.scene, self._session.analysis
-        waits = self.decided[order] == OPEN
-        if scene.fusion is not None:
-            waits &= scene.fusion.known[order] == OPEN
-        if self._filter == DISPUTED and analysis.disputed is not None:
-            waits &= analysis.disputed[order] | np.isin(order, list(self._contested()))
-        waits &= np.isin(order, list(self._skipped())) == skipped
-        if self._queue.row is not None:
-            waits[self._queue.row] = False
-        return np.flatnonzero(waits)
+        known = None if scene.fusion is None else scene.fusion.known
+        disputed = analysis.disputed if self._filter == DISPUTED else None
+        selected, passed, contested = self.current, list(self._skipped()), list(self._contested())
+
+        def waits(rows: slice) -> NDArray[np.bool_]:
+            order = self._queue.order[rows]
+            found = (self.decided[order] == OPEN) & (np.isin(order, passed) == skipped)
+            if known is not None:
+                found &= known[order] == OPEN
+            if disputed is not None:
+                found &= disputed[order] | np.isin(order, contested)
+            return found if selected is None else found & (order != selected)
+
+        return waits
 
     def decide(self, number: int) -> None:
         """Decide the class of the task, and go to the next one once that is saved."""
@@ -395,8 +399,8 @@ class TaskReview(LabelsPart):
         elif self._begin and entering is not None:
             self._begin = False
             self._queue.select(None)
-            rows = self._waiting(entering[2])
-            self.go_to(int(order[rows[0 if entering[1] > 0 else -1]]) if len(rows) else None)
+            rows = candidate_rows(self._waits(entering[2]), len(order), None, entering[1])
+            self.go_to(int(order[rows[0]]) if rows else None)
         elif self._begin:
             self._begin = False
             self.go_to(int(order[0]) if len(order) else None)

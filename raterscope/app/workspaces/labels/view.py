@@ -29,10 +29,22 @@ LISTED_VOTES = 500
 
 def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
     """Return the name of an annotator, or a number while names are hidden; a program is called one."""
-    name = scene.labels.annotators[annotator]
-    if scene.run is not None and name in scene.run.programs:
-        return f"program {scene.annotator_ids[annotator] + 1}" if blind else f"{name}{PROGRAM}"
-    return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else name
+    return names_of(scene, [annotator], blind=blind)[0]
+
+
+def names_of(
+    scene: Scene, annotators: Sequence[int] | NDArray[np.integer], *, blind: bool
+) -> tuple[str, ...]:
+    """Return what `name_of` returns of each annotator, in a small part of the time."""
+    programs = frozenset(() if scene.run is None else scene.run.programs)
+    rows = np.asarray(annotators, dtype=np.int64)
+    names = [scene.labels.annotators[row] for row in rows.tolist()]
+    if not blind:
+        return tuple(f"{name}{PROGRAM}" if name in programs else name for name in names)
+    return tuple(
+        f"program {number}" if name in programs else f"annotator {number}"
+        for name, number in zip(names, (scene.annotator_ids[rows] + 1).tolist(), strict=True)
+    )
 
 
 def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
@@ -68,8 +80,8 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
         outputs = tuple(outputs[column] for column in columns.tolist())
     return WallView(
         numbers=annotators,
-        names=tuple(name_of(scene, number, blind=False) for number in annotators.tolist()),
-        aliases=tuple(name_of(scene, number, blind=True) for number in annotators.tolist()),
+        names=names_of(scene, annotators, blind=False),
+        aliases=names_of(scene, annotators, blind=True),
         mean=mean,
         votes=votes[annotators],
         measures=tuple(measures),
