@@ -378,8 +378,11 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         target = contents.target(decision) or decision
         if target.verb == "join" and decision is target:
             self._after = decision.annotators[:1]
-        table = None if prepared is None else prepared.table.with_review(contents.review)
-        if table is None or not target.annotators or self._stale or self._reading.busy:
+        if prepared is None or not target.annotators or self._stale or self._reading.busy:
+            self._on_changed()
+            return
+        table = prepared.table.with_review(contents.review)
+        if table is None:
             self._on_changed()
             return
         job = self._jobs.start(
