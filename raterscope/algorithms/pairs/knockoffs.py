@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
-from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored
+from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored, solve_lower
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, steps_of, wait_watching
 
@@ -280,8 +280,6 @@ def own_noise(
 
     `component`: (n,). `seeds`: seed of each draw.
     """
-    from scipy.linalg import solve_triangular
-
     count, items = len(problem.tested), len(pairs.items)
     number = np.full(len(pairs.annotators), count)
     number[problem.tested] = np.arange(count)
@@ -294,7 +292,7 @@ def own_noise(
     through = []
     for kept, lower in blocks:
         theta[kept] = solve_factored(lower, score[kept])
-        through.append(solve_triangular(lower, mixed[:, kept].T, lower=True, check_finite=False))
+        through.append(solve_lower(lower, mixed[:, kept].T))
     residual = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
     drawn = np.empty((len(seeds), count))
     for k, seed in enumerate(seeds):
@@ -307,7 +305,7 @@ def own_noise(
         square = np.eye(count)
         cross: FloatArray = np.diag(np.bincount(person, weights=z, minlength=count)[:count])
         for (kept, lower), own in zip(blocks, through, strict=True):
-            own_part = solve_triangular(lower, table[:, kept].T, lower=True, check_finite=False)
+            own_part = solve_lower(lower, table[:, kept].T)
             square -= own_part.T @ own_part
             cross -= own_part.T @ own
         cross /= problem.length

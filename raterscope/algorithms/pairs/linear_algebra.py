@@ -1,9 +1,9 @@
-"""Linear algebra that lets other threads work: Cholesky's factors of SciPy stop them all."""
+"""Linear algebra that lets other threads work: SciPy's factors of Cholesky and triangles stop them all."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,11 @@ from raterscope.algorithms.pairs.data import FloatArray
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+_AT_ONCE = 250_000_000
+"""Multiplications, of some milliseconds, between two chances for other threads."""
+
+_FEWEST_COLUMNS = 32
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -41,15 +46,28 @@ def invert_definite(matrix: FloatArray) -> FloatArray:
 
 def invert_factored(lower: FloatArray) -> FloatArray:
     """Invert a matrix, given its lower factor of Cholesky."""
+    half = solve_lower(lower, np.eye(len(lower)))
+    return np.asarray(half.T @ half)
+
+
+def solve_lower(lower: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    """Solve linear equations whose matrix is a lower triangle, or its transpose.
+
+    SciPy holds the interpreter's lock meanwhile, so that no other thread runs: a few columns are solved at
+    a time.
+    """
     from scipy.linalg import solve_triangular
 
-    half = solve_triangular(lower, np.eye(len(lower)), lower=True, overwrite_b=True, check_finite=False)
-    return np.asarray(half.T @ half)
+    solve = partial(solve_triangular, lower, lower=True, trans="T" if transposed else "N", check_finite=False)
+    width = max(_FEWEST_COLUMNS, _AT_ONCE // max(len(lower), 1) ** 2)
+    if right.ndim == 1 or right.shape[1] <= width:
+        return np.asarray(solve(right))
+    solved = np.empty(right.shape, order="F")
+    for begin in range(0, right.shape[1], width):
+        solved[:, begin : begin + width] = solve(right[:, begin : begin + width])
+    return solved
 
 
 def solve_factored(lower: FloatArray, right: FloatArray) -> FloatArray:
     """Solve linear equations, given the lower factor of Cholesky of their matrix."""
-    from scipy.linalg import solve_triangular
-
-    half = solve_triangular(lower, right, lower=True, check_finite=False)
-    return np.asarray(solve_triangular(lower, half, lower=True, trans="T", check_finite=False))
+    return solve_lower(lower, solve_lower(lower, right), transposed=True)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_definite
+from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_definite, solve_lower
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import THREADS, Watch, silent, wait_watching
 
@@ -288,8 +288,6 @@ def gram_matrices(
     `component`: (n,), as from `ranking.components`. `among`: (p,), annotators with a bias in the model; by
     default all with comparisons.
     """
-    from scipy.linalg import solve_triangular
-
     component = components(pairs) if component is None else component
     number, items = len(pairs.annotators), len(pairs.items)
     count = np.bincount(pairs.annotator, minlength=number).astype(np.int64)
@@ -318,7 +316,7 @@ def gram_matrices(
         right = np.column_stack((part[present].toarray().T, score[kept]))
 
         def explained(lower: FloatArray = lower, right: FloatArray = right) -> FloatArray:
-            through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
+            through = solve_lower(lower, right)
             return np.asarray(through.T @ through)
 
         small = len(kept) * len(present) <= _SMALL**2

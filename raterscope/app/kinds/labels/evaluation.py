@@ -69,7 +69,7 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     if trust.judged >= FEW:
         return trust
     crowd = study.vote_set(question, run.imported)
-    per_task = len(crowd.task) / max(np.count_nonzero(np.bincount(crowd.task)), 1)
+    per_task = len(crowd.task) / max(int(np.count_nonzero(np.bincount(crowd.task))), 1)
     kind = _MEASURED.get(run.algorithm)
     words = (
         _NOT_MEASURED

@@ -214,7 +214,7 @@ class TaskReview(LabelsPart):
 
         def waits(rows: slice) -> NDArray[np.bool_]:
             order = self._queue.order[rows]
-            found = (self.decided[order] == OPEN) & (np.isin(order, passed) == skipped)
+            found: NDArray[np.bool_] = (self.decided[order] == OPEN) & (np.isin(order, passed) == skipped)
             if known is not None:
                 found &= known[order] == OPEN
             if disputed is not None:
