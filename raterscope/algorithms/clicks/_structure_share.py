@@ -338,7 +338,8 @@ def estimate_structure_share(
         for shift, share in zip(shifts, shares, strict=True)
         if decisions or informed
     ]
-    prior = np.log(np.einsum("k,ka,kb->kab", kinds, *_levels_and_slopes()) + TINY**20)
+    level, slope = _levels_and_slopes()
+    prior = np.log((kinds[:, None] * level)[:, :, None] * slope[:, None, :] + TINY**20)
     scored = gather_scores([problem for problem, _ in judged], log_odds_of)
     if informed:
         prior = prior + _known(judged, log_odds_of, undecided)

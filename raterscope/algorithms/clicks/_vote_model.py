@@ -204,7 +204,7 @@ def run_em(
     if isinstance(start, ClusterPosteriors):
         start = _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
-        return run_em_of_starts(problem, [start], iterations, tolerance, watch)[0]
+        return run_em_of_starts([problem], [start], iterations, tolerance, watch)[0]
     state = start if isinstance(start, State) else _judge(problem, start)
     objective: list[float] = []
     converged = False
@@ -221,10 +221,17 @@ def run_em(
 
 
 def run_em_of_starts(
-    problem: Problem, starts: Sequence[FloatArray | State], iterations: int, tolerance: float, watch: Watch
+    problems: Sequence[Problem],
+    starts: Sequence[FloatArray | State],
+    iterations: int,
+    tolerance: float,
+    watch: Watch,
 ) -> list[EMResult]:
-    """Run EM as `run_em` does from each of several starts of one kind, in compiled code."""
-    stack = Stack.of([problem] * len(starts))
+    """Run EM as `run_em` does from each of several starts of one kind, in compiled code.
+
+    `problems`: that of each start; all have the same number of nodes.
+    """
+    stack = Stack.of(problems)
     states = [start for start in starts if isinstance(start, State)]
     posteriors = [start for start in starts if isinstance(start, np.ndarray)]
     begin = stack.state_of(states) if states else np.concatenate(posteriors)

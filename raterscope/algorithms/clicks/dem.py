@@ -5,9 +5,10 @@ Also its recursive form, with one EM iteration for each annotator (thesis, Algor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice
 
 import numpy as np
 
@@ -179,6 +180,29 @@ def detect_structures(
     return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0), rated=rated)
 
 
+def detect_each(votes: Sequence[Votes], settings: DEMSettings) -> list[Detection]:
+    """Detect structures on each of several images by itself, as `detect_structures` does without rating."""
+    problems = [problem_of(own, settings) for own in votes]
+    limits = settings.detection_iterations, settings.detection_tolerance
+    starts = {
+        index: list(starting_posteriors(votes[index], settings.start).values())
+        for index, problem in enumerate(problems)
+        if len(problem.prior.shift) > 1 and settings.objective != "expected" and not problem.known.any()
+    }
+    ascents: Iterator[EMResult] = iter(())
+    if starts:
+        own_problems = [problems[index] for index, own in starts.items() for _ in own]
+        ascents = iter(run_em_of_starts(own_problems, list(chain(*starts.values())), *limits, silent))
+    detections = []
+    for index, (problem, own) in enumerate(zip(problems, votes, strict=True)):
+        if index in starts:
+            best = max(islice(ascents, len(starts[index])), key=lambda ended: float(ended.objective[-1]))
+            detections.append(judge_alone(problem, best, {}, settings, silent, rated=False))
+        else:
+            detections.append(detect_structures(problem, own, settings, silent, rated=False))
+    return detections
+
+
 def judge_alone(
     problem: Problem,
     best: EMResult,
@@ -253,7 +277,7 @@ def highest_ascent(
     limits = settings.detection_iterations, settings.detection_tolerance
     kinds = {type(start) for start in starts.values()}
     if len(problem.prior.shift) > 1 and not expected and len(kinds) == 1:
-        ended = run_em_of_starts(problem, list(starts.values()), *limits, watch)
+        ended = run_em_of_starts([problem] * len(starts), list(starts.values()), *limits, watch)
         ascents = dict(zip(starts, ended, strict=True))
     else:
         steps = steps_of(watch, starts.items())

@@ -14,7 +14,13 @@ from raterscope.algorithms.clicks._vote_model import Problem
 from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, detect_structures, posterior_by_votes, problem_of
+from raterscope.algorithms.clicks.dem import (
+    DEMSettings,
+    detect_each,
+    detect_structures,
+    posterior_by_votes,
+    problem_of,
+)
 from raterscope.algorithms.clicks.experience import Experience, apply_experience
 from raterscope.algorithms.clicks.learning import can_share, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
@@ -194,9 +200,7 @@ def fuse(
     (15, 14)
     """
     plan = FusionPlan() if plan is None else plan
-    watch(0.0, "merging repeated clicks")
-    marks, mark = clicks.merged()
-    clustering = _cluster(marks, plan, reliability or {}, part(watch, 0.0, 0.9))
+    clustered = _cluster(clicks, plan, reliability or {}, part(watch, 0.0, 0.9))
     rated = rated or not learns_across_images(plan)
 
     def detect(votes: Votes) -> Detection:
@@ -208,7 +212,30 @@ def fuse(
             return detect_structures(problem, votes, settings, part(watch, 0.9, 1.0), rated=rated)
         return _detect_alone(votes, plan, part(watch, 0.9, 1.0))
 
-    return conclude(marks, mark, clustering, plan.assignment, detect, rated=rated)
+    return _fusion_of(clustered, detect(clustered.votes), rated=rated)
+
+
+def fuse_each(clicks: Sequence[Clicks], plan: FusionPlan) -> list[Fusion]:
+    """Fuse several images as `fuse` does without rating, with a plan that learns across images.
+
+    That is faster for small images: structures are detected on all of them in one compiled loop.
+    """
+    assert isinstance(plan.detection, DEMSettings)
+    clustered = [_cluster(own, plan, {}, silent) for own in clicks]
+    detections = detect_each([own.votes for own in clustered], plan.detection)
+    return [
+        _fusion_of(own, detection, rated=False) for own, detection in zip(clustered, detections, strict=True)
+    ]
+
+
+class _Clustered(NamedTuple):
+    """Clusters of an image, and who marked them."""
+
+    marks: Clicks
+    mark: IntArray  # (N,): row of every click among the marks
+    clustering: Clustering
+    chosen: BoolArray  # which marks are votes
+    votes: Votes
 
 
 def _detect_alone(votes: Votes, plan: FusionPlan, watch: Watch) -> Detection:
@@ -216,13 +243,16 @@ def _detect_alone(votes: Votes, plan: FusionPlan, watch: Watch) -> Detection:
     return detection
 
 
-def _cluster(marks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], watch: Watch) -> Clustering:
+def _cluster(clicks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], watch: Watch) -> _Clustered:
+    watch(0.0, "merging repeated clicks")
+    marks, mark = clicks.merged()
     if carries_reliability(plan):
         assert isinstance(plan.clustering, OEMSettings)
         known = [reliability.get(name, np.nan) for name in marks.annotators]
-        return oem(marks, plan.clustering, watch, reliability=np.array(known, dtype=np.float64))
-    clustering: Clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=watch)
-    return clustering
+        clustering = oem(marks, plan.clustering, watch, reliability=np.array(known, dtype=np.float64))
+    else:
+        clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=watch)
+    return _assigned(marks, mark, clustering, plan.assignment)
 
 
 def carries_reliability(plan: FusionPlan) -> bool:
@@ -244,6 +274,13 @@ def conclude(
     `mark`: (N,), row of every click among the marks. `detect`: detector of the votes. `rated`: whether the
     annotators are rated.
     """
+    clustered = _assigned(marks, mark, clustering, assignment)
+    return _fusion_of(clustered, detect(clustered.votes), rated=rated)
+
+
+def _assigned(
+    marks: Clicks, mark: IntArray, clustering: Clustering, assignment: AssignmentSettings
+) -> _Clustered:
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
     chosen = votes_of(marks, clustering, *bounds)
     clustered = clustering
@@ -251,12 +288,16 @@ def conclude(
     if clustering is not clustered:
         chosen = votes_of(marks, clustering, *bounds)
     votes = _votes(marks, clustering, assign(marks, clustering, chosen), verdict)
-    detection = detect(votes)
+    return _Clustered(marks, mark, clustering, chosen, votes)
+
+
+def _fusion_of(clustered: _Clustered, detection: Detection, *, rated: bool) -> Fusion:
+    marks, mark, clustering, chosen, votes = clustered
     return Fusion(
         clustering=clustering,
         marked=votes.marked,
         detection=detection,
-        verdict=verdict,
+        verdict=votes.verdict,
         rates=_rates([_tally(marks, chosen, votes.marked, detection)])[0]
         if rated
         else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),

@@ -19,6 +19,7 @@ from raterscope.algorithms.clicks import (
     pool_rates,
 )
 from raterscope.algorithms.clicks.baseline_clustering import HACSettings
+from raterscope.algorithms.clicks.fusion import fuse_each
 from raterscope.algorithms.clicks.result import AnnotatorRates, precision_of
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
@@ -110,6 +111,26 @@ def test_the_same_input_gives_the_same_bits():
     first, second = fuse(CROWD.clicks), fuse(CROWD.clicks)
     assert np.array_equal(first.clustering.mean, second.clustering.mean)
     assert np.array_equal(first.detection.posterior_high, second.detection.posterior_high)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "texts"),
+    [("oem", {}), ("oem", {"start": "weight"}), ("oem", {"objective": "expected"}), ("kmeans", {})],
+)
+def test_images_fused_in_one_loop_have_the_bits_of_each_alone(algorithm, texts):
+    plan = FusionPlan.make(algorithm, texts)
+    images = [separated_crowd(20, seed=seed).clicks for seed in range(5)]
+    images[1] = with_known(images[1], (images[1].x[0], images[1].y[0], True))
+    images[2] = replace(images[2], control=False)
+    images[3] = made([], [], annotators=4)
+    for together, alone in zip(
+        fuse_each(images, plan), [fuse(own, plan, rated=False) for own in images], strict=True
+    ):
+        for name in ("posterior", "detected", "prevalence", "objective"):
+            assert np.array_equal(getattr(together.detection, name), getattr(alone.detection, name))
+        assert np.array_equal(together.clustering.mean, alone.clustering.mean)
+        assert np.array_equal(together.verdict, alone.verdict)
+        assert not together.is_rated or not len(together.rates.clicks)
 
 
 def test_progress_never_falls_and_ends():

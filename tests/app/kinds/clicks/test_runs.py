@@ -210,16 +210,16 @@ def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
     assert "fragile" in outcomes["image 2"].details
 
 
-def die_of_it(name, *_):
+def die_of_it(names, *_):
     """What a worker does in the test below: one image is too much for it."""
-    if name == "image 3":
+    if "image 3" in names:
         os._exit(9)
-    return Outcome(name, None, "not looked at", "", 0.0)
+    return [Outcome(name, None, "not looked at", "", 0.0) for name in names]
 
 
 @pytest.mark.usefixtures("workers_alone")
 def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
-    monkeypatch.setattr(image_fusion, "_outcome", die_of_it)
+    monkeypatch.setattr(image_fusion, "_fuse_all", die_of_it)
     outcomes = fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 3"].problem == "the process that fused it died."
     other_outcomes = [outcomes[name] for name in ("image 2", "image 4")]
@@ -230,18 +230,18 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
 def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(image_fusion, "_outcome", report_threads)
+    monkeypatch.setattr(image_fusion, "_fuse_all", report_threads)
     outcomes = fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 4"].problem == "1 1"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
     assert "OMP_NUM_THREADS" not in os.environ
 
 
-def report_threads(name, *_):
+def report_threads(names, *_):
     values = " ".join(
         os.environ.get(variable, "none") for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
     )
-    return Outcome(name, None, values, "", 0.0)
+    return [Outcome(name, None, values, "", 0.0) for name in names]
 
 
 def test_versions_name_what_results_depend_on():
