@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -243,3 +243,41 @@ def wait_watching(
                 continue
     finally:
         pool.shutdown(wait=False)
+
+
+class Background:
+    """Threads for functions beside this one, which end early when the block is left.
+
+    Each function must call `watch` often.
+    """
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._stopped = threading.Event()
+        self._pool = ThreadPoolExecutor(THREADS)
+        self.watch = watch_until(self._stopped)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def start(self, run: Callable[[], T]) -> Callable[[Check], T]:
+        """Start a function; return one that waits for its result.
+
+        The latter calls its check several times a second, which may raise.
+        """
+        from concurrent.futures import wait
+
+        future = self._pool.submit(run)
+
+        def result(check: Check) -> T:
+            while not future.done():
+                check()
+                wait([future], _FRESH)
+            return future.result()
+
+        return result

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 _SHORT = 8
 """Entries from which NumPy adds in another order, and is as fast."""
 
+ROWS_AT_ONCE = 8192
+"""Rows whose intermediate results stay in the processor's cache."""
+
 _Number = TypeVar("_Number", bound=np.floating)
 
 

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, resources, util
 from pathlib import Path
+from threading import Thread
 
 import raterscope
 from raterscope.algorithms.progress import Watch
@@ -113,13 +114,17 @@ def kinds_of(algorithm: str) -> list[str]:
 def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
 
-    Nothing is started if they are known to be compiled, or on a single processor.
+    No helper is started if they are known to be compiled, or on a single processor. The compiler itself is
+    loaded in another thread, while the command reads its files.
 
     `algorithm`: its name; empty for the default.
     """
     name = f"{kind} {algorithm}"
     helpers = min(processors() - 1, _MOST_HELPERS)
-    if helpers < 1 or algorithm not in _table().get(kind, {}) or {"", name} & _stamped():
+    has_kernels = algorithm in _table().get(kind, {})
+    if has_kernels:
+        Thread(target=import_module, args=("raterscope.algorithms.compiling",)).start()
+    if helpers < 1 or not has_kernels or {"", name} & _stamped():
         yield
         return
     words = [sys.executable, "-m", "raterscope.app.compiled", kind, algorithm, str(helpers)]

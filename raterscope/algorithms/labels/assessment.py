@@ -16,6 +16,8 @@ from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.sharpening import log_variance
 from raterscope.algorithms.labels.task_votes import class_votes
 from raterscope.algorithms.labels.tempering import Tempering
+from raterscope.algorithms.progress import no_check, parts_of, run_parts
+from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 from raterscope.text import percent
 
 _BINS = 10
@@ -321,8 +323,14 @@ def _accuracy_reasons(labels: Labels, fusion: LabelFusion, rates: Rates) -> list
     tasks = np.flatnonzero((labels.votes_of_tasks() > 0) & (fusion.known == OPEN))
     if fusion.algorithm != "pooled" or len(tasks) < 2 * _TRUTHS:
         return []
-    vote = class_votes(labels)[tasks] + 1 / len(labels.classes)
-    information = _TRUTHS * float(log_variance(vote / vote.sum(axis=1, keepdims=True)).mean())
+    votes = class_votes(labels)
+
+    def variance(begin: int, end: int) -> FloatArray:
+        vote = votes[tasks[begin:end]] + 1 / len(labels.classes)
+        return log_variance(vote / sum_rows(vote, keepdims=True))
+
+    parts = run_parts(variance, parts_of(len(tasks), ROWS_AT_ONCE), no_check)
+    information = _TRUTHS * float(np.concatenate(parts).mean())
     remaining = 1 - _TRUTHS / len(tasks)
     expected = replace(
         crowd,

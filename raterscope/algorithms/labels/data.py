@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.names import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError, parts_of
-from raterscope.algorithms.row_reductions import sum_rows
+from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 from raterscope.algorithms.settings import Settings, choice, number
 
 FloatArray = NDArray[np.float64]
@@ -374,9 +374,6 @@ class LabelTrace:
     name: str = ""
 
 
-_ENTROPIES_AT_ONCE = 8192
-"""Tasks whose intermediate results stay in the processor's cache."""
-
 MOST_ENTRIES = 20_000_000
 """Entries of all annotators' confusion matrices up to which each annotator has an own one: 0.16 GB."""
 
@@ -510,7 +507,7 @@ class LabelFusion:
         entropy = np.zeros(len(self.posterior))
         if len(self.classes) < 2:
             return entropy
-        for begin, end in parts_of(len(entropy), _ENTROPIES_AT_ONCE):
+        for begin, end in parts_of(len(entropy), ROWS_AT_ONCE):
             share = self.posterior[begin:end]
             terms = np.where(share > 0, share, 1.0)
             np.log(terms, out=terms)

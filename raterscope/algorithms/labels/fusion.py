@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Background, Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings, SettingsError, choice, integer, number, switch
 
 CASES = 10
@@ -396,10 +397,13 @@ def fuse(
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
     groups = None
     if grouped:
-        groups = find_communities(
-            labels, rates_of(labels, fusion).mean, plan.about, part(watch, _FUSED, _GROUPED)
-        )
-        copying = copying_in_words(find_copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
+        with Background() as beside:
+            copies = beside.start(partial(find_copies, labels, fusion, beside.watch))
+            groups = find_communities(
+                labels, rates_of(labels, fusion).mean, plan.about, part(watch, _FUSED, _GROUPED)
+            )
+            found = copies(partial(watch, _GROUPED, "comparing annotators"))
+        copying = copying_in_words(found, labels)
         fusion = replace(fusion, notices=(*fusion.notices, *copying))
     return LabelResult(fusion, use, groups)
 

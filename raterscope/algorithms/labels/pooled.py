@@ -30,12 +30,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Event
-from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -72,17 +69,18 @@ from raterscope.algorithms.labels.shared_confusion import (
 )
 from raterscope.algorithms.labels.sharpening import sharpen
 from raterscope.algorithms.labels.task_votes import weighted_counts
-from raterscope.algorithms.progress import Watch, part, silent, watch_until
-from raterscope.algorithms.row_reductions import max_rows, sum_rows
+from raterscope.algorithms.progress import (
+    Background,
+    Check,
+    Watch,
+    no_check,
+    part,
+    parts_of,
+    run_parts,
+    silent,
+)
+from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, max_rows, sum_rows
 from raterscope.algorithms.settings import integer, number
-
-_T = TypeVar("_T")
-
-_SECONDS = 0.05
-"""Time between two reports while another thread computes."""
-
-_BLOCK = 8192
-"""Tasks of a block."""
 
 _WEIGHTS = {"by class": 0.17, "by skill": 0.17, "membership": 0.34, "subtypes": 0.15, "vote": 0.17}
 """Weights of Dawid-Skene with and without class accuracies, mixed membership, EBCC and the vote.
@@ -131,25 +129,32 @@ class _Pool:
     weight: float = 0.0
 
     def add(self, view: FloatArray, weight: float) -> None:
-        for rows in _blocks(len(view)):
+        def add_block(first: int, last: int) -> None:
+            rows = slice(first, last)
             self.logs[rows] += weight * np.log(view[rows] + FLOOR)
             self.shares[rows] += weight * view[rows]
+
+        _by_block(add_block, len(view))
         self.weight += weight
 
     def answer(self) -> FloatArray:
         """Return the mean of the logarithmic and the linear pool."""
         answer = np.empty(self.logs.shape)
-        for rows in _blocks(len(answer)):
+
+        def answer_block(first: int, last: int) -> None:
+            rows = slice(first, last)
             block = _normalise(self.logs[rows].astype(np.float64) / self.weight)
             block += self.shares[rows] / self.weight
             block /= sum_rows(block, keepdims=True)
             answer[rows] = block
+
+        _by_block(answer_block, len(answer))
         return answer
 
 
-def _blocks(tasks: int) -> Iterator[slice]:
-    """Divide tasks into blocks whose intermediate results take little memory."""
-    return (slice(first, first + _BLOCK) for first in range(0, tasks, _BLOCK))
+def _by_block(work: Callable[[int, int], None], tasks: int) -> None:
+    """Work on blocks of tasks in several threads; intermediate results of a block take little memory."""
+    run_parts(work, parts_of(tasks, ROWS_AT_ONCE), no_check)
 
 
 def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -223,9 +228,10 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
     traces: list[LabelTrace] = []
     unheld: FloatArray | None = None
     like: Fit | None = None
+    mixture: Callable[[Check], tuple[FloatArray, Fit]] | None = None
     correlation = settings.correlation
     posterior = vote
-    with _BackgroundThread[tuple[FloatArray, Fit]]() as beside:
+    with Background() as beside:
         models = ("ordinal",) if crowd.ordinal is not None else ("by class", "by skill")
         for name, step in zip(models, (part(watch, 0.03, 0.3), part(watch, 0.3, 0.5)), strict=False):
             posterior = (vote if like is None else posterior).copy()
@@ -238,46 +244,56 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
                 correlation = used
                 if len(judged):
                     unheld = tempered_posteriors(crowd, fit, posterior, [0.0], silent)[0][judged]
+                chance = beside.start(partial(_independence, labels, settings, beside.watch))
                 if crowd.large:
                     like = replace(fit)
                     begin = crowd, posterior, settings.mixture, part(step, 0.8, 0.9), judged, unheld, like
                     pool.add(mixed_membership(*begin, settings.tolerance)[0], weights["membership"])
                 else:  # half of the time, on one processor
                     alone = crowd, posterior, settings.mixture, beside.watch, judged, unheld
-                    beside.start(partial(mixed_membership, *alone))
+                    mixture = beside.start(partial(mixed_membership, *alone))
             effects = [used] if estimated == used else [used, estimated]
             views = tempered_posteriors(crowd, fit, posterior, effects, part(step, 0.9, 1.0))
             pool.add(views[0], weights[name])
-            for rows in _blocks(len(free)):
-                free[rows] += np.log(views[-1][rows] + FLOOR) / len(models)
+            _by_block(partial(_add_logs, free, views[-1], len(models)), len(free))
             traces.append(trace)
             del fit, views
         del posterior
         subtypes = None
         if labels.prior is None and "subtypes" in weights:
             subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.5, 0.65))
-        chance = 0.0
-        if settings.correlation > 0:
-            step = part(watch, 0.65, 0.8)
-            chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
-        if not crowd.large:
-            mixture, _ = beside.result(lambda: watch(0.8, "fitting mixed membership"))
-            pool.add(mixture, weights["membership"])
-            del mixture
+        if mixture is not None:
+            pool.add(mixture(partial(watch, 0.65, "fitting mixed membership"))[0], weights["membership"])
+        independent = chance(partial(watch, 0.8, "fitting simulated crowds"))
     if subtypes is not None:
         pool.add(subtypes, weights["subtypes"])
     answer = pool.answer()
     del pool
-    if settings.correlation > 0:
-        for rows in _blocks(len(answer)):
-            answer[rows] *= 1.0 - chance
-            answer[rows] += chance * _normalise(free[rows])
+
+    def mix(first: int, last: int) -> None:
+        answer[first:last] *= 1.0 - independent
+        answer[first:last] += independent * _normalise(free[first:last])
+
+    _by_block(mix, len(answer))
     if len(judged):
         answer = sharpen(answer, answer[judged], crowd.known[judged], judged)
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((trace for trace in traces if not trace.converged), traces[0])
     return _fusion(labels, answer, trace, [*notices, *convergence_notices(trace)])
+
+
+def _independence(labels: Labels, settings: PooledSettings, watch: Watch) -> float:
+    """Estimate the probability that annotators err independently; 0 if no correlation is set."""
+    if settings.correlation == 0:
+        return 0.0
+    limits = (settings.iterations, settings.tolerance)
+    return independence(labels, settings.correlation, settings.mixture, *limits, watch)
+
+
+def _add_logs(total: FloatArray, view: FloatArray, models: int, first: int, last: int) -> None:
+    """Add the mean logarithms of some tasks' probabilities by one of several models."""
+    total[first:last] += np.log(view[first:last] + FLOOR) / models
 
 
 def _with_shared_confusion(
@@ -315,35 +331,6 @@ def _with_shared_confusion(
         " Communities and copies are not looked for."
     )
     return make_fusion(labels, "pooled", answer, confusion, trace, [words, *convergence_notices(trace)])
-
-
-class _BackgroundThread(Generic[_T]):
-    """A thread for one function, which ends early when the block is left."""
-
-    def __init__(self) -> None:
-        self._stopped = Event()
-        self._pool = ThreadPoolExecutor(1)
-        self._future: Future[_T] | None = None
-        self.watch = watch_until(self._stopped)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._pool.shutdown()
-
-    def start(self, run: Callable[[], _T]) -> None:
-        """Start the function, which must call `watch` often."""
-        self._future = self._pool.submit(run)
-
-    def result(self, report: Callable[[], None]) -> _T:
-        """Wait for the result; `report` is called several times a second and may raise."""
-        assert self._future is not None
-        while not self._future.done():
-            report()
-            wait([self._future], _SECONDS)
-        return self._future.result()
 
 
 def _normalise(logs: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from threading import Lock
 
 import numpy as np
@@ -31,8 +31,8 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.sharpening import information_on_power
 from raterscope.algorithms.labels.task_votes import LastAnswers, class_votes, weighted_counts
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.row_reductions import sum_rows
+from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent
+from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
@@ -391,17 +391,17 @@ def estimate_rates(
     every = labels if excluded is None else _joined(labels, excluded)
     own = last is not None or has_own_matrices(every)
     counted = every if own else every.together()
-    counts = weighted_counts(counted, posterior, part(watch, 0.0, 0.2))
-    chance = posterior if calibrated else smoothed_posterior(labels, posterior)
-    unsure = chance * (1 - chance)
-    doubt = weighted_counts(counted, unsure, part(watch, 0.2, 0.4))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
-    right, right_doubt = sum_of_meant(every, posterior), sum_of_meant(every, unsure)
-    unsure = power_derivative(chance)
+    chance = posterior if calibrated else smoothed_posterior(labels, posterior)
+
+    def sums(at: int, _: int) -> tuple[FloatArray, FloatArray]:
+        weight = (lambda: posterior, lambda: chance * (1 - chance), lambda: power_derivative(chance))[at]()
+        return weighted_counts(counted, weight), sum_of_meant(every, weight)
+
+    (counts, right), (doubt, right_doubt), (shift, right_shift) = run_parts(
+        sums, parts_of(3, 1), partial(watch, 0.0, "counting votes")
+    )
     own_spread, spread = _power_spreads(labels, chance) if calibrated else (0.0, SPREAD)
-    del chance
-    shift, right_shift = weighted_counts(counted, unsure, part(watch, 0.4, 0.6)), sum_of_meant(every, unsure)
-    del unsure
     if last is not None:
         # Of the past so much counts as the model still knows of it.
         kept = last.sum(axis=2, keepdims=True) / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
@@ -468,10 +468,13 @@ def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
 
 def power_derivative(chance: FloatArray) -> FloatArray:
     """Return the derivative of normalised powers of probabilities by the power's logarithm, at power one."""
-    logs = np.log(np.maximum(chance, 1e-12))
-    logs -= sum_rows(chance * logs, keepdims=True)
-    logs *= chance
-    return logs
+    derivative = np.empty(chance.shape)
+    for begin, end in parts_of(len(chance), ROWS_AT_ONCE):
+        share, logs = chance[begin:end], derivative[begin:end]
+        np.log(np.maximum(share, 1e-12), out=logs)
+        logs -= sum_rows(share * logs, keepdims=True)
+        logs *= share
+    return derivative
 
 
 def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:

@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.progress import parts_of
+from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 
 _SPREAD = 0.25
 """Standard deviation of the logarithm of the power between crowds."""
@@ -86,8 +88,13 @@ def information_on_power(known: FloatArray, others: FloatArray) -> float:
 
 def log_variance(posterior: FloatArray) -> FloatArray:
     """Return the variance of each task's logarithmic probabilities."""
-    logs = np.log(np.maximum(posterior, 1e-12))
-    return np.asarray((posterior * np.square(logs)).sum(axis=1) - np.square((posterior * logs).sum(axis=1)))
+    variance = np.empty(len(posterior))
+    for begin, end in parts_of(len(posterior), ROWS_AT_ONCE):
+        share = posterior[begin:end]
+        logs = np.log(np.maximum(share, 1e-12))
+        mean = sum_rows(share * logs)
+        variance[begin:end] = sum_rows(share * np.square(logs)) - np.square(mean)
+    return variance
 
 
 def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ import typing
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -355,6 +356,11 @@ _BATCH = 100_000
 """Texts that are joined before they are digested."""
 
 
+@cache
+def _length(count: int) -> bytes:
+    return count.to_bytes(8, "little")
+
+
 class Fingerprint:
     """SHA-256 of texts, arrays and bytes in order; as text "sha256:" and hexadecimal digits."""
 
@@ -364,8 +370,9 @@ class Fingerprint:
     def texts(self, *texts: str) -> None:
         """Add texts, each with its length."""
         for first in range(0, len(texts), _BATCH):
-            encoded = [text.encode() for text in texts[first : first + _BATCH]]
-            self.content(b"".join([len(text).to_bytes(8, "little") + text for text in encoded]))
+            encoded = list(map(str.encode, texts[first : first + _BATCH]))
+            lengths = map(_length, map(len, encoded))
+            self.content(b"".join(chain.from_iterable(zip(lengths, encoded, strict=True))))
 
     def arrays(self, *arrays: NDArray[Any] | None) -> None:
         """Add arrays; None is distinguished from an empty array."""

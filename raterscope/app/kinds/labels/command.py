@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -490,7 +491,7 @@ def _write(
     for name, result, subfolder, step in folders_of(answer, folder, watch):
         output = QuestionOutput(
             answer.inputs.given[name], answer.plan, result,
-            _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
+            partial(_record, answer, name, sources, options, curves), judged.get(name, {}), options.steps,
             curves.get(name), over_time.get(name), options.charts,
         )  # fmt: skip
         files += write_question(subfolder, output, step)

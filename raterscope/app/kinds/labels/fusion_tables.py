@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Background, Watch, part, silent
 from raterscope.app.formats.labels.writing import (
     write_annotators,
     write_confusion,
@@ -71,7 +72,7 @@ class QuestionOutput:
     question: Question  # input of the fusion
     plan: LabelPlan
     result: LabelResult
-    record: Mapping[str, Any]  # for run.json
+    record: Callable[[], Mapping[str, Any]]  # makes run.json, in another thread
     # by method: on the tasks whose truth is known and was kept from the methods
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
     steps: int | None = 1  # of every annotator's history in confusion.csv; None for all
@@ -92,31 +93,13 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     groups = groups_of(labels, output.result, accuracies(rates)[0])
     remove_file(folder / "run.json")
     votes = counted_votes(labels, output.plan)
-    files = [
-        write_labels(
-            folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
-            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2), ordered=labels.ordered,
-        ),
-        write_annotators_table(
-            folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.2, 0.3)
-        ),
-    ]  # fmt: skip
-    if has_confusion(output):
-        confusion = write_confusion(
-            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
-            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.3, 0.7),
-        )  # fmt: skip
-        files.append(confusion)
-    if groups is not None:
-        columns = community_columns(fusion)
-        files.append(
-            write_table(folder / "communities.csv", columns, community_rows(groups, labels.annotators))
-        )
-    if output.assessments:
-        columns = (*EVALUATION, *_class_areas(fusion.classes))
-        files.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
-    proposals = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
-    files.append(write_table(folder / "next_votes.csv", NEXT_VOTES, proposals))
+    with Background() as beside:
+        record = beside.start(output.record)
+        proposals = beside.start(lambda: list(next_vote_rows(labels, fusion, beside.watch)))
+        files = _write_tables(folder, output, rates, votes, groups, part(watch, 0.0, 0.7))
+        rows = proposals(partial(watch, 0.7, "selecting votes to ask for"))
+        files.append(write_table(folder / "next_votes.csv", NEXT_VOTES, rows))
+        finished = record(partial(watch, 0.7, "checking the results"))
     if output.curves is not None:
         files += write_folded(folder, output.curves)
     if output.over_time is not None:
@@ -128,7 +111,43 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     ):  # fmt: skip
         if folder / name not in files:
             remove_file(folder / name)
-    return [*files, write_record(folder / "run.json", output.record)]
+    return [*files, write_record(folder / "run.json", finished)]
+
+
+def _write_tables(
+    folder: Path,
+    output: QuestionOutput,
+    rates: Rates,
+    votes: NDArray[np.integer],
+    groups: Groups | None,
+    watch: Watch,
+) -> list[Path]:
+    """Write the tables of tasks, annotators, confusions, communities and assessments; return the files."""
+    labels, fusion = output.question.labels, output.result.fusion
+    files = [
+        write_labels(
+            folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
+            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.3), ordered=labels.ordered,
+        ),
+        write_annotators_table(
+            folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.3, 0.4)
+        ),
+    ]  # fmt: skip
+    if has_confusion(output):
+        confusion = write_confusion(
+            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
+            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.4, 1.0),
+        )  # fmt: skip
+        files.append(confusion)
+    if groups is not None:
+        columns = community_columns(fusion)
+        files.append(
+            write_table(folder / "communities.csv", columns, community_rows(groups, labels.annotators))
+        )
+    if output.assessments:
+        columns = (*EVALUATION, *_class_areas(fusion.classes))
+        files.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
+    return files
 
 
 def has_confusion(output: QuestionOutput) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -204,7 +205,8 @@ def _write(
     for (method, answer), step in steps_of(watch, answers.items()):
         for name, result in answer.fusions.items():
             make_folder(folder / method)
-            record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
+            source = {"file": STUDY, "question": name, "simulated": True}
+            record = partial(run_record, answer, name, [source])
             question = answer.inputs.given[name]
             output = QuestionOutput(question, answer.plan, result, record, judged.get(name, {}))
             write_question(folder / method, output, step)
