@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import FolderField, FormDialog
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths, set_role
@@ -95,7 +95,7 @@ class PacsFetchDialog(FormDialog):
     def __init__(
         self, address: str, certificates: str, access: str, folder: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__("Fetch from PACS", parent, width=760)
+        super().__init__("Fetch from PACS", parent, width=600)
         self.form = ServiceForm(address, certificates, access)
         self.filters = {
             keyword: self.form.add_line(name, "", hint) for keyword, (name, hint) in _FILTERS.items()
@@ -106,12 +106,16 @@ class PacsFetchDialog(FormDialog):
         self.table = TextTable(COLUMNS, "Series")
         self._model = self.table.records
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        set_lengths(self.table, minimumHeight=180)
+        self.table.setMinimumHeight(140)  # whatever the size of text: a small screen has no room for more
+        page = QWidget()
+        page.setLayout(self.form)
+        room = scroll_area(page)
+        room.setMinimumHeight(220)
         self.folder = FolderField("Folder for the files")
         self.folder.text = folder
         searching = horizontal((self.message, 1), self.search, spacing=8)
         self.lay_out(
-            "Fetch from PACS", _ABOUT_FETCH, self.form, searching, (self.table, 1),
+            "Fetch from PACS", _ABOUT_FETCH, room, searching, (self.table, 1),
             {"Folder": self.folder}, 8, accept="Fetch and import",
         )  # fmt: skip
         self.search.setDefault(True)
@@ -168,7 +172,7 @@ class PacsStoreDialog(FormDialog):
         self, title: str, warnings: Sequence[str], formats: Mapping[str, str], address: str,
         certificates: str, access: str, parent: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__("Store the consensus in PACS", parent, width=760)
+        super().__init__("Store the consensus in PACS", parent, width=600)
         self.form = ServiceForm(address, certificates, access)
         self.format = ChoiceBox("", formats)
         self.form.addRow("Store as", self.format)

@@ -22,7 +22,6 @@ from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextTable
-from raterscope.widgets.theme import set_lengths
 
 _ABOUT_EXPORT = (
     "Names, numbers, dates, institutions and descriptions are removed. UIDs, cases and raters get other "
@@ -233,7 +232,7 @@ class SimulationDialog(FormDialog):
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(pages)
-        set_lengths(room, minimumHeight=360)
+        room.setMinimumHeight(260)  # whatever the size of text: a small screen has no room for more
         self.folder_field = FolderField("New folder", inside=True)
         self.folder_field.changed.connect(self._follow)
         self.lay_out(

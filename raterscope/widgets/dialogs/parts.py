@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -57,6 +58,13 @@ class FormDialog(QDialog):
         # The default button takes effect only for buttons that are in the dialog.
         box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.accepting.setDefault(True)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make room for wrapped text: a dialog that Qt limits to two thirds of the screen squeezes it."""
+        super().showEvent(event)
+        layout = self.layout()
+        if layout is not None:
+            self.resize(self.width(), max(self.height(), layout.totalMinimumHeightForWidth(self.width())))
 
 
 def form_of(fields: Mapping[str, QWidget]) -> QFormLayout:

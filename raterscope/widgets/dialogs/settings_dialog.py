@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets.dialogs.parts import FolderField, FormDialog, form_of
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
 
@@ -57,6 +57,7 @@ class KeyTable(QWidget):
         self.table = QTableWidget(len(self._bindings), 3)
         self.table.setAccessibleName("Commands and their keys")
         self.table.setHorizontalHeaderLabels(["Command", "Where", "Key"])
+        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.verticalHeader().hide()
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -64,7 +65,7 @@ class KeyTable(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setTabKeyNavigation(False)
         self.table.setShowGrid(False)
-        set_lengths(self.table, minimumHeight=300)
+        set_lengths(self.table, minimumHeight=120)
         for row, binding in enumerate(self._bindings):
             for column, words in enumerate((binding.words, binding.where, "")):
                 self.table.setItem(row, column, QTableWidgetItem(words))
@@ -234,7 +235,7 @@ class SettingsDialog(FormDialog):
         )  # fmt: skip
         self.tabs = QTabWidget()
         self.tabs.tabBar().setAccessibleName("Settings")
-        self.tabs.addTab(program, "Program")
+        self.tabs.addTab(ScrollRegion(program), "Program")
         self.tabs.addTab(self.keys, "Keys")
         self.lay_out("", "", self.tabs, accept="Save")
         self.keys.changed.connect(lambda: self.accepting.setEnabled(not self.keys.conflict()))

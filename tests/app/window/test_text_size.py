@@ -9,10 +9,11 @@ from raterscope.app.window import preferences
 from raterscope.app.window.command_palette import ShortcutSheet
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.widgets import theme
+from raterscope.widgets.dialogs.parts import FormDialog
 from raterscope.widgets.layouts import ScrollRegion
 from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.theme import set_text_size, text_size
-from tests.app.driving import idle
+from tests.app.driving import command, idle
 from tests.app.large_text import check_keys, is_whole
 
 CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -183,3 +184,17 @@ def test_fuse_again_is_never_cut(fused, qtbot, width):
     assert fuse.width() >= fuse.sizeHint().width()
     assert not fuse.geometry().intersects(fused.bar.help.geometry())
     assert is_whole(fuse)
+
+
+def test_dialogs_of_the_menu_fit_a_small_screen_with_twice_the_text(window, qtbot):
+    set_text_size(2.0)
+    commands = ("Settings…", "Simulate…", "Fetch from PACS…", "New reader study…")
+    for words in commands:
+        command(window, words)
+        qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in window.findChildren(FormDialog)))
+        (dialog,) = (dialog for dialog in window.findChildren(FormDialog) if dialog.isVisible())
+        assert dialog.width() <= 1280, words
+        assert dialog.height() <= 690, words
+        assert dialog.rect().contains(dialog.accepting.geometry()), words
+        dialog.reject()
+        idle(window, qtbot)
