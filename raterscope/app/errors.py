@@ -12,7 +12,6 @@ _LONGEST = 80
 
 _EXTRAS = {
     "sklearn": ("scikit-learn", "full"),
-    "sknetwork": ("scikit-network", "full"),
     "imagecodecs": ("imagecodecs", "full"),
     "pydicom": ("pydicom", "full"),
     "highdicom": ("highdicom", "full"),

@@ -50,6 +50,9 @@ _REFINED = 4
 _JOINING = 20
 """Iterations that assign another annotator to fixed communities."""
 
+_GAIN = 1e-3
+"""Minimum increase of the modularity for another round of Louvain's method."""
+
 
 @dataclass(frozen=True)
 class FactorisationSettings(Settings):
@@ -410,7 +413,7 @@ def modularity(links: NDArray[np.float64]) -> float:
 
 
 def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
-    """Return the community of every annotator, (M,), numbered from 0, by scikit-network's Louvain.
+    """Return the community of every annotator, (M,), numbered from 0 by decreasing size ([blondel2008]_).
 
     `network`: (M, M), dense or a SciPy sparse array, symmetric and not negative; an entry of the diagonal is
     a link of an annotator to itself. `seed`: seed of the order of moves; the same network and seed give the
@@ -425,12 +428,34 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
     """
     from scipy.sparse import csr_matrix
 
-    if not network.shape[0]:
-        return np.empty(0, dtype=np.int64)
+    count = network.shape[0]
     links = csr_matrix(network, dtype=np.float64)
     if links.nnz == 0:
-        return np.arange(network.shape[0])
-    from sknetwork.clustering import Louvain
+        return np.arange(count)
+    from raterscope.algorithms.annotators._factor_kernels import move_nodes
 
-    result = Louvain(random_state=seed, shuffle_nodes=True).fit_predict(links)
-    return np.asarray(result, dtype=np.int64)
+    order = np.random.RandomState(seed).permutation(count)
+    links = links[order][:, order]
+    ends = [side @ np.ones(count) for side in (links, links.T)]
+    weights = [weight / weight.sum() for weight in ends]
+    links = links + links.T
+    links.sort_indices()
+    links = links / links.data.sum()
+    community = np.arange(count)
+    gain = np.inf
+    while gain > _GAIN and links.shape[0] > 1:
+        label = np.arange(links.shape[0])
+        starts, columns = links.indptr.astype(np.int64), links.indices.astype(np.int64)
+        values, loops, leaving, arriving = (
+            array.astype(np.float32) for array in (links.data, links.diagonal(), *weights)
+        )
+        gain = move_nodes(label, starts, columns, values, loops, leaving, arriving, np.float32(_GAIN))
+        label = np.unique(label, return_inverse=True)[1]
+        member = csr_matrix((np.ones(len(label), dtype=bool), (np.arange(len(label)), label)))
+        links = member.T.tocsr() @ (links @ member)
+        weights = [member.T @ weight for weight in weights]
+        community = label[community]
+    rank = np.argsort(np.argsort(-np.bincount(community)))
+    result = np.empty(count, dtype=np.int64)
+    result[order] = rank[community]
+    return result

@@ -115,7 +115,6 @@ def _versions() -> int:
         "numba",
         "pyarrow",
         "scikit-learn",
-        "scikit-network",
         "imagecodecs",
         "pydicom",
         "highdicom",

@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.metrics import adjusted_rand_score
 
 from raterscope.algorithms.annotators import common_tasks as module
@@ -77,6 +78,21 @@ def test_louvain_gives_the_same_every_time_and_nothing_for_no_annotator() -> Non
     np.testing.assert_array_equal(first, louvain(network, 3))
     assert louvain(np.zeros((0, 0))).tolist() == []
     assert louvain(np.zeros((2, 2))).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_louvain_finds_the_communities_of_another_implementation(seed: int) -> None:
+    """Of networks that are dense or sparse, with weights, ties, loops and annotators without links."""
+    others = pytest.importorskip("sknetwork.clustering")
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(3, 120))
+    network = rng.random((count, count)) * (rng.random((count, count)) < rng.choice([0.05, 0.3, 1.0]))
+    network += network.T
+    for links in (network, np.ceil(network), csr_array(network, dtype=np.float32)):
+        peer = others.Louvain(random_state=seed, shuffle_nodes=True).fit_predict(
+            csr_matrix(links, dtype=np.float64)
+        )
+        np.testing.assert_array_equal(louvain(links, seed), peer)
 
 
 @pytest.mark.parametrize("method", METHODS)
