@@ -108,7 +108,7 @@ def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
     columns = []
     for at, column in enumerate(pieces):
         watch(0.6 + 0.2 * at / len(pieces), f"reading {plain(path.name)}")
-        columns.append(_coded(column))
+        columns.append(coded(column))
         pieces[at] = []
     empty = np.logical_and.reduce([_are_blank(column) for column in columns])
     if empty.any():
@@ -128,9 +128,12 @@ def _count_lines(data: bytes) -> int | None:
     return feeds + (not data.endswith(b"\n"))
 
 
-def _coded(column: list[Any]) -> Coded:
+def coded(column: list[Any]) -> Coded:
+    """Join Arrow dictionaries of texts to a column."""
     import pyarrow
 
+    if not column:
+        return Coded([], np.empty(0, dtype=np.int32))
     chunks = pyarrow.chunked_array(column).unify_dictionaries().chunks
     index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks])
     return Coded(chunks[0].dictionary.to_pylist(), index)

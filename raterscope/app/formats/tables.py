@@ -36,7 +36,7 @@ from raterscope.app.formats.dialects import (
     split_rows,
     unique_names,
 )
-from raterscope.app.formats.long_tables import LONG, Coded, read_long_table
+from raterscope.app.formats.long_tables import LONG, Coded, coded, read_long_table
 from raterscope.app.formats.untrusted import most_unpacked, open_file
 
 LONGEST_NAME = 500
@@ -242,12 +242,14 @@ def read_table(
 def _read_parquet(path: Path, watch: Watch) -> Table:
     with path.open("rb") as file:
         names = read_parquet_columns(path, file)
-        columns: list[list[str]] = [[] for _ in names]
+        pieces: list[list[Any]] = [[] for _ in names]
+        rows = 0
         for batch in read_parquet_batches(path, names, file):
-            watch(0.5, f"reading {plain(path.name)}, row {len(columns[0]):,}")
-            for column, cells in zip(columns, batch, strict=True):
-                column.extend(cells.to_pylist())
-    return Table(path, tuple(names), tuple(columns), range(1, len(columns[0]) + 1))
+            watch(0.5, f"reading {plain(path.name)}, row {rows:,}")
+            rows += len(batch[0])
+            for column, cells in zip(pieces, batch, strict=True):
+                column.append(cells)
+    return Table(path, tuple(names), tuple(map(coded, pieces)), range(1, rows + 1))
 
 
 def assign_columns(
@@ -412,6 +414,9 @@ def number_or_nan(cell: str, *, comma: bool = False) -> float:
 
 
 _MOST_CELLS = 2_000_000_000
+_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}
+"""Encodings of Parquet that Arrow reads as a dictionary."""
+
 _BATCH = 1 << 17
 
 
@@ -428,26 +433,37 @@ def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
 
 
 def read_parquet_batches(
-    path: Path, columns: Sequence[str] | None = None, file: BinaryIO | None = None, rows: int = _BATCH
+    path: Path, columns: Sequence[str], file: BinaryIO | None = None, rows: int = _BATCH
 ) -> Iterator[list[Any]]:
-    """Read columns of a Parquet file as Arrow arrays of text, in batches; a missing value is empty.
+    """Read columns of a Parquet file as Arrow dictionaries of text, in batches; a missing value is empty.
 
+    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory.
     Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
     """
     import pyarrow
-    from pyarrow import compute
 
     with _open_parquet(path, file) as parquet:
-        names = list(parquet.schema_arrow.names) if columns is None else list(columns)
-        for batch in parquet.iter_batches(rows, columns=names):
+        for batch in parquet.iter_batches(rows, columns=list(columns)):
             texts = []
-            for name in names:
+            for name in columns:
                 try:
-                    text = compute.cast(batch.column(name), pyarrow.string())
+                    texts.append(_as_text(batch.column(name)))
                 except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                     raise InputError("holds no text, numbers or times", file=path, field=name) from None
-                texts.append(compute.fill_null(text, ""))
             yield texts
+
+
+def _as_text(column: Any) -> Any:
+    """Return a column as a dictionary of texts in the order of first appearance; a missing value is empty."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return compute.fill_null(compute.cast(column, pyarrow.string()), "").dictionary_encode()
+    used = column.indices.dictionary_encode("encode")  # the file's dictionary may hold other texts too
+    names = compute.cast(column.dictionary.take(used.dictionary), pyarrow.string())
+    names = compute.fill_null(names, "").dictionary_encode()
+    return pyarrow.DictionaryArray.from_arrays(names.indices.take(used.indices), names.dictionary)
 
 
 @contextmanager
@@ -457,13 +473,18 @@ def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
 
     with open_file(path, file) as stream:
         try:
-            parquet = ParquetFile(stream)
-            metadata = parquet.metadata
-            size = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
+            metadata = ParquetFile(stream).metadata
+            groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+            size = sum(group.total_byte_size for group in groups)
             cells = metadata.num_rows * metadata.num_columns
             if size > most_unpacked(path.stat().st_size) or cells > _MOST_CELLS:
                 raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
-            yield parquet
+            stored_once = [
+                metadata.schema.column(at).path
+                for at in range(metadata.num_columns)
+                if all(_DICTIONARIES.issuperset(group.column(at).encodings) for group in groups)
+            ]
+            yield ParquetFile(stream, metadata=metadata, read_dictionary=stored_once)
         except (pyarrow.ArrowException, OSError) as error:
             raise InputError("is damaged or cut short; expected a Parquet table", file=path) from error
 

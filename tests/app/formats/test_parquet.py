@@ -9,7 +9,10 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.labels.columns import read_columns, read_head
+from raterscope.app.formats.tables import read_table
 from raterscope.app.importing import read_files
 
 TABLES = {
@@ -46,6 +49,15 @@ def as_values(table: object) -> dict:
     }
 
 
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_without_a_dictionary_are_read(tmp_path: Path, encoding: str) -> None:
+    table = pyarrow.table({"task": ["a", "b", "a"], "label": ["cat", None, "cat"]})
+    options = {"use_dictionary": False, "column_encoding": dict.fromkeys(table.column_names, encoding)}
+    parquet.write_table(table, tmp_path / "a.parquet", **options)
+    columns = read_table(tmp_path / "a.parquet", is_parquet=True).columns
+    assert list(map(list, columns)) == [["a", "b", "a"], ["cat", "", "cat"]]
+
+
 @pytest.mark.parametrize("name", list(TABLES))
 def test_parquet_gives_what_csv_gives(tmp_path: Path, name: str) -> None:
     text, binary = (read_files([path]) for path in written(tmp_path, TABLES[name]))
@@ -76,3 +88,27 @@ def test_a_column_of_lists_is_refused_by_its_name(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="field annotator: holds no text"):
         read_files([tmp_path / "a.parquet"], kind="labels")
+
+
+def test_a_missing_text_is_empty_and_texts_come_in_the_order_of_their_rows(tmp_path: Path) -> None:
+    """Also where the file stores texts in another order, or texts that no row has."""
+    stored = pyarrow.DictionaryArray.from_arrays([3, None, 1, 0, None, 3], ["", "unused", "no row", "dog"])
+    rows = pyarrow.table({"task": list("abcdef"), "label": stored})
+    parquet.write_table(rows, tmp_path / "a.parquet", row_group_size=4)
+    table = read_table(tmp_path / "a.parquet", is_parquet=True)
+    assert list(table.column("label")) == ["dog", "", "unused", "", "", "dog"]
+    assert table.column("label").names == ["dog", "", "unused"]
+
+
+def test_a_text_stored_once_for_many_rows_takes_its_memory_once(tmp_path: Path) -> None:
+    """A file of 1 KB that would unpack to 24 GB."""
+    count = 1 << 17
+    text = pyarrow.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), ["x" * (1 << 16)])
+    parquet.write_table(
+        pyarrow.table({"task": text, "annotator": text, "label": text}), tmp_path / "a.parquet"
+    )
+    assert (tmp_path / "a.parquet").stat().st_size < 20_000
+    before = pyarrow.default_memory_pool().max_memory()
+    columns = read_columns(read_head(tmp_path / "a.parquet", is_parquet=True), {"task": "task"}, silent)
+    assert len(columns.coded["task"].numbers) == count
+    assert pyarrow.default_memory_pool().max_memory() - before < 100 << 20

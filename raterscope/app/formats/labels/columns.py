@@ -21,7 +21,7 @@ from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines, tables
-from raterscope.app.formats.long_tables import Coded
+from raterscope.app.formats.long_tables import Coded, coded
 from raterscope.app.formats.tables import Table, read_number, seconds_of
 
 _HEAD = 256 << 10
@@ -113,7 +113,7 @@ def records_head(path: Path) -> Head:
 def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
     names = tables.read_parquet_columns(path, file)
     first = next(tables.read_parquet_batches(path, names, file, _ROWS), [])
-    cells = tuple(tuple(column.to_pylist()) for column in first) or tuple(() for _ in names)
+    cells = tuple(tuple(coded([column])) for column in first) or tuple(() for _ in names)
     table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
     return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
 
@@ -129,11 +129,8 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     import pyarrow
 
     if head.is_parquet:
-        arrays = (
-            [column.dictionary_encode() for column in some]
-            for some in tables.read_parquet_batches(head.table.path, list(column.values()))
-        )
-        return _gather(head, column, arrays, watch)
+        batches = tables.read_parquet_batches(head.table.path, list(column.values()))
+        return _gather(head, column, batches, watch)
     if head.is_complete:
         cells = [pyarrow.array(head.table.column(name), pyarrow.string()) for name in column.values()]
         return _gather(head, column, iter([[some.dictionary_encode() for some in cells]]), watch)
