@@ -197,7 +197,9 @@ class Trust:
         if self.judged < FEW:
             return f"{words} That is too few to judge. {self.comparable}".rstrip()
         if not self.contradicted:
-            return f"{words} This does not contradict the probabilities."
+            if low <= self.expected <= high or abs(self.expected - self.share) <= LEAST_ERROR:
+                return f"{words} This does not contradict the probabilities."
+            return f"{words} The probabilities may be {self._gap_in_words()}."
         return f"{words} The probabilities are {self._gap_in_words()}: do not rely on them."
 
     def doubt_in_words(self) -> str:
@@ -337,4 +339,20 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
         for number, claimed, measured in crowd.figures
     )
     chosen = " Defaults were chosen on these data." if crowd.in_sample else ""
-    return f"On the nearest crowd measured ({crowd.data}: {size}), {claims}.{chosen}"
+    words = f"On the nearest crowd measured ({crowd.data}: {size}), {claims}.{chosen}"
+    return f"{words} {_worst_in_words(kind, crowd)}".rstrip()
+
+
+def _worst_in_words(kind: str, compared: ComparableCrowd) -> str:
+    """Name the crowd with the worst probabilities, of as many classes; empty if not worse."""
+    errors = {
+        crowd: measured
+        for crowd in comparable_crowds()
+        if (crowd.kind, crowd.classes) == (kind, compared.classes)
+        for number, _, measured in crowd.figures
+        if number == "calibration error"
+    }
+    worst = max(errors, key=lambda crowd: errors[crowd], default=compared)
+    if worst == compared or errors[worst] <= LEAST_ERROR:
+        return ""
+    return f"The error was largest, {errors[worst]:.2f}, on {worst.data}."

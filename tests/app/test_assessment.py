@@ -57,6 +57,14 @@ def test_overconfident_probabilities_are_contradicted():
     assert "too few" in few.in_words()
 
 
+def test_a_mean_outside_of_the_interval_is_named():
+    right = np.arange(120) < 79
+    result = trust(np.full(120, 0.77), right)
+    assert not result.contradicted
+    assert result.interval[1] < result.expected
+    assert "may be 0.11 too high on average" in result.in_words()
+
+
 def test_clicks_by_known_positions_else_by_later_decisions(tmp_path, study_fused):
     path = tmp_path / "one.rscope"
     path.write_bytes(study_fused.read_bytes())

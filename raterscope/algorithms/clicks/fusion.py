@@ -32,6 +32,7 @@ from raterscope.algorithms.clicks.result import (
     Votes,
     interval,
     precision_of,
+    sensitivity_of,
     spread_of,
 )
 from raterscope.algorithms.clicks.voting import (
@@ -39,6 +40,7 @@ from raterscope.algorithms.clicks.voting import (
     apply_known_spots,
     assign,
     cluster_scores,
+    repeats_of,
     stray_chance,
     viewed_clusters,
     votes_of,
@@ -234,7 +236,7 @@ class _Clustered(NamedTuple):
     marks: Clicks
     mark: IntArray  # (N,): row of every click among the marks
     clustering: Clustering
-    chosen: BoolArray  # which marks are votes
+    assignment: AssignmentSettings
     votes: Votes
 
 
@@ -288,17 +290,17 @@ def _assigned(
     if clustering is not clustered:
         chosen = votes_of(marks, clustering, *bounds)
     votes = _votes(marks, clustering, assign(marks, clustering, chosen), verdict)
-    return _Clustered(marks, mark, clustering, chosen, votes)
+    return _Clustered(marks, mark, clustering, assignment, votes)
 
 
 def _fusion_of(clustered: _Clustered, detection: Detection, *, rated: bool) -> Fusion:
-    marks, mark, clustering, chosen, votes = clustered
+    marks, mark, clustering, assignment, votes = clustered
     return Fusion(
         clustering=clustering,
         marked=votes.marked,
         detection=detection,
         verdict=votes.verdict,
-        rates=_rates([_tally(marks, chosen, votes.marked, detection)])[0]
+        rates=_rates([_tally(marks, clustering, votes.marked, detection, assignment)])[0]
         if rated
         else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),
         mark=mark,
@@ -375,7 +377,6 @@ def learn_from_each_other(
         return list(fusions)
     shared = share_votes(clicks, fusions, plan) if shared is None else shared
     detections = shared.learn(plan, part(watch, 0.0, 0.9))
-    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     tallies: dict[int, _Tally] = {}
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
@@ -385,8 +386,7 @@ def learn_from_each_other(
         if image not in detections:
             votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
             detections[image] = _detect_alone(votes, plan, silent)
-        chosen = votes_of(marks, fusion.clustering, *bounds)
-        tallies[image] = _tally(marks, chosen, fusion.marked, detections[image])
+        tallies[image] = _tally(marks, fusion.clustering, fusion.marked, detections[image], plan.assignment)
     joint, check = list(fusions), partial(watch, 1.0, "rating the annotators")
     for image, rates in zip(tallies, _rates(list(tallies.values()), check), strict=True):
         joint[image] = replace(fusions[image], detection=detections[image], rates=rates)
@@ -479,45 +479,61 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
 class _Tally(NamedTuple):
     """Counts of the R annotators of an image, each (R,)."""
 
-    marks: IntArray  # duplicates merged
+    clicks: IntArray  # duplicates merged
     inliers: FloatArray  # of these, votes: neither outliers nor far from the cluster
+    marks: IntArray  # clicks, several on one cluster counted once
     hit: FloatArray  # hit, miss: expected votes on structures
     miss: FloatArray
-    spread: FloatArray  # see `spread_of`
+    # spread, spread_of_all: see `spread_of`
+    spread: FloatArray
+    spread_of_all: FloatArray
 
 
-def _tally(clicks: Clicks, votes: BoolArray, marked: BoolArray, detection: Detection) -> _Tally:
-    """Count the marks that were clustered, duplicates merged; `votes`, (N,), are as from `votes_of`."""
-    counts = clicks.counts()
+def _tally(
+    clicks: Clicks,
+    clustering: Clustering,
+    marked: BoolArray,
+    detection: Detection,
+    assignment: AssignmentSettings,
+) -> _Tally:
+    """Count the clicks that were clustered, duplicates merged."""
+    counts, coverage = clicks.counts(), assignment.vote_coverage
+    votes = votes_of(clicks, clustering, assignment.outlier_threshold, coverage)
     return _Tally(
         counts,
         np.bincount(clicks.annotator, votes, minlength=len(counts)).astype(np.float64),
+        counts - repeats_of(clicks, clustering, marked, coverage),
         detection.true_positive,
         detection.false_negative,
-        spread_of(marked, detection),
+        *spread_of(marked, detection),
     )
 
 
 def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[AnnotatorRates]:
     """Estimate the rates of the annotators of each image, with 95 % intervals; those of all images at once.
 
-    The reliability is the share of an annotator's marks that are votes (eq. 12 counts only outliers).
+    The reliability is the share of an annotator's clicks that are votes (eq. 12 counts only outliers).
     Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
-    reliability, and with a prior of two votes at the mean of all annotators of the image for sensitivity. For
-    the precision see `precision_of`.
+    reliability, and with a prior of two votes at the mean of all annotators of the image for sensitivity, see
+    `sensitivity_of`. For the precision see `precision_of`.
     """
     if not tallies:
         return []
-    marks, inliers, hit, miss, spread = (np.concatenate(column) for column in zip(*tallies, strict=True))
-    sizes = [len(tally.marks) for tally in tallies]
+    clicks, inliers, marks, hit, miss, spread, spread_of_all = (
+        np.concatenate(column) for column in zip(*tallies, strict=True)
+    )
+    sizes = [len(tally.clicks) for tally in tallies]
     prior, other = np.repeat([_common(tally.hit, tally.miss) for tally in tallies], sizes, axis=0).T
     columns = (
-        interval(inliers, marks - inliers, 0.5, 0.5, check),
-        interval(hit, miss, prior, other, check),
+        interval(inliers, clicks - inliers, 0.5, 0.5, check=check),
+        sensitivity_of(hit, miss, spread, spread_of_all, prior, other, check),
         precision_of(hit, marks, spread, check),
     )
     rows = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
-    return [AnnotatorRates(tally.marks, *rates) for tally, rates in zip(tallies, rows, strict=True)]
+    return [
+        AnnotatorRates(tally.clicks, reliability, sensitivity, precision, marks=tally.marks)
+        for tally, (reliability, sensitivity, precision) in zip(tallies, rows, strict=True)
+    ]
 
 
 def pool_rates(
@@ -551,22 +567,23 @@ def pool_rates(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((5, len(index)))
+    counts = np.zeros((len(_Tally._fields), len(index)))
     for fusion, names in zip(fusions, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
-        marks = fusion.rates.clicks
-        votes = fusion.detection
-        reliability = np.nan_to_num(fusion.rates.reliability[:, 0])
+        rates, votes = fusion.rates, fusion.detection
+        reliability = np.nan_to_num(rates.reliability[:, 0])
         amounts = (
-            marks,
-            np.maximum(reliability * (marks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
+            rates.clicks,
+            np.maximum(reliability * (rates.clicks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
+            rates.marks if len(rates.marks) else rates.clicks,
             votes.true_positive,
             votes.false_negative,
-            fusion.spread,
+            *fusion.spread,
         )
         np.add.at(counts.T, rows, np.column_stack(amounts))  # a name may be there twice
-    clicked, inliers, hit, miss, spread = counts
-    return tuple(index), _rates([_Tally(clicked.astype(np.int64), inliers, hit, miss, spread)])[0]
+    clicked, inliers, marks, *others = counts
+    tally = _Tally(clicked.astype(np.int64), inliers, marks.astype(np.int64), *others)
+    return tuple(index), _rates([tally])[0]
 
 
 def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:

@@ -25,17 +25,54 @@ def interval(
     wrong: FloatArray,
     prior: float | FloatArray,
     other: float | FloatArray,
+    error: float | FloatArray = 0.0,
     check: Check = no_check,
 ) -> FloatArray:
     """Return mean, 2.5 and 97.5 percent of a Beta posterior, (R, 3); NaN without counts.
 
-    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior, common or (R,).
+    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior, common or (R,). `error`:
+    standard deviation of the mean from other sources, common or (R,); a Beta distribution with both variances
+    gives the bounds.
     """
     right, wrong = np.maximum(right, 0), np.maximum(wrong, 0)
     is_known = right + wrong > 1e-9
     first, second = right + prior, wrong + other
-    three = np.column_stack([first / (first + second), *_beta_bounds(first, second, check)])
+    mean = first / (first + second)
+    size = _effective_size(mean, first + second, error)
+    three = np.column_stack([mean, *_beta_bounds(size * mean, size * (1 - mean), check)])
     return np.where(is_known[:, None], three, np.nan)
+
+
+def _effective_size(mean: FloatArray, size: FloatArray, error: float | FloatArray) -> FloatArray:
+    """Return the size of Beta distributions whose variance is larger by the square of an error."""
+    most = mean * (1 - mean)
+    return np.maximum(most / (most / (size + 1) + np.square(error)) - 1, 0.1)
+
+
+def sensitivity_of(
+    hit: FloatArray,
+    miss: FloatArray,
+    spread: FloatArray,
+    spread_of_all: FloatArray,
+    prior: FloatArray,
+    other: FloatArray,
+    check: Check = no_check,
+) -> FloatArray:
+    """Estimate the share of the structures that each annotator marked, and its 95 % interval.
+
+    The estimate is the mean of a Beta posterior of the expected votes. As for `precision_of`, errors of the
+    posteriors are fully correlated. If all are too high, artefacts count as structures: most of those that
+    the annotator did not mark, so that the sensitivity is too low.
+
+    `hit`, `miss`: (R,), expected votes on structures, and structures not marked.
+    `spread`, `spread_of_all`: (R,), sums of the standard deviations of the posteriors of the clusters that
+        the annotator marked, and of all clusters of the same images.
+    `prior`, `other`: (R,), counts of the prior.
+    The columns of the result, (R, 3), are estimate, low and high; NaN without structures.
+    """
+    total = np.maximum(hit + miss, 0) + prior + other
+    share = (np.maximum(hit, 0) + prior) / total
+    return interval(hit, miss, prior, other, LEVELS * (spread - share * spread_of_all) / total, check)
 
 
 def _beta_bounds(first: FloatArray, second: FloatArray, check: Check) -> FloatArray:
@@ -64,14 +101,13 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray, check: Ch
     marks: it holds 1 for annotators whose marks are all right, which the Beta distribution never does.
 
     `hit`: (R,), sum of the posteriors.
-    `marks`: (R,), marks made, duplicates merged.
+    `marks`: (R,), marks made; several clicks on one cluster are one mark.
     `spread`: (R,), sum of the standard deviations of the posteriors.
     The columns of the result, (R, 3), are estimate, low and high; NaN without marks.
     """
     right, total = np.clip(hit, 0, marks), np.maximum(marks, 1)
     mean = (right + 0.5) / (total + 1)
-    most = mean * (1 - mean)
-    size = np.maximum(most / (most / (total + 2) + (LEVELS * spread / total) ** 2) - 1, 0.1)
+    size = _effective_size(mean, total + 1.0, LEVELS * spread / total)
     estimate = right / total
     low, high = _beta_bounds(size * mean, size * (1 - mean), check)
     low, high = np.floor(low * total) / total, np.minimum(np.ceil(high * total), total) / total
@@ -79,9 +115,13 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray, check: Ch
     return np.where((marks > 0)[:, None], rate, np.nan)
 
 
-def spread_of(marked: BoolArray, detection: Detection) -> FloatArray:
-    """Sum the standard deviations of the posteriors of the clusters that each annotator marked, (R,)."""
-    return np.asarray(marked @ ((detection.posterior_high - detection.posterior_low) / 3.92))
+def spread_of(marked: BoolArray, detection: Detection) -> tuple[FloatArray, FloatArray]:
+    """Sum the standard deviations of the posteriors: of the clusters that each annotator marked, and of all.
+
+    Both are (R,).
+    """
+    deviation = (detection.posterior_high - detection.posterior_low) / 3.92
+    return np.asarray(marked @ deviation), np.full(len(marked), deviation.sum())
 
 
 Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates", "SpotClasses")
@@ -305,13 +345,15 @@ class AnnotatorRates:
     Attributes
     ----------
     clicks : (R,) int64
-        Marks made, duplicates merged.
+        Clicks made, duplicates merged.
     reliability, sensitivity, precision : (R, 3) float64
         Estimate, low, high. The precision is the sum of the posteriors of an annotator's marks over their
         number.
     specificity : (R, 3) float64
         Only in stored results of earlier versions: it carries no information where nearly all clusters are
         structures.
+    marks : (R,) int64
+        Clicks, several on one cluster counted once; empty in results of earlier versions.
     """
 
     clicks: IntArray
@@ -319,6 +361,7 @@ class AnnotatorRates:
     sensitivity: FloatArray
     precision: FloatArray = field(default_factory=_no_rates)
     specificity: FloatArray = field(default_factory=_no_rates)
+    marks: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +404,7 @@ class Fusion:
         """Estimate a missing precision, as in results of earlier versions."""
         rates, shape = self.rates, (*self.rates.clicks.shape, len(self.detection.posterior))
         if not rates.precision.size and self.marked.shape == shape and self._bounded():
-            precision = precision_of(self.detection.true_positive, rates.clicks, self.spread)
+            precision = precision_of(self.detection.true_positive, rates.clicks, self.spread[0])
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     def _bounded(self) -> bool:
@@ -377,8 +420,8 @@ class Fusion:
         return len(self.rates.reliability) == len(self.rates.clicks)
 
     @property
-    def spread(self) -> FloatArray:
-        """(R,) sum of the standard deviations of the posteriors of the clusters that each marked."""
+    def spread(self) -> tuple[FloatArray, FloatArray]:
+        """Sums of the standard deviations of the posteriors, see `spread_of`."""
         return spread_of(self.marked, self.detection)
 
     @property
@@ -409,7 +452,12 @@ class Fusion:
             clustering=_taken(self.clustering, order, "reliability"),
             marked=self.marked[order],
             detection=_taken(self.detection, order, *of_votes, *counts),
-            rates=_taken(self.rates, order, "clicks", "reliability", "sensitivity", "precision"),
+            rates=_taken(
+                self.rates,
+                order,
+                *("clicks", "reliability", "sensitivity", "precision"),
+                *(("marks",) if len(self.rates.marks) else ()),
+            ),
             classes=None if self.classes is None else _taken(self.classes, order, "accuracy"),
         )
 

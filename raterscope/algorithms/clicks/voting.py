@@ -13,6 +13,9 @@ from raterscope.algorithms.clicks.result import Clustering, Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 
+WHOLE = 0.99
+"""Share of a cluster's clicks within which a click beside a vote repeats it, without a coverage."""
+
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
 
@@ -49,13 +52,34 @@ def votes_of(
         paper has no such bound; without it, imprecise annotators look as able as precise ones.
     """
     votes: BoolArray = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
-    if coverage < 1 and votes.any():
-        cluster = clustering.nearest[votes]
-        offset = clicks.points[votes] - clustering.mean[cluster]
+    return _within_ellipses(clicks, clustering, votes, coverage) if coverage < 1 else votes
+
+
+def repeats_of(clicks: Clicks, clustering: Clustering, marked: BoolArray, coverage: float) -> IntArray:
+    """Count each annotator's clicks beyond the first on the clusters that they marked, (R,).
+
+    Clustering may take repeated clicks for outliers; within the ellipse of a cluster that the annotator
+    marked they are no other marks.
+
+    `marked`: (R, M), as from `assign`. `coverage`: as in `votes_of`.
+    """
+    near = clustering.nearest >= 0
+    near[near] = marked[clicks.annotator[near], clustering.nearest[near]]
+    near = _within_ellipses(clicks, clustering, near, coverage)
+    own = np.bincount(clicks.annotator[near], minlength=len(marked))
+    return np.asarray(np.maximum(own - marked.sum(axis=1), 0), dtype=np.int64)
+
+
+def _within_ellipses(clicks: Clicks, clustering: Clustering, chosen: BoolArray, coverage: float) -> BoolArray:
+    """Return which of the chosen clicks, (N,), lie in the ellipse with a share of their cluster's clicks."""
+    within = chosen.copy()
+    if within.any():
+        cluster = clustering.nearest[within]
+        offset = clicks.points[within] - clustering.mean[cluster]
         inverse = np.linalg.inv(clustering.covariance)[cluster]
         distance = np.einsum("ni,nij,nj->n", offset, inverse, offset)
-        votes[votes] = distance <= -2 * np.log1p(-coverage)
-    return votes
+        within[within] = distance <= -2 * np.log1p(-min(coverage, WHOLE))
+    return within
 
 
 def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArray:

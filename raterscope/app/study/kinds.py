@@ -113,6 +113,8 @@ def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
         return wrong
     if fusion.score is not None and (fusion.score.shape != (m,) or np.isinf(fusion.score).any()):
         return f"the scores are not one number for each of {m} clusters"
+    if rates.marks.size not in (0, r):
+        return f"marks has the shape {rates.marks.shape}, not {(r,)}"
     if detection.undecided.size not in (0, m):
         return f"undecided has the shape {detection.undecided.shape}, not {(m,)}"
     if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):

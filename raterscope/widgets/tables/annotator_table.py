@@ -160,8 +160,9 @@ Figures = tuple[float, float, float]
 HELP = {
     "annotator": "Colour and shape are the same in all views",
     "clicks": "Clicks on the images shown",
-    "reliability": "Share of clicks that are not outliers, with 95 % interval",
-    "sensitivity": "Share of structures that the annotator marked, with 95 % interval",
+    "reliability": "Share of clicks that are votes for a spot, with 95 % interval",
+    "sensitivity": "Share of the structures among the spots that the annotator marked, with 95 % interval. "
+    "Too high with few annotators: structures that fewer than two of them marked are no spots",
     "precision": "Share of the annotator's marks that are on structures, with 95 % interval",
     "weight": "Excluded or down-weighted annotators, and the reason",
     "by image": "Reliability on each image in study order, from 0 (bottom) to 1 (top). Sorts by the lowest",

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks import (
 )
 from raterscope.algorithms.clicks.baseline_clustering import HACSettings
 from raterscope.algorithms.clicks.fusion import fuse_each
-from raterscope.algorithms.clicks.result import AnnotatorRates, precision_of
+from raterscope.algorithms.clicks.result import LEVELS, AnnotatorRates, precision_of, sensitivity_of
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
@@ -275,13 +275,48 @@ def test_annotators_in_another_order_keep_their_results():
 
 def test_the_precision_is_the_share_of_an_annotators_marks_on_structures():
     fusion = fuse(CROWD.clicks)
-    marks, posterior = fusion.rates.clicks, fusion.detection.posterior
+    marks, posterior = fusion.rates.marks, fusion.detection.posterior
     expected = fusion.marked @ posterior / np.maximum(marks, 1)
     assert fusion.rates.precision[:, 0] == pytest.approx(expected)
     names, pooled = pool_rates([fusion, fusion], [CROWD.clicks.annotators] * 2)
     assert names == CROWD.clicks.annotators
     assert pooled.precision[:, 0] == pytest.approx(expected)
-    assert (np.ptp(pooled.precision[:, 1:], axis=1) < np.ptp(fusion.rates.precision[:, 1:], axis=1)).all()
+    twice, once = (np.ptp(rates.precision[:, 1:], axis=1) for rates in (pooled, fusion.rates))
+    assert (twice <= once).all()  # ends are whole marks, so that a width may stay the same
+    assert np.mean(twice < once) > 0.9
+
+
+def test_a_second_click_on_each_spot_changes_no_precision():
+    clicks = CROWD.clicks
+    once, row = fuse(clicks), 3
+    own = clicks.annotator == row
+    twice = replace(
+        clicks,
+        annotator=np.append(clicks.annotator, clicks.annotator[own]),
+        x=np.append(clicks.x, clicks.x[own] + 0.3),
+        y=np.append(clicks.y, clicks.y[own] - 0.2),
+        time=None,
+    )
+    fusion = fuse(twice)
+    assert fusion.rates.precision[row] == pytest.approx(once.rates.precision[row], abs=0.03)
+    assert fusion.rates.clicks[row] == 2 * once.rates.clicks[row]
+    pooled = pool_rates([fusion, once], [clicks.annotators] * 2)[1].precision[row]
+    assert pooled[0] == pytest.approx(once.rates.precision[row, 0], abs=0.03)
+
+
+def test_doubtful_spots_widen_the_interval_of_a_sensitivity():
+    hit, miss, half = np.array([30.0]), np.array([20.0]), np.array([0.5])
+    exact = beta(30.5, 20.5)
+    sure = sensitivity_of(hit, miss, np.zeros(1), np.zeros(1), half, half)
+    assert sure[0] == pytest.approx([exact.mean(), *exact.interval(0.95)])
+    # spots that the annotator did not mark are in doubt
+    doubtful = sensitivity_of(hit, miss, np.zeros(1), np.array([4.0]), half, half)
+    variance = exact.var() + (LEVELS * exact.mean() * 4.0 / 51.0) ** 2
+    assert doubtful[0, 0] == sure[0, 0]
+    assert np.ptp(doubtful[0, 1:]) / 3.92 == pytest.approx(np.sqrt(variance), rel=0.05)
+    # doubt about all spots alike does not change the share
+    even = sensitivity_of(hit, miss, sure[:, 0] * 4.0, np.array([4.0]), half, half)
+    assert even == pytest.approx(sure)
 
 
 def test_a_result_of_an_earlier_version_gets_its_precision():
@@ -290,7 +325,8 @@ def test_a_result_of_an_earlier_version_gets_its_precision():
         fusion.rates.clicks, fusion.rates.reliability, fusion.rates.sensitivity,
         specificity=fusion.rates.sensitivity,
     )  # fmt: skip
-    assert np.array_equal(replace(fusion, rates=old).rates.precision, fusion.rates.precision)
+    expected = precision_of(fusion.detection.true_positive, fusion.rates.clicks, fusion.spread[0])
+    assert np.array_equal(replace(fusion, rates=old).rates.precision, expected)
 
 
 def test_the_interval_of_a_precision_reaches_to_whole_marks():

@@ -241,7 +241,8 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
         yield row("detections, F2 (mean over images)", 0.875, mean)
         yield row("the same, were all clusters detected", 0.875, most)
         yield row("F2 over all images, were all marked structures detected", 0.875, _marked_f_two(runs))
-        yield row("precision of annotators in 95 %", 0.95, *_precision(runs))
+        yield row("precision of annotators in 95 %", 0.95, *_rates_held(runs, "precision"))
+        yield row("sensitivity of annotators in 95 %", 0.95, *_rates_held(runs, "sensitivity"))
     ways: dict[str, Callable[[FloatArray, np.ndarray], np.ndarray]] = {"": lambda _, right: right}
     for way in (", rejections", ", rejections, views recorded"):
         ways[way] = lambda _, right: right
@@ -408,19 +409,24 @@ def _score(hits: int, false: int, missed: int) -> float:
     return 5 * hits / max(5 * hits + 4 * missed + false, 1)
 
 
-def _precision(runs: Sequence[Run]) -> tuple[float, int]:
-    """Return the share of annotators whose true precision lies in its interval, and their number."""
+def _rates_held(runs: Sequence[Run], rate: str) -> tuple[float, int]:
+    """Return the share of annotators whose true rate is in its interval, and their number.
+
+    The sensitivity is that among the spots that were found.
+    """
     inside = []
     for run in runs:
         fusions = _together(run)
         names, rates = pool_rates(fusions, [result.clicks.annotators for result in run.images])
         index = {name: row for row, name in enumerate(names)}
-        right = np.zeros(len(names))
+        right, structures = np.zeros(len(names)), np.zeros(len(names))
         for image, fusion, true in zip(run.images, fusions, run.true, strict=True):
             rows = [index[name] for name in image.clicks.annotators]
             right[rows] += fusion.marked @ true.astype(np.float64)
-        is_known = rates.clicks >= 10
-        share = right[is_known] / rates.clicks[is_known]
-        _, low, high = rates.precision[is_known].T
+            structures[rows] += true.sum()
+        total = rates.marks if rate == "precision" else structures
+        is_known = (total >= 10) & (rates.clicks >= 10)
+        share = right[is_known] / total[is_known]
+        _, low, high = getattr(rates, rate)[is_known].T
         inside += list((low <= share) & (share <= high))
     return float(np.mean(inside)) if inside else math.nan, len(inside)

@@ -197,10 +197,14 @@ def _state_in_words(fusion: Fusion, cluster: int) -> str:
 
 
 RELIABILITY = Measure(
-    "reliability", "reliability", "Share of clicks that are not outliers", ideal=1.0, is_share=True
+    "reliability", "reliability", "Share of clicks that are votes for a spot", ideal=1.0, is_share=True
 )
 SENSITIVITY = Measure(
-    "sensitivity", "sensitivity", "Share of structures that the annotator marked", ideal=1.0, is_share=True
+    "sensitivity",
+    "sensitivity",
+    "Share of the structures among the spots that the annotator marked",
+    ideal=1.0,
+    is_share=True,
 )
 PRECISION = Measure(
     "precision", "precision", "Share of marks that are on structures", ideal=1.0, is_share=True

@@ -265,7 +265,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
         sentences.append(f"{_format_number(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
     if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image, cells)[1]:
         sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
-    note = "; ".join(sentences) + ". Structures without clicks are not included."
+    note = "; ".join(sentences) + ". Structures that fewer than two annotators marked are not included."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
         note += f" Below {ENOUGH} {noun}, count {MANY} leukocytes."
     return note

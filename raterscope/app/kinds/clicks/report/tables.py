@@ -309,8 +309,8 @@ def counts_table(images: Sequence[CountedImage]) -> Table:
     note = (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
         "probabilities that a spot is a structure, with its 95 % interval; the probabilities' errors are "
-        "assumed to be fully correlated, since they come from the same annotators. Structures without clicks "
-        "are not included."
+        "assumed to be fully correlated, since they come from the same annotators. Structures that "
+        "fewer than two annotators marked are not included."
     )
     doubtful = np.concatenate([image.spots.posterior[image.disputed] for image in images])
     if len(doubtful):
@@ -430,7 +430,8 @@ def _weight(weighed: Weighed | None) -> str:
 
 def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     note = (
-        "Over all images, with 95 % intervals. Reliability: share of clicks that are no outliers. Dice and "
+        "Over all images, with 95 % intervals. Reliability: share of clicks that are votes for a spot. "
+        "Sensitivity: share of the structures among the spots; with few annotators it is too high. Dice and "
         "kappa (Cohen's): agreement with the others about the spots of the images that both viewed, the mean "
         "over the others weighted by common spots."
     )
