@@ -1,4 +1,10 @@
-"""OEM: EM clustering of clicks with outliers and annotators' reliability (OEM-DEM paper, section 3)."""
+"""OEM: EM clustering of clicks with outliers and annotators' reliability (OEM-DEM paper, section 3).
+
+References
+----------
+.. [kass1995] R. E. Kass and A. E. Raftery, "Bayes factors", Journal of the American Statistical Association
+   90 (1995) 773-795, doi:10.1080/01621459.1995.10476572.
+"""
 
 from __future__ import annotations
 
@@ -266,15 +272,40 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
 def fit_evidence(
     clicks: Clicks, settings: OEMSettings, watch: Watch, reliability: FloatArray | None = None
 ) -> tuple[Clustering, Crowd, Habits]:
-    """Fit the crowd model; also return its initial parameters. `reliability` as in `oem`."""
-    from raterscope.algorithms.clicks._crowd import fit_crowd
+    """Fit the crowd model; also return its initial parameters. `reliability` as in `oem`.
 
+    Where few clicks agree, the distances between clicks may be those of strays, and the scatter then starts
+    so large that all of them become one cluster. The fit is repeated from the usual scatter if that is
+    smaller, and kept unless the evidence against it is strong, see `STRONG`.
+    """
     watch(0.0, "estimating the click scatter")
     habits = learn_habits(clicks)
+    usual = usual_scatter(clicks)
+    if settings.click_scatter is not None or habits.scatter <= usual:
+        return *_fit_from(clicks, settings, habits, part(watch, 0.05, 1.0), reliability), habits
+    wide, narrow = (
+        (*_fit_from(clicks, settings, start, part(watch, *span), reliability), start)
+        for start, span in ((habits, (0.05, 0.5)), (replace(habits, scatter=usual), (0.5, 1.0)))
+    )
+    gain = wide[0].trace.objective[-1] - narrow[0].trace.objective[-1]
+    return wide if gain > STRONG else narrow
+
+
+def usual_scatter(clicks: Clicks) -> float:
+    """Return the scatter that is assumed where the clicks do not show it, pixels."""
+    return max(math.sqrt(clicks.area) / 100, _resolution(clicks))
+
+
+def _fit_from(
+    clicks: Clicks, settings: OEMSettings, habits: Habits, watch: Watch, reliability: FloatArray | None
+) -> tuple[Clustering, Crowd]:
+    """Fit the crowd model from initial parameters."""
+    from raterscope.algorithms.clicks._crowd import fit_crowd
+
     model = crowd_model(settings, habits, len(clicks))
 
     def tick() -> None:
-        watch(0.02, "sorting clicks by position")
+        watch(0.0, "sorting clicks by position")
 
     tick()
     cells = sort_into_cells(clicks, 2 * model.scatter, tick)
@@ -283,7 +314,7 @@ def fit_evidence(
         begin = np.empty(annotators)
         begin[cells.rank] = initial_reliability(reliability, settings, annotators)
         model = replace(model, reliability=begin)
-    return *fit_crowd(cells, annotators, clicks.area, model, part(watch, 0.05, 1.0)), habits
+    return fit_crowd(cells, annotators, clicks.area, model, watch)
 
 
 def crowd_model(settings: OEMSettings, habits: Habits, clicks: int) -> CrowdModel:
@@ -397,6 +428,9 @@ BUSY = 3
 
 BINS = 256
 
+STRONG = math.log(20)
+"""Logarithm of a Bayes factor from which on evidence is strong [kass1995]_."""
+
 MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 
 
@@ -430,7 +464,7 @@ def learn_habits(clicks: Clicks) -> Habits:
     habits = _judge_habits(
         x, y, clicks.annotator[rows], clicks.weights, len(clicks.annotators), resolution, span, area
     )
-    return habits or Habits(max(math.sqrt(clicks.area) / 100, resolution), 0.0, resolution)
+    return habits or Habits(usual_scatter(clicks), 0.0, resolution)
 
 
 def _judge_habits(

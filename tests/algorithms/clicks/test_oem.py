@@ -167,6 +167,20 @@ def test_one_click_far_outside():
     assert result.inlier[-1] < 0.01
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_strays_alone_are_no_wide_cluster(seed):
+    x, y = np.random.default_rng(seed).uniform(0, 300, (2, 10))
+    clustering = oem(some(x, y, np.arange(10) % 9, 9))
+    assert (np.sqrt(np.linalg.eigvalsh(clustering.covariance)) < 10).all()
+
+
+def test_clicks_of_a_large_scatter_remain_one_cluster():
+    generator = np.random.default_rng(5)
+    x, y = np.repeat([(80.0, 90.0), (220.0, 200.0)], 12, axis=0).T + generator.normal(0, 12, (2, 24))
+    clustering = oem(some(x, y, np.tile(np.arange(12), 2), 12))
+    assert len(clustering) == 2
+
+
 def test_an_annotator_without_clicks():
     clicks = crowd(OBJECTS, 12, 2.0, 1)
     result = oem(some(clicks.x, clicks.y, clicks.annotator, 13))
