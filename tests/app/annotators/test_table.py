@@ -52,6 +52,28 @@ def test_values_are_those_of_the_exports_of_each_kind(four_study, tmp_path):
     assert len(by_case) == 2
 
 
+def test_the_own_clicks_of_an_annotator_hide_no_offset_and_no_scatter(tmp_path):
+    rng = np.random.default_rng(3)
+    lines, inside = ["annotator,image,x,y"], []
+    for image in range(12):
+        for place in rng.uniform(40, 560, (12, 2)):
+            for number, shift in enumerate((0.0, 0.0, 3.0)):
+                x, y = place + np.array([shift, 0.0]) + rng.normal(0, 1.5, 2)
+                lines.append(f"a{number},i{image},{x:.2f},{y:.2f}")
+    path = tmp_path / "clicks.csv"
+    path.write_text("\n".join(lines))
+    study, table = tmp_path / "s.rscope", tmp_path / "annotators.csv"
+    assert main(["import", str(study), str(path), "--extent", "600", "600"]) == 0
+    assert main(["run", str(study), "oem"]) == 0
+    assert main(["annotators", str(study), "-o", str(table)]) == 0
+    for row, offset in zip(rows_of(table), (1.5, 1.5, 3.0), strict=True):  # from the other two
+        value, low, high = (float(row[f"clicks_offset_px{end}"]) for end in ("", "_low", "_high"))
+        assert value == pytest.approx(offset, abs=0.5)
+        assert low < value < high
+        inside.append(float(row["clicks_scatter_px"]))
+    assert np.mean(inside) == pytest.approx(1.5, abs=0.2)
+
+
 def test_a_mean_over_cases_has_the_interval_of_a_t_distribution():
     pool = Pool({}, 1)
     for value in (1.0, 2.0, 4.0):
@@ -117,9 +139,8 @@ def test_offset_and_scatter_are_recovered(tmp_path):
     assert main(["run", str(study), "oem"]) == 0
     with Study.open(study) as opened:
         columns = read_annotators(opened).columns
-    # The centre lies by a ninth of the offset towards the annotator who has it.
-    assert columns["clicks_offset_px_low"][0] < 5 * 8 / 9 < columns["clicks_offset_px_high"][0]
-    assert columns["clicks_scatter_px_low"][0] < 2 * math.sqrt(8 / 9) < columns["clicks_scatter_px_high"][0]
+    assert columns["clicks_offset_px_low"][0] < 5 < columns["clicks_offset_px_high"][0]
+    assert columns["clicks_scatter_px_low"][0] < 2 < columns["clicks_scatter_px_high"][0]
     assert (columns["clicks_offset_px"][1:] < 1.8).all()
 
 

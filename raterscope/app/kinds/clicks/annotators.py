@@ -221,6 +221,8 @@ MEASURES = (SENSITIVITY, PRECISION, RELIABILITY, OFFSET, SCATTER)
 
 INLIER = 0.5
 """Probability from which a click counts for offset and scatter."""
+TINY = 1e-6
+"""Smallest standard error of an offset, pixels."""
 LISTED = 200
 """Changed answers that a preview lists, at most."""
 
@@ -263,31 +265,45 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 
 def _moments(clicks: Clicks, fusion: Fusion) -> FloatArray:
-    """Return number, sums and sum of squares of each annotator's displacements from structures, (4, R)."""
+    """Return sums of each annotator's displacements from structures, (5, R), for `_placement`.
+
+    These are number, sums along both axes, sum of squares, and the weight. The centre of k clicks contains
+    the annotator's own: a displacement has (k - 1) / k of the offset, and as much of the variance.
+    """
     cluster = fusion.clustering.nearest[fusion.mark]
     on = cluster >= 0
     on[on] = fusion.detection.detected[cluster[on]] & (fusion.clustering.inlier[fusion.mark[on]] >= INLIER)
+    clicks_of = np.bincount(cluster[on], minlength=len(fusion.clustering))
+    on[on] = clicks_of[cluster[on]] > 1
     centre = fusion.clustering.mean[cluster[on]]
     x, y, annotator = clicks.x[on] - centre[:, 0], clicks.y[on] - centre[:, 1], clicks.annotator[on]
-    count = len(clicks.annotators)
-    columns = (None, x, y, x**2 + y**2)
+    count, kept = len(clicks.annotators), 1 - 1 / clicks_of[cluster[on]]
+    columns = (None, x, y, (x**2 + y**2) / kept, kept)
     return np.stack([np.bincount(annotator, column, count).astype(np.float64) for column in columns])
 
 
 def _placement(pool: Pool, moments: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return offset and scatter of each annotator with 95 % intervals, two (K, 3)."""
-    from scipy.special import chdtri
+    """Return offset and scatter of each annotator with 95 % intervals, two (K, 3).
 
-    number, x, y, squares = pool.sums(moments)
+    The mean displacement has a normal distribution along both axes, so that the square of its length has a
+    noncentral chi-squared one. Its ends are the offsets for which the measured length is at 97.5 and 2.5 %;
+    the length itself is too large where the offset is small, and the interval then begins at 0.
+    """
+    from scipy.special import chdtri, chndtrinc
+
+    number, x, y, squares, weight = pool.sums(moments)
     enough = number > 1
     offset, scatter = np.full((len(number), 3), np.nan), np.full((len(number), 3), np.nan)
     n = number[enough]
-    along, down = x[enough] / n, y[enough] / n
+    weight = weight[enough]
+    along, down = x[enough] / weight, y[enough] / weight
     freedom = 2 * (n - 1)
-    spread = np.maximum(squares[enough] - n * (along**2 + down**2), 0.0)
+    spread = np.maximum(squares[enough] - weight * (along**2 + down**2), 0.0)
     deviation, length = np.sqrt(spread / freedom), np.hypot(along, down)
-    half = 1.96 * deviation / np.sqrt(n)
-    offset[enough] = np.column_stack([length, np.maximum(length - half, 0.0), length + half])
+    error = np.maximum(deviation / np.sqrt(weight), TINY)
+    least, most = (error * np.sqrt(chndtrinc((length / error) ** 2, 2, tail)) for tail in (0.975, 0.025))
+    least = np.where(least > TINY * error, least, 0.0)
+    offset[enough] = np.column_stack([length, least, np.maximum(most, length)])
     ends = (np.sqrt(spread / chdtri(freedom, tail)) for tail in (0.025, 0.975))
     scatter[enough] = np.column_stack([deviation, *ends])
     return offset, scatter

@@ -46,6 +46,9 @@ FEWEST = 5
 _RANGES = 3
 """Ranges of the probability that are tested."""
 
+SUSPECT = 0.05
+"""P value below which probabilities may be wrong, but are not contradicted."""
+
 _LEAST_SPREAD = 0.01
 """Standard deviation between cases that a test assumes at least."""
 
@@ -126,8 +129,12 @@ class MasksTrust(Trust):
         if self.bands_contradicted:
             sentences.append("The bands are wrong on these cases: do not rely on them.")
         if not self.contradicted and (self.judged or len(self.held)):
-            few = self.units < self._fewest and len(self.held) < FEWEST
-            sentences.append("That is too few to judge." if few else "This does not contradict them.")
+            if self.units < self._fewest and len(self.held) < FEWEST:
+                sentences.append("That is too few to judge.")
+            elif self.p_value < SUSPECT and self.calibration.error > LEAST_ERROR:
+                sentences.append(f"The probabilities may be {self._gap_in_words()}.")
+            else:
+                sentences.append("This does not contradict them.")
         if self.comparable:
             sentences.append(self.comparable)
         if self.measure != "truth":
