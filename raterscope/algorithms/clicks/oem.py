@@ -276,7 +276,8 @@ def fit_evidence(
 
     Where few clicks agree, the distances between clicks may be those of strays, and the scatter then starts
     so large that all of them become one cluster. The fit is repeated from the usual scatter if that is
-    smaller, and kept unless the evidence against it is strong, see `STRONG`.
+    smaller, and kept if the evidence for it is strong, see `STRONG`. If it finds nothing, strong evidence is
+    needed for the clusters of the other fit.
     """
     watch(0.0, "estimating the click scatter")
     habits = learn_habits(clicks)
@@ -288,7 +289,7 @@ def fit_evidence(
         for start, span in ((habits, (0.05, 0.5)), (replace(habits, scatter=usual), (0.5, 1.0)))
     )
     gain = wide[0].trace.objective[-1] - narrow[0].trace.objective[-1]
-    return wide if gain > STRONG else narrow
+    return wide if gain > (-STRONG if len(narrow[0]) else STRONG) else narrow
 
 
 def usual_scatter(clicks: Clicks) -> float:
