@@ -11,6 +11,9 @@ from raterscope.algorithms.compiling import Array, compiled
 FAR = 8.0
 """Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
 
+_PLACES, _ORDERS = 32, 10
+"""Places between two integers at which Taylor series begin, and number of their terms."""
+
 
 @compiled()
 def count_votes(task: Array, count: Array) -> None:
@@ -59,23 +62,48 @@ def _tail(x: float) -> float:
     ) / x
 
 
+def _taylor_series() -> Array:
+    """Return the Taylor series of the derivative of log Gamma, and of log Gamma itself, at each place.
+
+    A coefficient of order n is a polygamma function over n!, thus a Hurwitz zeta function: the first 32 terms
+    of its sum are added, the formula of Euler and Maclaurin gives the others.
+    """
+    places = 1.0 + np.arange((FAR - 1) * _PLACES + 1) / _PLACES
+    near, far = places[:, None] + np.arange(32.0), places + 32.0
+    y = 1.0 / (far * far)
+    psi = np.log(far) - 0.5 / far - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
+    slopes = [psi - (1.0 / near).sum(axis=1)]
+    for s in range(2, _ORDERS + 1):
+        others = s * y * (1 / 12 - (s + 1) * (s + 2) * y * (1 / 720 - (s + 3) * (s + 4) * y / 30240))
+        zeta = (near**-s).sum(axis=1) + far ** (1.0 - s) * (1 / (s - 1) + 0.5 / far + others)
+        slopes.append((-1) ** s * zeta)
+    logs = [math.lgamma(place) for place in places.tolist()]
+    return np.stack([*slopes, logs, *(slope / (n + 1) for n, slope in enumerate(slopes))], axis=1)
+
+
+_SERIES = _taylor_series()
+
+
 @compiled()
 def _gammas(x: float) -> tuple[float, float]:
     """Return the derivative of log Gamma(x), and log Gamma(x) itself; x above 0."""
-    product, slope = 1.0, 0.0
-    while x < FAR:  # Gamma(x) = Gamma(x + 1) / x
-        slope = slope * x + product
-        product *= x
+    if x >= FAR:
+        y = 1.0 / (x * x)
+        log = np.log(x)
+        series = 1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12))
+        psi = log - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * series)))
+        return psi, (x - 0.5) * log - x + 0.9189385332046727418 + _tail(x)  # ln(2 pi) / 2
+    psi, value = 0.0, 0.0
+    if x < 1.0:  # Gamma(x) = Gamma(x + 1) / x
+        psi, value = -1.0 / x, -np.log(x)
         x += 1.0
-    y = 1.0 / (x * x)
-    log = np.log(x)
-    series = 1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12))
-    psi = log - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * series)))
-    value = (x - 0.5) * log - x + 0.9189385332046727418 + _tail(x)  # ln(2 pi) / 2
-    if slope > 0.0:
-        psi -= slope / product
-        value -= np.log(product)
-    return psi, value
+    row = int((x - 1.0) * _PLACES + 0.5)
+    step = x - 1.0 - row / _PLACES
+    slope, rise = 0.0, 0.0
+    for n in range(_ORDERS - 1, -1, -1):
+        slope = slope * step + _SERIES[row, n]
+        rise = rise * step + _SERIES[row, _ORDERS + 1 + n]
+    return psi + slope, value + (_SERIES[row, _ORDERS] + step * rise)
 
 
 @compiled()
@@ -105,24 +133,29 @@ def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
 
 
 @compiled()
-def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, logs: Array) -> float:
+def _expect_row(
+    prior: Array, at_prior: Array, counts: Array, first: int, present: Array, j: int, logs: Array
+) -> float:
     """Compute the expected logarithms of a Dirichlet distribution (eqs. 18, 23).
 
-    `prior`, `counts`: (L,) float64, the distribution's parameters are their sum.
-    `at_prior`: (L + 1,) float64, as `log_gammas` returns them.
-    `present`: (M,) int64, outputs that may have counts; the logarithms of others are not computed.
-    `logs`: (L,) float64, filled there.
+    `prior`, `at_prior`, `counts`, `logs`: as in `expect`, the counts in one part.
+    `first`: row of the annotator's first output.
+    `present`: (M,) int64, outputs in use; the logarithms of others are not computed.
+    `j`: class.
     The result is the row's part of the lower bound, ln B(prior + counts) - ln B(prior).
     """
-    total, risen, bound = prior.sum(), 0.0, 0.0
+    total, risen, bound = 0.0, 0.0, 0.0
+    for m in range(prior.shape[1]):
+        total += prior[j, m]
     for m in present:
-        risen += counts[m]
-        logs[m], rise = _risen(prior[m], at_prior[m], counts[m])
+        count = counts[first + m, j]
+        risen += count
+        logs[first + m, j], rise = _risen(prior[j, m], at_prior[j, m], count)
         bound += rise
-    psi, rise = _risen(total, at_prior[len(prior)], risen)
+    psi, rise = _risen(total, at_prior[j, prior.shape[1]], risen)
     for m in present:
-        logs[m] -= psi
-    return float(bound - rise)
+        logs[first + m, j] -= psi
+    return bound - rise
 
 
 @compiled()
@@ -130,6 +163,8 @@ def expect(
     prior: Array, at_prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array
 ) -> float:
     """Compute the expected logarithms of annotators' rates (eqs. 22, 23), of the outputs that each used.
+
+    The shares of the classes are the rates of one annotator with one class.
 
     `prior`, `at_prior`: (J, L) and (J, L + 1) float64, the second as `log_gammas` returns them.
     `counts`: (P, K * L, J) float64, votes counted in P parts; their sum is written to the first.
@@ -142,12 +177,11 @@ def expect(
     bound = 0.0
     chosen = np.empty(outputs, dtype=np.int64)
     for k in range(first, last):
-        columns = slice(k * outputs, (k + 1) * outputs)
-        used = chosen[: _list_present(present, columns.start, chosen)]
+        used = chosen[: _list_present(present, k * outputs, chosen)]
         if len(used):
-            _sum_up(counts, columns.start + used)
+            _sum_up(counts, k * outputs, used)
             for j in range(classes):
-                bound += expect_row(prior[j], at_prior[j], counts[0, columns, j], used, weights[columns, j])
+                bound += _expect_row(prior, at_prior, counts[0], k * outputs, used, j, weights)
     return bound
 
 
@@ -163,12 +197,12 @@ def _list_present(present: Array, first: int, outputs: Array) -> int:
 
 
 @compiled()
-def _sum_up(counts: Array, rows: Array) -> None:
-    """Add up the parts of some rows of counts into the first."""
+def _sum_up(counts: Array, first: int, rows: Array) -> None:
+    """Add up the parts of some rows of counts, numbered from `first`, into the first part."""
     for part in range(1, len(counts)):
         for row in rows:
             for j in range(counts.shape[2]):
-                counts[0, row, j] += counts[part, row, j]
+                counts[0, first + row, j] += counts[part, first + row, j]
 
 
 @compiled()
@@ -202,7 +236,7 @@ def maximise(
         columns = slice(k * outputs, (k + 1) * outputs)
         used = chosen[: _list_present(present, columns.start, chosen)]
         if len(used):
-            _sum_up(counts, columns.start + used)
+            _sum_up(counts, columns.start, used)
             for j in range(counts.shape[2]):
                 likelihood += maximise_row(smoothing, counts[0, columns, j], weights[columns, j])
     return likelihood

@@ -57,7 +57,7 @@ class _Expected:
         """Logarithms of Gamma of the prior's parameters, of the rates and of the shares."""
         from raterscope.algorithms.labels._ibcc_kernels import log_gammas
 
-        return log_gammas(self.prior), log_gammas(self.share[None])[0]
+        return log_gammas(self.prior), log_gammas(self.share[None])
 
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
@@ -67,9 +67,10 @@ class _Expected:
         return float(expect(self.prior, self._at_rest[0], counts, present, first, last, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
-        from raterscope.algorithms.labels._ibcc_kernels import expect_row
+        from raterscope.algorithms.labels._ibcc_kernels import expect
 
-        return float(expect_row(self.share, self._at_rest[1], total, np.arange(len(total)), logs))
+        present, counts = np.ones(len(total), dtype=np.bool_), total[None, :, None]
+        return float(expect(self.share[None], self._at_rest[1], counts, present, 0, 1, logs[:, None]))
 
 
 def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:

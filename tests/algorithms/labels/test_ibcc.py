@@ -50,6 +50,21 @@ def bound(labels, posterior, alpha, nu, prior, nu_0):
     return votes + shares + rates + kappa + entropy - of_rates - of_kappa
 
 
+def test_expected_logarithms_and_the_bound_are_exact_for_small_and_large_counts():
+    from raterscope.algorithms.labels._ibcc_kernels import expect, log_gammas
+
+    generator = np.random.default_rng(5)
+    prior = 10.0 ** generator.uniform(-6, 2, size=(7, 11))
+    counts = 10.0 ** generator.uniform(-8, 5, size=(300, 11, 7))
+    logs = np.empty((3300, 7))
+    present, flat = np.ones(3300, dtype=bool), counts.reshape(1, 3300, 7).copy()
+    value = expect(prior, log_gammas(prior), flat, present, 0, 300, logs)
+    alpha = counts.transpose(0, 2, 1) + prior
+    found = logs.reshape(300, 11, 7).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, expected_log(alpha), rtol=4e-15, atol=1e-14)
+    np.testing.assert_allclose(value, (log_beta(alpha) - log_beta(prior)).sum(), rtol=1e-13)
+
+
 def scattered(seed, outputs=3, classes=3, tasks=40, annotators=7, votes=250, **options):
     """Draw a crowd whose annotators are right more often than not; outputs beyond the classes are noise."""
     rng = np.random.default_rng(seed)
