@@ -65,7 +65,7 @@ def repeats_of(clicks: Clicks, clustering: Clustering, marked: BoolArray, covera
     """
     near = clustering.nearest >= 0
     near[near] = marked[clicks.annotator[near], clustering.nearest[near]]
-    near = _within_ellipses(clicks, clustering, near, coverage)
+    near = _within_ellipses(clicks, clustering, near, min(coverage, WHOLE))
     own = np.bincount(clicks.annotator[near], minlength=len(marked))
     return np.asarray(np.maximum(own - marked.sum(axis=1), 0), dtype=np.int64)
 
@@ -78,7 +78,7 @@ def _within_ellipses(clicks: Clicks, clustering: Clustering, chosen: BoolArray, 
         offset = clicks.points[within] - clustering.mean[cluster]
         inverse = np.linalg.inv(clustering.covariance)[cluster]
         distance = np.einsum("ni,nij,nj->n", offset, inverse, offset)
-        within[within] = distance <= -2 * np.log1p(-min(coverage, WHOLE))
+        within[within] = distance <= -2 * np.log1p(-coverage)
     return within
 
 
