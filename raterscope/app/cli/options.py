@@ -147,7 +147,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]
-    parser = _parser()
+    parser = parser_of(*arguments[:1])
     options, others = parser.parse_known_args(spaced)
     if others:
         # The files of `import` may be absent, and argparse then expects none after an option.
@@ -157,7 +157,8 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _parser() -> Parser:
+def parser_of(command: str = "") -> Parser:
+    """Return the parser of all commands, or of one alone: to describe all takes longest."""
     parser = Parser(
         prog="raterscope",
         usage=_USAGE,
@@ -172,18 +173,18 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="raterscope", parser_class=Parser
     )
-    _describe_demo(commands)
-    describe_study_commands(commands)
-    describe_report(commands)
-    describe_structures(commands)
-    _describe_rename(commands)
-    _describe_watch(commands)
-    _describe_fuse(commands)
-    _describe_simulate(commands)
-    _describe_references(commands)
-    _describe_papers(commands)
-    _describe_prepare(commands)
-    _describe_desktop(commands, parser)
+    if command in _DESCRIPTIONS:
+        _DESCRIPTIONS[command](commands)
+    else:
+        for describe in dict.fromkeys(_DESCRIPTIONS.values()):
+            describe(commands)
+    assert isinstance(commands.choices, dict)
+    for name, described in commands.choices.items():
+        described.examples = EXAMPLES.get(name, ())
+    return parser
+
+
+def _describe_pacs(commands: Commands) -> None:
     describe_pacs(
         add_command(
             commands,
@@ -195,18 +196,6 @@ def _parser() -> Parser:
             "?calling=AET, and allow C-GET.",
         )
     )
-    _describe_batch(commands)
-    _describe_gather(commands)
-    describe_copy(commands)
-    describe_merge(commands)
-    describe_decide(commands)
-    describe_annotators(commands)
-    describe_reader_study(commands)
-    _describe_plan(commands)
-    assert isinstance(commands.choices, dict)
-    for name, examples in EXAMPLES.items():
-        commands.choices[name].examples = examples
-    return parser
 
 
 def _watch_listing(with_settings: bool) -> str:
@@ -302,7 +291,7 @@ def _describe_prepare(commands: Commands) -> None:
     add_jobs(parser)
 
 
-def _describe_desktop(commands: Commands, parser: Parser) -> None:
+def _describe_desktop(commands: Commands) -> None:
     described = add_command(
         commands,
         "desktop",
@@ -311,7 +300,6 @@ def _describe_desktop(commands: Commands, parser: Parser) -> None:
         "and\nzsh to your data folder (XDG_DATA_HOME, or ~/.local/share). Linux only.",
     )
     described.add_argument("--remove", action="store_true", help="remove what was written")
-    described.set_defaults(parser=parser)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -482,3 +470,30 @@ def _help(spec: Spec) -> str:
     default = "" if spec.default is None else f" (default: {spec.default})"
     unit = f" In {spec.unit}." if spec.unit else ""
     return f"{spec.label}. {spec.help}{unit}{default}".replace("%", "%%")
+
+
+_DESCRIPTIONS: Mapping[str, Callable[[Commands], None]] = {
+    "demo": _describe_demo,
+    "import": describe_study_commands,
+    "run": describe_study_commands,
+    "export": describe_study_commands,
+    "report": describe_report,
+    "structures": describe_structures,
+    "rename": _describe_rename,
+    "watch": _describe_watch,
+    "fuse": _describe_fuse,
+    "simulate": _describe_simulate,
+    "references": _describe_references,
+    "papers": _describe_papers,
+    "prepare": _describe_prepare,
+    "desktop": _describe_desktop,
+    "pacs": _describe_pacs,
+    "batch": _describe_batch,
+    "gather": _describe_gather,
+    "copy": describe_copy,
+    "merge": describe_merge,
+    "decide": describe_decide,
+    "annotators": describe_annotators,
+    "reader-study": describe_reader_study,
+    "plan": _describe_plan,
+}

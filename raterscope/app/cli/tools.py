@@ -17,6 +17,7 @@ from pathlib import Path
 
 from raterscope import resources
 from raterscope.algorithms.progress import part, silent
+from raterscope.app.cli.options import parser_of
 from raterscope.app.command_line.output import ProgressLine, one_line, print_files, print_results
 from raterscope.app.errors import InputError, plain
 from raterscope.resources.bibliography import bibliography, references_text
@@ -52,7 +53,7 @@ def desktop(options: argparse.Namespace) -> int:
     if not sys.platform.startswith("linux"):
         raise InputError("menu entries are written on Linux only")
     folder = _data_folder()
-    files = {folder / name: text for name, text in _files(options.parser).items()}
+    files = {folder / name: text for name, text in _files(parser_of()).items()}
     if options.remove:
         present = [path for path in files if path.exists()]
         for path in present:
