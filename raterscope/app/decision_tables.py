@@ -40,7 +40,7 @@ from raterscope.app.review import (
 )
 from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settled_of
 from raterscope.app.study.references import ImageNames
-from raterscope.app.study.renaming import make_renaming, original_names
+from raterscope.app.study.runs import make_renaming, original_names
 from raterscope.app.study.study import Study
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "program", "person", "join", "separate")

@@ -33,8 +33,8 @@ from raterscope.algorithms.annotators.measurements import LEVEL
 from raterscope.algorithms.annotators.vote_agreement import PERKS, Coefficient, VoteAgreement, vote_agreement
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.masks.data import Masks
-from raterscope.algorithms.masks.patterns import patterns_of
 from raterscope.algorithms.masks.staple import MARGIN, counted_voxels
+from raterscope.algorithms.masks.voting import patterns_of
 from raterscope.algorithms.progress import Watch, silent
 
 FloatArray = NDArray[np.float64]

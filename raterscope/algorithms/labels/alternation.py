@@ -28,8 +28,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import TaskVotes
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, LabelTrace
-from raterscope.algorithms.labels.task_votes import TaskVotes
 from raterscope.algorithms.progress import Watch, parts_of
 
 _PARTS = 4

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.evaluation import Calibration, calibration
+from raterscope.algorithms.labels.crowd_votes import class_votes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.sharpening import log_variance
-from raterscope.algorithms.labels.task_votes import class_votes
 from raterscope.algorithms.labels.tempering import Tempering
 from raterscope.algorithms.progress import no_check, parts_of, run_parts
 from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows

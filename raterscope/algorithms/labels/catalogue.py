@@ -5,8 +5,14 @@ from __future__ import annotations
 from raterscope.algorithms.labels.data import LabelFusion, LabelSettings
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
-from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
-from raterscope.algorithms.labels.ibcc import DawidSkeneSettings, IBCCSettings, dawid_skene, ibcc
+from raterscope.algorithms.labels.ibcc import (
+    DawidSkeneSettings,
+    GibbsSettings,
+    IBCCSettings,
+    dawid_skene,
+    gibbs,
+    ibcc,
+)
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.labels.voting import (
     WeightedSettings,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import LastAnswers
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, has_own_matrices
-from raterscope.algorithms.labels.task_votes import LastAnswers
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent

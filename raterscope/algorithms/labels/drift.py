@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import LastAnswers
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
@@ -23,7 +24,6 @@ from raterscope.algorithms.labels.rates import (
     smoothed_posterior,
     sum_of_meant,
 )
-from raterscope.algorithms.labels.task_votes import LastAnswers
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
 

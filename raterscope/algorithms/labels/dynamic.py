@@ -14,6 +14,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import class_shares
 from raterscope.algorithms.labels.data import (
     IMPOSSIBLE,
     OPEN,
@@ -32,7 +33,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
-from raterscope.algorithms.labels.task_votes import class_shares
 from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent, wait_watching
 from raterscope.algorithms.settings import choice, integer, number
 from raterscope.text import percent

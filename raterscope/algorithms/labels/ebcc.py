@@ -16,6 +16,12 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import (
+    TaskVotes,
+    class_shares,
+    sort_by_task,
+    task_spans,
+)
 from raterscope.algorithms.labels.data import (
     OPEN,
     FloatArray,
@@ -27,12 +33,6 @@ from raterscope.algorithms.labels.data import (
     default_prior,
 )
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
-from raterscope.algorithms.labels.task_votes import (
-    TaskVotes,
-    class_shares,
-    sort_by_task,
-    task_spans,
-)
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 from raterscope.algorithms.row_reductions import max_rows, sum_rows
 from raterscope.algorithms.settings import integer, number

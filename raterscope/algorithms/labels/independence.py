@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import (
     Crowd,
+    class_votes,
     count_votes_of,
     run_by_part,
     smoothed_vote,
@@ -50,7 +51,6 @@ from raterscope.algorithms.labels.hierarchical import (
     estimate_priors,
     predictive_scores,
 )
-from raterscope.algorithms.labels.task_votes import class_votes
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent, watch_until
 from raterscope.algorithms.row_reductions import sum_rows
 

@@ -36,7 +36,7 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.labels.crowd_votes import Crowd, smoothed_vote, sort_votes
+from raterscope.algorithms.labels.crowd_votes import Crowd, smoothed_vote, sort_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
     MOST_ENTRIES,
     OPEN,
@@ -68,7 +68,6 @@ from raterscope.algorithms.labels.shared_confusion import (
     shared_posterior,
 )
 from raterscope.algorithms.labels.sharpening import sharpen
-from raterscope.algorithms.labels.task_votes import weighted_counts
 from raterscope.algorithms.progress import (
     Background,
     Check,

@@ -19,6 +19,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
     OPEN,
     Confusion,
@@ -30,7 +31,6 @@ from raterscope.algorithms.labels.data import (
     repeated,
 )
 from raterscope.algorithms.labels.sharpening import information_on_power
-from raterscope.algorithms.labels.task_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent
 from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 

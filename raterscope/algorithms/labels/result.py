@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities
+from raterscope.algorithms.labels.crowd_votes import weighted_counts
 from raterscope.algorithms.labels.data import (
     OPEN,
     Confusion,
@@ -22,7 +23,6 @@ from raterscope.algorithms.labels.data import (
     repeated,
 )
 from raterscope.algorithms.labels.programs import ProgramWeights
-from raterscope.algorithms.labels.task_votes import weighted_counts
 from raterscope.text import counted, listed
 
 

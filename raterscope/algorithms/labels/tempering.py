@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.crowd_votes import task_spans
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings
-from raterscope.algorithms.labels.task_votes import task_spans
 from raterscope.algorithms.progress import Watch, parts_of, silent
 from raterscope.algorithms.row_reductions import max_rows, sum_rows
 

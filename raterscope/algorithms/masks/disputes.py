@@ -30,7 +30,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame
-from raterscope.algorithms.masks.patterns import box_of, labels_of
+from raterscope.algorithms.masks.voting import box_of, labels_of
 from raterscope.algorithms.progress import Check, Watch, no_check, silent
 from raterscope.text import percent
 

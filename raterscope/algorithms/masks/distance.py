@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks, marked
 from raterscope.algorithms.masks.metrics import dice, distance_to
-from raterscope.algorithms.masks.patterns import with_margin
+from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Check, no_check, parts_of, run_parts
 
 _AT_ONCE = 500_000

@@ -42,7 +42,7 @@ from raterscope.algorithms.masks.data import (
     overlap,
     slices_of,
 )
-from raterscope.algorithms.masks.patterns import box_of, labels_of
+from raterscope.algorithms.masks.voting import box_of, labels_of
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 
 Spacing = tuple[float, float, float]

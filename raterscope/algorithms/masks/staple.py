@@ -35,7 +35,7 @@ from raterscope.algorithms.masks.data import (
     make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, signed_distance
-from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
+from raterscope.algorithms.masks.voting import Patterns, patterns_of, spread_rows, widened
 from raterscope.algorithms.progress import Check, Watch, part, parts_of, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 

@@ -1,11 +1,18 @@
-"""Majority vote of masks, voxel by voxel."""
+"""Patterns of the raters' labels, and fusion by voting.
+
+Voxels with equal labels of all raters are merged into one pattern, exactly for voxelwise methods.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import (
     OPEN,
@@ -17,10 +24,232 @@ from raterscope.algorithms.masks.data import (
     Masks,
     MaskTrace,
     make_fusion,
+    slices_of,
 )
-from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, part, parts_of, silent
 from raterscope.algorithms.settings import Settings, choice
+
+IntArray = NDArray[np.int64]
+LabelArray = NDArray[np.uint8]
+Value = TypeVar("Value", bound=np.generic)
+
+_DENSE = 1 << 16
+"""Number of codes up to which a table is used instead of sorting."""
+
+_AT_ONCE = 1_000_000
+"""Voxels between two calls of the check."""
+
+_CHUNK = 4_000_000
+"""Voxels of all raters between two reports."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The M different rows of labels by P raters, and their voxels."""
+
+    origin: Box  # (slice, row, column): the first voxel of `row` within the masks' values
+    # (Z, Y, X): each voxel's row of `labels`, on a box outside of which all raters mark background
+    row: IntArray
+    labels: LabelArray  # (M, P): row 0 is background by all raters, and open
+    settled: NDArray[np.int8]  # (M,): the class that the expert settled, or `OPEN`
+    count: IntArray  # (M,): voxels of the box
+    classes: int  # K, with the background
+    # (origin, shape): the smallest box, within the masks' values, around all that is marked or settled as a
+    # structure
+    marked: tuple[Box, Box] | None
+
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of the box."""
+        slices, rows, columns = self.row.shape
+        return slices, rows, columns
+
+    def counted_over(self, voxels: int) -> IntArray:
+        """Return `count`, (M,), on a larger domain with background elsewhere."""
+        count = self.count.copy()
+        count[0] += voxels - int(count.sum())
+        return count
+
+    def votes(self, weights: FloatArray | None = None) -> IntArray | FloatArray:
+        """Count the raters for each class, each multiplied by its weight of (P,); (M, K)."""
+        chosen = [self.labels == k for k in range(self.classes)]
+        return np.stack([own.sum(axis=1) if weights is None else own @ weights for own in chosen], axis=1)
+
+
+def labels_of(masks: Masks) -> LabelArray:
+    """Return each rater's label at each voxel, 0 the background; (P, Z, Y, X).
+
+    A probability counts as marked above one half, and among several structures where it is above that of
+    each other structure and of the background.
+    """
+    values = masks.values
+    if values.dtype == np.bool_:
+        return values.view(np.uint8)
+    if values.dtype == np.uint8:
+        return np.asarray(values, dtype=np.uint8)
+    if values.ndim == 4:
+        return (values > 0.5).view(np.uint8)
+    labels = np.zeros((len(values), *masks.shape), dtype=np.uint8)
+    for p, maps in enumerate(values):
+        best = 1.0 - maps.sum(axis=0)
+        for s, probability in enumerate(maps):
+            above = probability > best
+            labels[p][above] = s + 1
+            best = np.maximum(best, probability)
+    return labels
+
+
+def box_of(
+    labels: LabelArray, known: NDArray[np.int8] | None = None, watch: Watch = silent
+) -> tuple[Box, Box] | None:
+    """Find origin and shape of the smallest box around all voxels that are marked, or settled as marked.
+
+    `labels`: (P, Z, Y, X). `known`: (Z, Y, X). The result is None if nothing is marked.
+    """
+    from raterscope.algorithms.masks._voxel_kernels import mark_rows
+
+    raters, slices, rows, columns = labels.shape
+    row_any = np.zeros(slices * rows, dtype=np.uint8)
+    column_any = np.zeros(columns, dtype=np.uint8)
+    flat = labels.reshape(raters, slices * rows, columns)
+    for first, last in parts_of(slices * rows, _CHUNK // (raters * columns)):
+        watch(first / (slices * rows), "finding marked voxels")
+        mark_rows(flat, first, last, row_any, column_any)
+    if known is not None:
+        inside = known > 0
+        row_any |= inside.any(axis=2).ravel()
+        column_any |= inside.any(axis=(0, 1))
+    marked = row_any.reshape(slices, rows)
+    spans = [
+        np.flatnonzero(marked_of_axis)
+        for marked_of_axis in (marked.any(axis=1), marked.any(axis=0), column_any)
+    ]
+    if not all(len(span) for span in spans):
+        return None
+    z, y, x = ((int(span[0]), int(span[-1]) + 1) for span in spans)
+    return (z[0], y[0], x[0]), (z[1] - z[0], y[1] - y[0], x[1] - x[0])
+
+
+def with_margin(
+    first: Sequence[int], past: Sequence[int], spacing: tuple[float, float, float], margin: float,
+    within: Box, positions: FloatArray | None = None,
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Widen a box on all sides by a margin, within a grid of shape `within`.
+
+    A box is its first voxel and the one past its last; `spacing` (slice, row, column), `margin` and the
+    `positions` of uneven slices of that grid are in mm.
+    """
+    steps = [math.ceil(margin / step) for step in spacing]
+    low = [max(at - more, 0) for at, more in zip(first, steps, strict=True)]
+    high = [min(at + more, size) for at, more, size in zip(past, steps, within, strict=True)]
+    if positions is not None:
+        nearest, farthest = positions[first[0]] - margin, positions[past[0] - 1] + margin
+        low[0] = max(0, int(np.searchsorted(positions, nearest, "right")) - 1)
+        high[0] = min(within[0], int(np.searchsorted(positions, farthest, "left")) + 1)
+    return low, high
+
+
+def widened(
+    box: tuple[Box, Box], spacing: tuple[float, float, float], margin: float, within: Box,
+    positions: FloatArray | None = None,
+) -> tuple[Box, Box]:  # fmt: skip
+    """Widen a box of its first voxel and its shape; see `with_margin`."""
+    past = [at + size for at, size in zip(*box, strict=True)]
+    low, high = with_margin(box[0], past, spacing, margin, within, positions)
+    z, y, x = (stop - start for start, stop in zip(low, high, strict=True))
+    return (low[0], low[1], low[2]), (z, y, x)
+
+
+def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Patterns:
+    """Merge the voxels with equal labels of all raters and equal settled class.
+
+    Up to 65,536 possible patterns are counted in a table; more raters or classes are sorted.
+
+    `margin`: margin of the box of `Patterns.row` around all masks, mm, within the values.
+    """
+    labels, classes = labels_of(masks), len(masks.structures) + 1
+    bounds = box_of(labels, masks.known, watch)
+    origin, shape = widened(
+        bounds or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
+    )
+    box = slices_of(origin, shape)
+    check = partial(watch, 1.0, "comparing the raters voxel by voxel")
+    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, check)
+    count = np.zeros(len(table), dtype=np.int64)
+    outside = not len(table) or bool(table[0].any())  # row 0 stands for all outside the box
+    for portion in _slabs(row.shape):
+        check()
+        count += np.bincount(row[portion].ravel(), minlength=len(table))
+        if outside:
+            row[portion] += 1
+    if outside:
+        table = np.vstack([np.zeros((1, table.shape[1]), np.uint8), table])
+        count = np.append(0, count)
+    settled = table[:, 0].astype(np.int8) + np.int8(OPEN)
+    return Patterns(origin, row, table[:, 1:], settled, count, classes, bounds)
+
+
+def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
+    """Divide a volume into slices, or a large slice into rows, for small parts."""
+    slices, rows, columns = shape
+    step = max(1, _AT_ONCE // (rows * columns))
+    band = rows if step > 1 else max(1, _AT_ONCE // columns)
+    return [
+        (slice(first, first + step), slice(row, row + band))
+        for first in range(0, slices, step)
+        for row in range(0, rows, band)
+    ]
+
+
+def spread_rows(row: IntArray, values: NDArray[Value], check: Check) -> NDArray[Value]:
+    """Expand (..., M) values of patterns to the (..., Z, Y, X) voxels with these rows."""
+    slices, rows, columns = row.shape
+    out = np.empty((*values.shape[:-1], slices, rows, columns), dtype=values.dtype)
+    for portion in _slabs((slices, rows, columns)):
+        for index in np.ndindex(values.shape[:-1]):
+            check()
+            np.take(values[index], row[portion], out=out[index][portion], mode="clip")
+    return out
+
+
+def _merged(
+    labels: LabelArray, known: NDArray[np.int8] | None, classes: int, check: Check
+) -> tuple[IntArray, LabelArray]:
+    """Return each voxel's row in a table of distinct labels; the first column is the settled class."""
+    from raterscope.algorithms.masks._voxel_kernels import count_codes, pack
+
+    row = np.zeros(labels.shape[1:], dtype=np.int64)
+    table = np.zeros((1, 1), dtype=np.uint8)
+    if known is not None:
+        row += known - np.int64(OPEN)
+        table = np.arange(classes + 1, dtype=np.uint8)[:, None]
+    done = 0
+    while done < len(labels):
+        digits = int(math.log(_DENSE / len(table), classes) + 1e-9) if len(table) < _DENSE else 0
+        dense = digits > 0
+        digits = min(digits or int(math.log(2**62 / len(table), classes)), len(labels) - done)
+        for portion in _slabs(row.shape):
+            check()
+            pack(labels[done : done + digits, *portion], classes, row[portion])
+        check()
+        if dense:
+            tally = np.zeros(len(table) * classes**digits, dtype=np.int64)
+            for portion in _slabs(row.shape):
+                check()
+                count_codes(row[portion], tally)
+            codes = np.flatnonzero(tally)
+            tally[codes] = np.arange(len(codes))
+            for portion in _slabs(row.shape):
+                check()
+                row[portion] = tally[row[portion]]
+        else:
+            codes, inverse = np.unique(row, return_inverse=True)
+            row = inverse.reshape(row.shape)
+        powers = classes ** np.arange(digits - 1, -1, -1, dtype=np.int64)
+        tail = (codes[:, None] // powers % classes).astype(np.uint8)
+        table = np.hstack([table[codes // classes**digits], tail])
+        done += digits
+    return row, table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, mask_entries
-from raterscope.app.study.renaming import make_renaming
+from raterscope.app.study.runs import make_renaming
 
 _FROM = {"chosen": "chosen", "file": "from a file", "name": "by its name", "": "unknown"}
 _NAMED = 5

@@ -29,7 +29,7 @@ from raterscope.app.library.inputs import (
     stack_frames,
 )
 from raterscope.app.library.results import ClickResult, Result
-from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.collecting import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.protocol import locate_picture
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.study import Study

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, Masks, Settled, box_around, overlap, slices_of
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.patterns import with_margin
+from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import StudyError, plain

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QWidget
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 from raterscope.app.window.bars import ActionBar
 from raterscope.text import counted
-
-DRIVE_TIMEOUT_MS = 2000
-"""Longest wait for a drive. A drive that does not answer is not checked again until it does."""
 
 
 class RecentStudies(QObject):
@@ -71,18 +68,11 @@ class RecentStudies(QObject):
         )
         self._checking = job
         job.finished.connect(self._on_found)
-        cancel_after_timeout(job)
+        preferences.cancel_after_timeout(job)
 
     def _on_found(self, exists: dict[Path, bool]) -> None:
         self._exists = exists
         self.changed.emit()
-
-
-def cancel_after_timeout(job: Job) -> None:
-    """Cancel a job that waits for a drive, unless it ends in time."""
-    timer = QTimer(job, singleShot=True)
-    timer.timeout.connect(job.cancel)
-    timer.start(DRIVE_TIMEOUT_MS)
 
 
 def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:

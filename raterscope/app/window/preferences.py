@@ -19,17 +19,27 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.program_files import CACHE, EXPERT
 from raterscope.app.window.bars import ActionBar
-from raterscope.app.window.files import cancel_after_timeout
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
 
 if TYPE_CHECKING:
+    from raterscope.app.jobs import Job
     from raterscope.app.window.main_window import MainWindow
     from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
 LONGEST_PERCENT = 3
+
+DRIVE_TIMEOUT_MS = 2000
+"""Longest wait for a drive. A drive that does not answer is not checked again until it does."""
+
+
+def cancel_after_timeout(job: Job) -> None:
+    """Cancel a job that waits for a drive, unless it ends in time."""
+    timer = QTimer(job, singleShot=True)
+    timer.timeout.connect(job.cancel)
+    timer.start(DRIVE_TIMEOUT_MS)
 
 
 def _settings() -> QSettings:

@@ -14,7 +14,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import Change
 from raterscope.app.review import NAMED, CommentSubject, Decision, NameSubject, find_comment, is_bookmarked
 from raterscope.app.study import Study
-from raterscope.app.study.renaming import make_renaming, present_names
+from raterscope.app.study.runs import make_renaming, present_names
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.text import natural
 from raterscope.widgets.painting import BOOKMARK

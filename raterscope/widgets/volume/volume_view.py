@@ -17,15 +17,21 @@ from raterscope.widgets.divider import Divider, Sides
 from raterscope.widgets.hints import HEIGHT, ChipRow
 from raterscope.widgets.layouts import WrappingRow, beside
 from raterscope.widgets.theme import pixels
-from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import PLANES, Index, Plane, Window, planes_of
 from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_painter import BELOW_TITLE, CHIP_GAP, SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
+from raterscope.widgets.volume.volume_controls import (
+    STRIP,
+    SURFACE,
+    Cine,
+    DisputeStrip,
+    WindowControl,
+    arrange,
+)
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
-from raterscope.widgets.volume.volume_controls import Cine, DisputeStrip, WindowControl
 
 if TYPE_CHECKING:
     from raterscope.widgets.volume.surface_view import SurfaceView

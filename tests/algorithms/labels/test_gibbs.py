@@ -9,8 +9,7 @@ import pytest
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels, default_prior
-from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
-from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.ibcc import GibbsSettings, gibbs, ibcc
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.labels.test_voting import crowd, names, read
 

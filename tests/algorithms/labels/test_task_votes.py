@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels.crowd_votes import class_shares
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.task_votes import class_shares
 
 
 def test_an_output_counts_for_its_class_or_in_equal_parts_for_the_most_probable_ones():

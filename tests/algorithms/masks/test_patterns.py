@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN
-from raterscope.algorithms.masks.patterns import box_of, labels_of, patterns_of
+from raterscope.algorithms.masks.voting import box_of, labels_of, patterns_of
 from tests.algorithms.masks.staple_cases import named, noisy
 
 

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 from PIL import Image
 
-from raterscope.app.reader_studies.collected_marks import pack_stroke
+from raterscope.app.reader_studies.collecting import pack_stroke
 from raterscope.app.reader_studies.protocol import check_protocol
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.reader_studies.set_up import set_up

@@ -15,7 +15,7 @@ from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject, fold, undo
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks, mask_entries, read_masks
-from raterscope.app.study.renaming import _renamed, make_renaming, present_names
+from raterscope.app.study.runs import _renamed, make_renaming, present_names
 from tests.app.workspaces.masks.made import SHAPE, SPACING, ball
 
 DRAWN = {"ann": "gtv", "ben": "gtv", "cat": "GTV", "dan": "GTV"}

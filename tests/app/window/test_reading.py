@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from raterscope.app.reader_studies.collected_marks import draw_strokes
+from raterscope.app.reader_studies.collecting import draw_strokes
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.workspaces.reading.screen import CaseClock
 from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog

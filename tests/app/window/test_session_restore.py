@@ -166,7 +166,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     preferences.remember_recent(destination)
     _write_note(destination)
     monkeypatch.setattr(Path, "is_file", hangs)
-    monkeypatch.setattr("raterscope.app.window.files.DRIVE_TIMEOUT_MS", 50)
+    monkeypatch.setattr("raterscope.app.window.preferences.DRIVE_TIMEOUT_MS", 50)
     window = MainWindow()
     qtbot.addWidget(window)
     window.session_restore.offer()

@@ -404,7 +404,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
 
 def _present(study: Study, run: RunEntry, image: int, structures: Iterable[Any]) -> list[dict[str, Any]]:
     """Return the structures in the log of a run under their present names, without merged ones."""
-    from raterscope.app.study.renaming import present_structure
+    from raterscope.app.study.runs import present_structure
 
     names = [present_structure(study, run, image, str(each.get("structure", ""))) for each in structures]
     return [{**each, "structure": name} for name, each in zip(names, structures, strict=True) if name]

@@ -19,7 +19,7 @@ from raterscope.app.formats.pyramids import is_large, open_pyramid
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.reader_studies.collected_marks import read_source
+from raterscope.app.reader_studies.collecting import read_source
 from raterscope.app.reader_studies.protocol import Assignment, Picture, ReadingCase, locate_picture
 from raterscope.app.reader_studies.reading_file import CaseMarks, Operation, ReadingFile, SessionState, fold
 from raterscope.app.session import LatestTask

@@ -13,7 +13,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.app.formats.masks.collector import crop
-from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.collecting import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.protocol import Assignment, Picture, ReadingCase, Side
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels

@@ -12,7 +12,7 @@ import numpy as np
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import slices_of, volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
-from raterscope.algorithms.masks.patterns import with_margin
+from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
