@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.decision_streams import (
+from raterscope.algorithms.clicks.decision_course import (
     DecisionSettings,
     admit_annotators,
     batch_em,

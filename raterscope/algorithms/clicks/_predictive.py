@@ -25,8 +25,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._image_model import ImageModel, mark_rates
-from raterscope.algorithms.clicks._prospects import Changes, FindingChances, count_chances
+from raterscope.algorithms.clicks._prospects import (
+    Changes,
+    FindingChances,
+    ImageModel,
+    count_chances,
+    mark_rates,
+)
 from raterscope.algorithms.clicks._structure_share import times
 from raterscope.algorithms.clicks._vote_model import EDGE, Problem, run_em
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray

@@ -20,13 +20,15 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._image_model import ImageModel, image_model, mark_rates
 from raterscope.algorithms.clicks._predictive import draw_changes
 from raterscope.algorithms.clicks._prospects import (
     Changes,
     FindingChances,
+    ImageModel,
     Newcomers,
     finding_chances,
+    image_model,
+    mark_rates,
     predict_changes,
     predict_votes,
 )

@@ -1,6 +1,4 @@
-"""Probability that annotators err independently, from simulated crowds of the same design.
-
-Rates and their priors are those of hierarchical Dawid-Skene, given the apparent classes.
+"""Probability that annotators err independently, and weight of the ordinal model, both by held-out votes.
 
 If votes on a task share causes (a hard picture, a misleading text), they predict each other best with a
 tempered likelihood; independent votes predict each other best without tempering. The gain also depends on the
@@ -11,6 +9,14 @@ and fitted again, and the crowd's gain is compared with theirs.
 Hard tasks on which annotators err more often, but not alike, have the gain of shared causes without their
 harm: wrong votes do not confirm each other. With more than two classes, the agreement of wrong votes on a
 task distinguishes these crowds. It is compared with that of the simulated crowds, too.
+
+Classes named by numbers may be codes without an order, and annotators of grades may confuse classes that are
+no neighbours. Each vote is therefore predicted from the others on its task by either model. Where the models
+of unordered classes predict significantly better, the order is not used. Elsewhere the models are stacked
+([yao2018]_): the weights maximise the likelihood of the mixture of their predictions of each task's votes.
+
+In mixed membership every vote has an apparent class of its own, drawn from its task's mixture. Rates and
+their priors are those of hierarchical Dawid-Skene, given the apparent classes.
 
 References
 ----------
@@ -23,6 +29,8 @@ References
 .. [mclachlan1987] G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of
    components in a normal mixture", Applied Statistics 36 (1987) 318-324, doi:10.2307/2347790 (the
    comparison by simulation).
+.. [yao2018] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
+   distributions", Bayesian Analysis 13 (2018) 917-1007, doi:10.1214/17-BA1091.
 """
 
 from __future__ import annotations
@@ -50,6 +58,7 @@ from raterscope.algorithms.labels.hierarchical import (
     empty_fit,
     estimate_priors,
     predictive_scores,
+    task_scores,
 )
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent, watch_until
 from raterscope.algorithms.row_reductions import sum_rows
@@ -342,3 +351,54 @@ def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray
     """Return Student's t density up to a constant."""
     offset = (value - centre) / spread
     return np.asarray((1.0 + offset * offset / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
+
+
+_SERIES_TERMS = 1_000_000
+"""Votes times classes above which tasks are thinned. With fewer votes the simpler model would win."""
+
+_PRIOR_TASKS = 20.0
+"""Tasks that the order counts as: a few votes cannot contradict it."""
+
+_SIGNIFICANT = 2.33
+"""Standard errors by which unordered classes must predict better (1 %, one-sided)."""
+
+_STACKING_ROUNDS = 500
+_CHANGE = 1e-5
+_NEGLIGIBLE = 0.01
+
+
+def ordinal_weight(
+    labels: Labels, correlation: float, iterations: int, tolerance: float, watch: Watch = silent
+) -> float:
+    """Estimate the weight of the ordinal model, 0 to 1; 1 if the votes carry no information.
+
+    Known classes are not used, so that the result does not depend on decisions.
+
+    `labels`: labels of ordered classes; repeated votes settled. `correlation`: correlation of the votes on a
+    task, for the predictions. `tolerance`: as in `dawid_skene`.
+    """
+    labels = thin_tasks(replace(labels, known=None), _SERIES_TERMS)
+    if not len(labels):
+        return 1.0
+    scores = []
+    for ordered, step in ((True, part(watch, 0.0, 0.5)), (False, part(watch, 0.5, 1.0))):
+        votes = replace(labels, ordered=ordered)
+        crowd = sort_votes(votes, silent)
+        posterior = smoothed_vote(votes, crowd, silent)
+        fit, _ = dawid_skene(crowd, posterior, True, iterations, tolerance, step)
+        scores.append(task_scores(crowd, fit, posterior, correlation))
+    return _stacked(scores[0] - scores[1])
+
+
+def _stacked(gain: FloatArray) -> float:
+    """Return the weight of a model whose predictions have these gains of log-likelihood, by EM."""
+    if gain.sum() < -_SIGNIFICANT * np.sqrt(np.square(gain).sum()):
+        return 0.0
+    ratio, weight = np.exp(np.clip(-gain, -50.0, 50.0)), 0.5
+    for _ in range(_STACKING_ROUNDS):
+        before = weight
+        share = weight / (weight + (1.0 - weight) * ratio)
+        weight = float(share.sum() + _PRIOR_TASKS) / (len(gain) + _PRIOR_TASKS)
+        if abs(weight - before) < _CHANGE:
+            break
+    return 0.0 if weight < _NEGLIGIBLE else 1.0 if weight > 1 - _NEGLIGIBLE else weight

@@ -57,9 +57,8 @@ from raterscope.algorithms.labels.hierarchical import (
     dawid_skene,
     tempered_posteriors,
 )
-from raterscope.algorithms.labels.independence import independence, mixed_membership
+from raterscope.algorithms.labels.independence import independence, mixed_membership, ordinal_weight
 from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices
-from raterscope.algorithms.labels.ordinal_weight import ordinal_weight
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.shared_confusion import (
     crowd_counts,

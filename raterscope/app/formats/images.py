@@ -300,7 +300,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
 
     `pages`: whether to look for slices among the pages of a TIFF.
     """
-    from raterscope.app.formats.pyramids.sources import SlideSource, is_slide
+    from raterscope.app.formats.pyramids.pyramid import SlideSource, is_slide
 
     pixel_size, slices, channels, is_compressed, digest = None, None, 1, True, None
     with image_errors(path), open_file(path, file) as stream:

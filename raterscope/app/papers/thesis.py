@@ -9,7 +9,7 @@ import numpy as np
 from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, cem, kmeans
 from raterscope.algorithms.clicks.crowd_size import first_annotators
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.decision_streams import (
+from raterscope.algorithms.clicks.decision_course import (
     DecisionSettings,
     DecisionState,
     admit_annotators,

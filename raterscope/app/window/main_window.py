@@ -17,11 +17,17 @@ from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.experts import ExpertStudies, ReadingMode
 from raterscope.app.window.exporting import FigureExporter, PacsTransfer, StudyExporter
-from raterscope.app.window.files import CohortBar, CohortCases, FileActions, RecentStudies, Reproduction
+from raterscope.app.window.files import (
+    CohortBar,
+    CohortCases,
+    FileActions,
+    RecentStudies,
+    Reproduction,
+    StartScreen,
+)
 from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.preferences import ReopenBar, SessionRestore
-from raterscope.app.window.start import StartScreen
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,
     MovedBar,

@@ -16,9 +16,8 @@ from raterscope.app.document import Document
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
-from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.files import SAMPLES, SIMULATED, FileActions, RecentStudies, Reproduction
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
-from raterscope.app.window.start import SAMPLES, SIMULATED
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.hints import KeyButton

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_course import Decisions, follow_decisions, measure_course
-from raterscope.algorithms.clicks.decision_streams import (
+from raterscope.algorithms.clicks.decision_course import (
+    Decisions,
     DecisionSettings,
     admit_annotators,
     batch_em,
+    follow_decisions,
     incremental_newton,
     initial_state,
+    measure_course,
     recursive_em,
 )
 from raterscope.algorithms.progress import Cancelled

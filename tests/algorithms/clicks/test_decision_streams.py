@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_streams import (
+from raterscope.algorithms.clicks.decision_course import (
     DecisionSettings,
     admit_annotators,
     batch_em,

@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
 from raterscope.algorithms.clicks._vote_model import Stack, ascend
-from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admit_annotators, initial_state
+from raterscope.algorithms.clicks.decision_course import DecisionSettings, admit_annotators, initial_state
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     RecursiveSettings,

@@ -10,11 +10,11 @@ import pytest
 from scipy.special import betaln
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks._image_model import image_model
 from raterscope.algorithms.clicks._prospects import (
     Newcomers,
     _new_detection_chance,
     drawn_sums,
+    image_model,
 )
 from raterscope.algorithms.clicks._vote_model import looks
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.masks.editing import add_margin, combine, fill_holes, smooth
+from raterscope.algorithms.masks.distance import add_margin, combine, fill_holes, smooth
 
 SPACING = (3.0, 1.0, 1.0)
 

@@ -356,7 +356,7 @@ def test_a_broken_tile_of_a_pyramid_is_reported_and_the_others_are_shown(tmp_pat
 
 def test_openslide_s_pixels_are_the_same(tmp_path, colours, cache):
     pytest.importorskip("openslide")
-    from raterscope.app.formats.pyramids.sources import SlideSource
+    from raterscope.app.formats.pyramids.pyramid import SlideSource
 
     path = tmp_path / "a.tif"
     colours = colours[:1024, :1200]  # of other lengths OpenSlide moves copies by a part of a pixel
@@ -369,7 +369,7 @@ def test_openslide_s_pixels_are_the_same(tmp_path, colours, cache):
 
 def test_a_scanner_s_slide_is_read_through_openslide_with_its_pixel_size(tmp_path, colours, cache):
     pytest.importorskip("openslide")
-    from raterscope.app.formats.pyramids.sources import is_slide
+    from raterscope.app.formats.pyramids.pyramid import is_slide
 
     path = tmp_path / "a.svs"
     words = "Aperio Image Library v11.2.1\r\n1200x1024 (128x128) JPEG/RGB Q=95|AppMag = 40|MPP = 0.2520"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.decision_streams import DecisionState, recursive_em
-from raterscope.algorithms.clicks.decision_streams import initial_state as begin_deciding
+from raterscope.algorithms.clicks.decision_course import DecisionState, recursive_em
+from raterscope.algorithms.clicks.decision_course import initial_state as begin_deciding
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.stopping import ExpectedChanges, predict_outlook

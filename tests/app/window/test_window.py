@@ -86,7 +86,7 @@ def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path)
     )
     assert done.stderr.strip() == ""
     loaded = set(done.stdout.split())
-    assert "raterscope.app.window.start" in loaded
+    assert "raterscope.app.window.files" in loaded
     assert not {"numpy", "PIL", "msgspec", "sqlite3", "jinja2", "ssl", "importlib.metadata"} & loaded
     parts = "|".join(KINDS)
     of_studies = r"raterscope\.(algorithms|app\.(study|review|formats|page|report|kinds))\b"

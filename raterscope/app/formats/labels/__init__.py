@@ -10,8 +10,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import collect_labels
-from raterscope.app.formats.labels.columns import Head
-from raterscope.app.formats.labels.contents import read_contents
+from raterscope.app.formats.labels.columns import Head, read_contents
 from raterscope.app.formats.labels.programs import holds_probabilities, read_probabilities
 from raterscope.app.formats.labels.table import (
     FIELDS,

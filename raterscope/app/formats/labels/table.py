@@ -22,11 +22,13 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
-from raterscope.app.formats.labels.columns import Columns, Head, read_columns
-from raterscope.app.formats.labels.contents import (
+from raterscope.app.formats.labels.columns import (
+    Columns,
+    Head,
     content_columns,
     contents_of,
     find_contents,
+    read_columns,
     shorten_tasks,
     without_contents,
 )

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.formats.labels.columns import Columns
-from raterscope.app.formats.labels.contents import LONGEST_TEXT
+from raterscope.app.formats.labels.columns import LONGEST_TEXT, Columns
 from raterscope.app.formats.long_tables import Coded, unite
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.tables import LONGEST_NAME, Table

@@ -11,7 +11,17 @@ from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.images import detect_image_format, image_errors
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
-from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, PyramidReader, Source
+from raterscope.app.formats.pyramids.pyramid import (
+    ChannelSource,
+    Pixels,
+    Pyramid,
+    PyramidReader,
+    SlideSource,
+    Source,
+    TiffSource,
+    channel_pages,
+    is_slide,
+)
 
 __all__ = [
     "WHOLE_UP_TO",
@@ -96,13 +106,6 @@ def load_overview(
 def _open_tiled(path: Path) -> Source | None:
     import tifffile
 
-    from raterscope.app.formats.pyramids.sources import (
-        ChannelSource,
-        SlideSource,
-        TiffSource,
-        channel_pages,
-        is_slide,
-    )
     from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
     with image_errors(path):

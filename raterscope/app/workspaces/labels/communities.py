@@ -14,13 +14,13 @@ from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.runs import Groups
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
-from raterscope.app.workspaces.labels.similarity_view import (
+from raterscope.app.workspaces.labels.scene import (
     BASES,
     METHODS,
+    Analysis,
     Course,
     GroupingKey,
+    Scene,
     Similarity,
     find_groups,
     follow_groups,
@@ -29,6 +29,7 @@ from raterscope.app.workspaces.labels.similarity_view import (
     similarity_of,
     triangles_now,
 )
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_plots import ParticipationBars

@@ -1,18 +1,24 @@
-"""Scene of the labels workspace: votes, a run's result, and the analysis of both. No Qt here."""
+"""Scene of the labels workspace: votes, a run's result, analysis of both, and similarity. No Qt here.
+
+Similarity: grouping of annotators, pairwise comparison, communities over time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels import LabelFusion, Labels
+from raterscope.algorithms.annotators.common_tasks import EVENTS, CommunitiesOverTime, common_tasks
+from raterscope.algorithms.annotators.communities import CommunitySettings, communities
+from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
+from raterscope.algorithms.labels import LabelFusion
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.class_tree import class_tree, similar_order
-from raterscope.algorithms.labels.data import ClassArray, FloatArray, distinct
+from raterscope.algorithms.labels.data import ClassArray, FloatArray, Labels, LabelsError, distinct
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -20,8 +26,16 @@ from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import assessment
+from raterscope.app.kinds.labels.community_charts import (
+    CommunityCourse,
+    communities_by_tasks,
+    corners_of,
+    follow_communities,
+)
+from raterscope.app.kinds.labels.community_charts import why_not_over_time as reason
 from raterscope.app.kinds.labels.runs import (
     Groups,
+    describe_groups,
     groups_of,
     hold_decisions,
     order_like_answer,
@@ -36,6 +50,8 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, with_gold
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 from raterscope.app.study.vote_sets import NameIndex
+from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
+from raterscope.widgets.figures.community_plots import TrianglesView
 
 SORTED_FROM = 12
 """More classes than these are drawn in the order of their confusions."""
@@ -248,3 +264,282 @@ def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:
     step = np.empty(len(vote), dtype=np.int32)
     step[vote] = np.arange(len(vote), dtype=np.int32)
     return step
+
+
+MOST_CLASSES = 4
+"""Largest number of classes with a triangle."""
+
+GroupingKey = tuple[str, str]
+"""Basis of a grouping, a key of `BASES`, and its method, a key of `METHODS`."""
+
+BASES = {
+    "behaviour": ("behaviour", "Annotators with similar confusion matrices"),
+    "tasks": ("common tasks", "Annotators who worked on the same tasks"),
+}
+METHODS = {
+    "nmf": (
+        "factorisation",
+        "Bayesian non-negative matrix factorisation: estimates their number; annotators may be in several",
+    ),
+    "louvain": ("Louvain", "Louvain: each annotator belongs to one"),
+}
+
+
+def grouping_key(groups: Groups) -> GroupingKey:
+    """Return the basis and method of groups."""
+    return groups.basis, groups.communities.method
+
+
+def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch: Watch) -> Groups:
+    """Group the annotators of a question that has a result."""
+    assert analysis.mean is not None
+    assert analysis.accuracy is not None
+    if analysis.rates is not None and analysis.rates.shared:
+        raise LabelsError(
+            "Communities are not looked for: all annotators have one matrix of very many classes."
+        )
+    basis, method = method_key
+    if basis == "behaviour":
+        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
+    else:
+        groups = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
+    return describe_groups(scene.labels, groups, analysis.accuracy[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Communities at several moments."""
+
+    over: CommunitiesOverTime  # communities of the last moment are numbered as in the groups
+    view: FlowView
+    triangles: TrianglesView
+
+    def block(self, moment: int, community: int) -> tuple[int, ...]:
+        """Return the annotators of a community at a moment; for none, those with one at another moment."""
+        return tuple(np.flatnonzero(self._in(moment, community)).tolist())
+
+    def band(self, moment: int, community: int, goal: int) -> tuple[int, ...]:
+        """Return the annotators who move from a community to one of the next moment."""
+        both = self._in(moment, community) & self._in(moment + 1, goal)
+        return tuple(np.flatnonzero(both).tolist())
+
+    def _in(self, moment: int, community: int) -> NDArray[np.bool_]:
+        communities_then = self.over.moments[moment]
+        if community < communities_then.count:
+            return np.asarray(communities_then.of(self.over.annotators) == community)
+        return np.asarray((communities_then.of(self.over.annotators) < 0) & self._ever)
+
+    @property
+    def _ever(self) -> NDArray[np.bool_]:
+        """Annotators in a community at any moment."""
+        ever = np.zeros(self.over.annotators, dtype=bool)
+        for moment in self.over.moments:
+            ever[moment.members] = True
+        return ever
+
+
+def obstacle(scene: Scene, groups: Groups) -> str:
+    """Return why groups cannot be followed over time; empty if they can."""
+    return reason(scene.labels, scene.fusion, groups.basis)
+
+
+def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Course:
+    """Follow communities over time, see `follow_communities`, and lay them out for drawing.
+
+    The triangles are of the first moment, one in the middle and the last, as in Figs. 11 to 13 of the paper.
+    """
+    assert scene.fusion is not None
+    assert analysis.mean is not None
+    course = follow_communities(scene.labels, scene.fusion, analysis.mean, groups, watch)
+    indices = sorted({0, len(course.titles) // 2, len(course.titles) - 1})
+    over = course.over
+    moments = _Moments(
+        tuple(course.titles[at] for at in indices), tuple(course.prototypes[at] for at in indices),
+        tuple(over.moments[at].sizes() for at in indices), tuple(over.identity[at] for at in indices),
+        course.names,
+    )  # fmt: skip
+    return Course(course.over, _view(scene, course), _triangles(scene.labels, moments))
+
+
+def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
+    """Lay out the communities shown in triangles."""
+    communities_found = groups.communities
+    numbers = np.arange(communities_found.count)
+    return _triangles(
+        scene.labels,
+        _Moments(
+            ("",), (communities_found.prototype,), (communities_found.sizes(),), (numbers,), groups.names
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    titles: tuple[str, ...]
+    prototypes: tuple[FloatArray, ...]
+    sizes: tuple[NDArray[np.int64], ...]
+    numbers: tuple[NDArray[np.integer], ...]
+    names: tuple[str, ...]
+
+
+def _triangles(labels: Labels, moments: _Moments) -> TrianglesView:
+    assert labels.meaning is not None
+    mean = np.concatenate(moments.prototypes).mean(axis=0)
+    classes = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
+    corners, shares = [], []
+    for true in classes:
+        names, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
+        corners.append(names)
+        shares.append([prototype[:, true] @ share for prototype in moments.prototypes])
+    by_moment = [
+        np.stack([class_shares[at] for class_shares in shares], axis=1) for at in range(len(moments.titles))
+    ]
+    return TrianglesView(
+        moments.titles, tuple(labels.classes[at] for at in classes), tuple(corners), tuple(by_moment),
+        moments.sizes, moments.numbers, moments.names,
+    )  # fmt: skip
+
+
+def _view(scene: Scene, course: CommunityCourse) -> FlowView:
+    over = course.over
+    ever = np.unique(np.concatenate([moment.members for moment in over.moments]))
+    flows = []
+    for flow in over.flows:
+        drawn = flow.copy()
+        drawn[-1, -1] -= over.annotators - len(ever)
+        flows.append(drawn)
+    return FlowView(
+        moments=tuple(course.titles),
+        caption=course.caption,
+        numbers=over.identity,
+        flows=tuple(flows),
+        names=course.names,
+        events=tuple(_events(over, course.names, course.titles)),
+        prototypes=course.prototypes,
+        classes=scene.classes,
+        outputs=scene.labels.outputs,
+    )
+
+
+def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[str]) -> list[FlowEvent]:
+    called = [
+        name if name.startswith("community ") else f"{number} {name}" for number, name in enumerate(names, 1)
+    ]
+    return [
+        FlowEvent(moment, number, words, EVENTS[kind] in ("ends", "joins"))
+        for (moment, kind, number, _), words in zip(
+            over.events.tolist(), over.describe_events(called, [f"{title}:" for title in titles]), strict=True
+        )
+    ]
+
+
+MOST_ROWS = 500
+"""Largest number of rows; more annotators are drawn several to a row."""
+
+LINKS = 4
+"""Number of links of every mark in the graph, to the most similar ones."""
+
+BRIGHTEST = 0.99
+"""Quantile of the links that has the brightest colour: a few annotators share far more tasks than others."""
+
+CHUNK = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """Similarity of annotators, ordered by community, several to a row if there are many."""
+
+    values: NDArray[np.floating]  # (m, m): 0 to 1; NaN on the diagonal of tasks in common
+    edges: NDArray[np.int64]  # (C + 1,): start and end rows of the communities
+    rows: tuple[NDArray[np.int64], ...]  # m arrays of annotators
+    places: NDArray[np.float64]  # (m, 2): positions of the rows as marks of a graph
+    links: NDArray[np.int64]  # (e, 2): pairs of linked rows
+    weights: NDArray[np.float64]  # (e,)
+    label: str  # name of the values
+    high: float  # value of the brightest colour
+    title: str
+
+
+def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Similarity:
+    """Compare annotators, ordered by community and by participation in it."""
+    watch(0.0, "comparing annotators")
+    rows, edges = _rows(groups)
+    if groups.basis == "tasks":
+        values, label, title = _in_common(scene, rows, watch), "share of their tasks", "Tasks in common"
+        high = max(float(np.nanquantile(values, BRIGHTEST)) if np.isfinite(values).any() else 0.0, 0.01)
+    else:
+        assert analysis.mean is not None
+        values, label = _similarity(analysis.mean, rows, groups.communities.scale), "similarity"
+        title = "Similarity"
+        high = 1.0
+    return Similarity(values, edges, rows, *_graph(values, edges), label, high, title)
+
+
+def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+    communities_found = groups.communities
+    devotion = communities_found.participation[
+        np.arange(len(communities_found.members)), communities_found.community
+    ]
+    order = np.lexsort((-devotion, communities_found.community))
+    share = max(1, -(-len(order) // MOST_ROWS))
+    rows: list[NDArray[np.int64]] = []
+    edges = [0]
+    begin = 0
+    for size in communities_found.sizes().tolist():
+        members = order[begin : begin + size]
+        begin += size
+        rows += [
+            communities_found.members[members[at : at + share]].astype(np.int64)
+            for at in range(0, size, share)
+        ]
+        edges.append(len(rows))
+    return tuple(rows), np.array(edges)
+
+
+def _similarity(
+    mean: NDArray[np.float64], rows: tuple[NDArray[np.int64], ...], scale: float
+) -> NDArray[np.floating]:
+    roots = roots_of(np.array([mean[row].mean(axis=0) for row in rows]))
+    classes = mean.shape[1]
+    return similarity_of_roots(roots, roots, classes, scale or fitting_scale(roots, classes))
+
+
+def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) -> NDArray[np.floating]:
+    """Return the mean links between annotators of two rows, equation 34 of the paper."""
+    labels = scene.labels
+    network = common_tasks(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
+    chosen = network.of(np.concatenate(rows))
+    size = np.array([len(row) for row in rows])
+    begin = np.cumsum(size) - size
+    to = np.empty((size.sum(), len(rows)), dtype=np.float32)
+    for first in range(0, len(to), CHUNK):
+        watch(first / len(to), "counting tasks in common")
+        chunk = slice(first, min(first + CHUNK, len(to)))
+        to[chunk] = np.add.reduceat(chosen.links(chunk), begin, axis=1)
+    pairs = size[:, None] * size - np.diag(size)  # annotators are not linked to themselves
+    total = np.add.reduceat(to, begin, axis=0).astype(np.float64)
+    return np.where(pairs > 0, total / np.maximum(pairs, 1), np.nan)
+
+
+def _graph(
+    values: NDArray[np.floating], edges: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Lay out marks in discs around a circle, one per community, and link each to the most similar ones."""
+    count = len(edges) - 1
+    positions = np.zeros((len(values), 2))
+    for at in range(count):
+        step = np.arange(edges[at + 1] - edges[at])
+        radius = 0.6 * np.sqrt((step + 0.5) / max(len(values), 1)) * min(1.5, count**0.5)
+        angle, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
+        centre = np.array([np.cos(middle), np.sin(middle)]) * (count > 1)
+        positions[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
+            [np.cos(angle), np.sin(angle)]
+        )
+    similarity = values.astype(float)
+    np.fill_diagonal(similarity, -1.0)
+    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, : min(LINKS, max(len(values) - 1, 0))]
+    pairs = np.column_stack([np.repeat(np.arange(len(values)), nearest.shape[1]), nearest.ravel()])
+    links = np.unique(np.sort(pairs, axis=1), axis=0)
+    weights = similarity[links[:, 0], links[:, 1]]
+    joined = weights > 0
+    return positions, links[joined], weights[joined]

@@ -14,7 +14,7 @@ import numpy as np
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, box_around, overlap, slices_of
-from raterscope.algorithms.masks.editing import (
+from raterscope.algorithms.masks.distance import (
     COMBINATIONS,
     Combination,
     add_margin,

@@ -21,9 +21,14 @@ from raterscope.app.study.arrays import pack, unpack
 from raterscope.app.study.kinds import mismatch_of_labels
 from raterscope.app.study.labels import add_votes
 from raterscope.app.workspaces.labels import communities as showing
-from raterscope.app.workspaces.labels import similarity_view
-from raterscope.app.workspaces.labels.scene import analyse, read_scene
-from raterscope.app.workspaces.labels.similarity_view import find_groups, follow_groups, obstacle
+from raterscope.app.workspaces.labels.scene import (
+    analyse,
+    find_groups,
+    follow_groups,
+    obstacle,
+    read_scene,
+    similarity_of,
+)
 from tests.app.driving import LONG, idle, open_study
 
 PEOPLE, TASKS, EACH = 24, 200, 100
@@ -320,10 +325,8 @@ def looked_at(dynamic, tmp_path_factory):
 @pytest.mark.parametrize("most", [500, 7])
 def test_tasks_in_common_are_drawn_as_means_over_those_of_two_rows(looked_at, monkeypatch, most):
     scene, analysis = looked_at
-    monkeypatch.setattr(similarity_view, "MOST_ROWS", most)
-    drawn = similarity_view.similarity_of(
-        scene, analysis, find_groups(scene, analysis, ("tasks", "nmf"), silent), silent
-    )
+    monkeypatch.setattr("raterscope.app.workspaces.labels.scene.MOST_ROWS", most)
+    drawn = similarity_of(scene, analysis, find_groups(scene, analysis, ("tasks", "nmf"), silent), silent)
     votes = set(zip(scene.labels.annotator.tolist(), scene.labels.task.tolist(), strict=True))
     done = [{task for annotators, task in votes if annotators == annotator} for annotator in range(PEOPLE)]
     links = np.array([[len(a & b) / (len(a) + len(b)) * 2 for b in done] for a in done])
@@ -341,7 +344,7 @@ def test_tasks_in_common_are_drawn_as_means_over_those_of_two_rows(looked_at, mo
 def test_similarity_is_drawn_at_the_scale_at_which_communities_were_found(looked_at):
     scene, analysis = looked_at
     wide, narrow = (
-        similarity_view.similarity_of(
+        similarity_of(
             scene,
             analysis,
             describe_groups(
