@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.linear_algebra import invert_definite, one_thread
-from raterscope.algorithms.pairs.tastes import Tastes, tastes_of
-from raterscope.algorithms.pairs.wins import MOST_COMPARED, rank_intervals
+from raterscope.algorithms.pairs.wins import MOST_COMPARED, Tastes, rank_intervals, tastes_of
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 _DENSE = 4_000_000

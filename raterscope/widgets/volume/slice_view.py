@@ -31,8 +31,15 @@ from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
-from raterscope.widgets.volume.slice_painter import BELOW_TITLE, Projector, SlicePainter, boxes_on, slab_words
-from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
+from raterscope.widgets.volume.slice_painter import (
+    BELOW_TITLE,
+    BrushStroke,
+    ContourStroke,
+    Projector,
+    SlicePainter,
+    boxes_on,
+    slab_words,
+)
 
 FIT_MARGIN = 22.0
 LOOK_SHARE = 0.4

@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainterPath, QPolygonF
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.plane import planes_of
-from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke, fill_polygon
+from raterscope.widgets.volume.slice_painter import BrushStroke, ContourStroke, fill_polygon
 
 SHAPE = (12, 30, 40)
 GRIDS = [
