@@ -25,6 +25,7 @@ from raterscope.app.formats.masks.naming import (
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
+from raterscope.app.formats.volumes import find_volumes
 
 MOST_DECODED = 64_000_000
 """Bytes of images without compression that are looked into for masks; beyond, those named as masks."""
@@ -72,7 +73,6 @@ def resolve_voxels(
     `doubtful`: NIfTI, NRRD and MetaImage files. `masks`: files that are certainly masks. `anchors`: shapes of
     available images and volumes.
     """
-    from raterscope.app.formats.volumes import find_volumes
 
     def shape_of(path: Path) -> Shape:
         return sources.open(path).voxels().grid.shape
@@ -138,8 +138,6 @@ def resolve_pictures(
     `sure`: files that are certainly no masks.
     `alone`: whether no table and no volume comes with them.
     """
-    from raterscope.app.formats.volumes import find_volumes
-
     pictures = []
     for done, path in enumerate(paths):
         watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")

@@ -21,7 +21,9 @@ from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
 from raterscope.app.formats.tables import find_columns
-from raterscope.app.formats.volumes.dicom_headers import NoImageError
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.formats.volumes.dicom_headers import DicomFile, NoImageError
+from raterscope.app.formats.volumes.voxel_files import check_complete
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.text import natural
 
@@ -235,8 +237,6 @@ def _holds_nothing(path: Path) -> bool:
 
 def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
     """Classify a file that was named explicitly; report what is wrong with it."""
-    from raterscope.app.formats.volumes import find_volumes
-
     refuse_special(path)
     if kind != "clicks" and not path.is_file():
         problem = "is a pipe or a device; expected a file" if path.exists() else "does not exist"
@@ -282,7 +282,6 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
 def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
     """Classify the files of a folder; skip and report those that cannot be read."""
     from raterscope.app.formats.volumes import dicom, find_volumes, walk_files
-    from raterscope.app.formats.volumes.dicom_headers import DicomFile
 
     if kind == "volume":
         candidates.add_volumes(find_volumes(folder, watch))
@@ -396,9 +395,6 @@ def _may_be_masks(source: Source) -> bool:
 
 
 def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> None:
-    from raterscope.app.formats.volumes import find_volumes
-    from raterscope.app.formats.volumes.voxel_files import check_complete
-
     head = source.voxels()
     check_complete(head, watch)
     if head.data != source.path:

@@ -25,7 +25,7 @@ from raterscope.app.batch.manifest import Case
 from raterscope.app.command_line.output import one_line
 from raterscope.app.compiled import choose_folder
 from raterscope.app.errors import InputError, missing_package
-from raterscope.app.exports import Request, usual_format, write_export
+from raterscope.app.exports import FORMATS, Request, usual_format, write_export
 from raterscope.app.formats.output_files import file_name_part, flush_folder, flushed_later, write_table
 from raterscope.app.formats.remote import fetch_all
 from raterscope.app.formats.untrusted import json_content, read_bytes
@@ -377,8 +377,6 @@ def _export(kind: str, study: Study, folder: Path, log: list[str]) -> None:
 
 
 def _named(what: str, form: str) -> str:
-    from raterscope.app.exports import FORMATS
-
     return what + FORMATS[form].suffix
 
 

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.plugins import problems
+from raterscope.algorithms.progress import RefusedError
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.command_line.arguments import UsageError
+from raterscope.app.errors import InputError, TableProblems, missing_package, system_reason
 from raterscope.app.kinds.registry import KINDS
 
 INTERRUPTED = 130
@@ -197,7 +200,6 @@ def _act(arguments: list[str]) -> int:
 def _window(names: list[str]) -> int:
     """Open the window with files; it needs a display and Qt's libraries."""
     from raterscope.app.command_line.output import has_display
-    from raterscope.app.errors import InputError, missing_package
 
     paths = [Path(name) for name in names]
     for path in paths:
@@ -222,17 +224,13 @@ def _window(names: list[str]) -> int:
 def _other_problems(problem: Exception) -> list[str]:
     """List the problems of a table after the first, a line each."""
     from raterscope.app.command_line.output import one_line
-    from raterscope.app.errors import TableProblems
 
     return list(map(one_line, problem.problems[1:])) if isinstance(problem, TableProblems) else []
 
 
 def _sentence(problem: Exception) -> str:
     """Describe a failure in one printable line."""
-    from raterscope.algorithms.progress import RefusedError
-    from raterscope.algorithms.settings import SettingsError
     from raterscope.app.command_line.output import one_line
-    from raterscope.app.errors import InputError, missing_package, system_reason
 
     if isinstance(problem, SettingsError):
         text = problem.about(f"--set {problem.name}")

@@ -133,7 +133,6 @@ def _dicom_files(path: Path) -> list[Path]:
 
 def pacs(options: argparse.Namespace) -> int:
     """Carry out one of the three."""
-    from raterscope.app.command_line.output import ProgressLine
     from raterscope.app.formats.remote.archives import (
         Series,
         connect,

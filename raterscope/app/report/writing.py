@@ -15,7 +15,7 @@ from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.page.contents import Block, Contents, Notices, Prose, Section, Table
+from raterscope.app.page.contents import Block, Contents, Notices, Prose, Section, Table, as_html
 from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
@@ -76,8 +76,6 @@ def write_page(contents: Contents, path: Path, watch: Watch = silent) -> Path:
             raise InputError(f"cannot be written as PDF: {reason}", file=path) from error
         data = as_pdf(contents, watch)
     else:
-        from raterscope.app.page.contents import as_html
-
         data = as_html(contents).encode()
     write_bytes(path, data)
     return path

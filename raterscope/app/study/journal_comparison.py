@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from raterscope.algorithms.masks.data import OPEN, Box, Settled, box_around, overlap, slices_of
 from raterscope.algorithms.masks.fusion import CaseResult
@@ -365,8 +366,6 @@ _MOST_PARTS = 50
 
 def _parts(voxels: NDArray[np.bool_]) -> list[tuple[Box, Box]]:
     """Return corner and shape of the boxes around connected voxels, the largest first."""
-    from scipy import ndimage
-
     labels, count = ndimage.label(voxels, np.ones((3, 3, 3)))
     order = 1 + np.argsort(-np.bincount(labels.ravel(), minlength=count + 1)[1:], kind="stable")
     labels = np.concatenate([[0], np.minimum(np.argsort(order), _MOST_PARTS - 1) + 1])[labels]

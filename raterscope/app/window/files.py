@@ -313,7 +313,6 @@ class Reproduction(QObject):
 
     def ask_simulation(self) -> None:
         """Ask for a simulation's set-up, its parameters and a folder."""
-        from raterscope.app.simulation.setups import SETUPS
         from raterscope.widgets.dialogs.output_dialogs import SetupOffer, SimulationDialog
 
         offers = [
@@ -324,8 +323,6 @@ class Reproduction(QObject):
         dialog.open()
 
     def _simulate(self, dialog: SimulationDialog) -> None:
-        from raterscope.app.simulation.setups import SETUPS
-
         setup = SETUPS[dialog.name]
         folder = Path(dialog.folder).expanduser()
         work = partial(simulate_study, setup, dialog.settings, folder)

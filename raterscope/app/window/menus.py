@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
 from raterscope import __version__
 from raterscope.app.document import Document
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.program_files import login_name
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
@@ -164,8 +166,6 @@ class Menus(QObject):
     def ask_settings(self) -> None:
         """Open the dialog of the program's settings."""
         from raterscope.app.formats.pyramids.container import PyramidCache
-        from raterscope.app.kinds.registry import KINDS
-        from raterscope.app.program_files import login_name
         from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 
         algorithms = {

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.program_files import CACHE, EXPERT
 from raterscope.app.window.bars import ActionBar
 from raterscope.app.workspaces.catalogue import WORKSPACES
@@ -130,7 +131,6 @@ NAMES = {EXPERT: "expert", CACHE: "cache"}
 
 def program_settings() -> ProgramSettings:
     """Read the settings that the dialog of settings changes."""
-    from raterscope.app.kinds.registry import KINDS
     from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
     names = {key: recall_text(key) for kind in KINDS for key in algorithm_keys(kind)}

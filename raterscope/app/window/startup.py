@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QObject, QThreadPool, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -185,11 +185,6 @@ def take(study: Path, picture: Path) -> None:
     Raises `RuntimeError` if the study does not open or the picture cannot be written.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from PySide6.QtCore import QThreadPool
-    from PySide6.QtWidgets import QApplication
-
-    from raterscope.app.window.main_window import MainWindow
-    from raterscope.app.window.preferences import apply_chosen_theme
     from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
     from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 

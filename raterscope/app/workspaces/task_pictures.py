@@ -126,7 +126,6 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     """Read a picture as RGB at the size shown; None if it cannot be read."""
     from PIL import Image
 
-    from raterscope.app.errors import InputError
     from raterscope.app.formats.pyramids import load_overview
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope import __version__
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import TISSUE, Code
@@ -455,13 +457,9 @@ def _segmentation(
     grid: Grid,
     description: str,
 ) -> Any:
-    import warnings
-
     import highdicom
     from pydicom.sr.codedict import codes
     from pydicom.uid import ExplicitVRLittleEndian, generate_uid
-
-    from raterscope import __version__
 
     method = highdicom.AlgorithmIdentificationSequence(
         name=description[:_LONGEST_LABEL], family=codes.cid7162.ClusterAnalysis, version=__version__

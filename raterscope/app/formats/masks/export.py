@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import itertools
 import struct
+import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,7 +36,7 @@ from raterscope.app.formats.masks.deidentify import (
     explain_burned_in,
     remove_dates,
 )
-from raterscope.app.formats.masks.dicom_seg import make_segmentation
+from raterscope.app.formats.masks.dicom_seg import make_segmentation, write_dicom_seg
 from raterscope.app.formats.masks.terminology import (
     Structure,
     file_names,
@@ -82,8 +83,6 @@ def _writer_of(kind: str) -> Writer:
 
         return write_seg_nrrd
     if kind == "dicom-seg":
-        from raterscope.app.formats.masks.dicom_seg import write_dicom_seg
-
         return write_dicom_seg
     if kind == "rtstruct":
         from raterscope.app.formats.masks.rtstruct import write_rtstruct
@@ -412,8 +411,6 @@ def write_dicom_sr(
 def _report(
     heads: Sequence[Any], segmentation: Any, structures: Sequence[Structure], grid: Grid, description: str
 ) -> Any:
-    import warnings
-
     from highdicom import sr
     from pydicom.sr.codedict import codes
     from pydicom.uid import generate_uid

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
@@ -387,8 +388,6 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
 
     A few kB may hold 169 million pixels; each is stored as one byte.
     """
-    from PIL import Image
-
     from raterscope.app.formats.pyramids.flat import png_form, png_rows
 
     file.seek(0)
@@ -442,8 +441,6 @@ def _refuse_large(path: Path, pixels: int, most: int) -> None:
 
 def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
     """Read a complete image; in colours it may have at most a quarter of the pixels."""
-    from PIL import Image
-
     file.seek(0)
     with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         if image.mode in ("RGB", "RGBA"):

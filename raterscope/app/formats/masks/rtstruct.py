@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope import __version__
 from raterscope.algorithms.masks.data import box_around
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
@@ -375,8 +376,6 @@ def _structure_set(
 ) -> Any:
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian, generate_uid
-
-    from raterscope import __version__
 
     first, now = heads[0], datetime.now()
     dataset = Dataset()

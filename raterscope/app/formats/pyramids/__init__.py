@@ -9,7 +9,7 @@ import numpy as np
 
 from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.images import detect_image_format, image_errors
+from raterscope.app.formats.images import detect_image_format, image_errors, load_image, read_image
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
 from raterscope.app.formats.pyramids.pyramid import (
     ChannelSource,
@@ -22,6 +22,7 @@ from raterscope.app.formats.pyramids.pyramid import (
     channel_pages,
     is_slide,
 )
+from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
 __all__ = [
     "WHOLE_UP_TO",
@@ -95,8 +96,6 @@ def load_overview(
     `digest`: as for `open_pyramid`, for large images. `displays`: displays of channels that differ from the
     default. The result, (height, width) or (height, width, 3), is the image or a smaller copy of it.
     """
-    from raterscope.app.formats.images import load_image, read_image
-
     file = read_image(path)
     if is_large(file.width, file.height):
         return open_pyramid(path, digest).with_displays(displays).overview(longest)
@@ -105,8 +104,6 @@ def load_overview(
 
 def _open_tiled(path: Path) -> Source | None:
     import tifffile
-
-    from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
     with image_errors(path):
         kind = detect_image_format(path)

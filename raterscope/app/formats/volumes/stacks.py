@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
@@ -119,8 +120,6 @@ def _plane(path: Path) -> NDArray[Any]:
     if _is_tiff(path):
         deep = _deep_page(path)
         return load_image(path) if deep is None else deep
-    from PIL import Image
-
     read_image(path)  # checks the claimed size
     with file_errors(path), Image.open(path, formats=("PNG", "JPEG", "BMP", "GIF")) as image:
         if image.mode.startswith("I") and image.getexif().get(0x0112, 1) == 1:

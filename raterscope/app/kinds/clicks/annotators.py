@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from raterscope.algorithms.annotators.vote_agreement import vote_agreement
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, pool_rates
@@ -396,8 +397,6 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
 
     Each annotator of an image marked each of its spots or did not. See `AnnotatorFunctions`.
     """
-    from raterscope.algorithms.annotators.vote_agreement import vote_agreement
-
     spots, marks, total = [], [], 0
     state = fold(study.decisions())
     for entry, run, fusion in _results(study, watch):

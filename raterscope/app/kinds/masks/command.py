@@ -33,6 +33,7 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError, plain, refuse_unknown
+from raterscope.app.formats.images import read_image
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ImportCandidates, sort_files
@@ -194,8 +195,6 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     )
     if not tables:
         raise refused[0]
-    from raterscope.app.formats.images import read_image
-
     sites = list_sites((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
     by_hand = dict.fromkeys(truths, TRUTH_WORD)
     attributed = assign_raters(tables, [site.name for site in sites], replace(reading, by_hand=by_hand))

@@ -16,11 +16,13 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.cvat import CvatImage, CvatShape, mask_geometry, write_cvat_file
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
-from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.export import write_dicom_images, write_masks, write_nifti_image
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.masks.terminology import Measure, Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.kinds.masks.annotators import (
     AGREEMENT,
     DISPUTES,
@@ -323,8 +325,6 @@ def _write_images(
     study: Study, entry: ImageEntry, request: Request, folder: Path, by: Deidentifier, watch: Watch
 ) -> list[Path]:
     """Write a case's images de-identified: as DICOM if they are DICOM, else as NIfTI."""
-    from raterscope.app.formats.masks.export import write_dicom_images, write_nifti_image
-
     source = find_source(study, entry, needed=True, images=True)
     if source is None:
         raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
@@ -341,8 +341,6 @@ def _write_images(
 
 def _identifying(source: VolumeFile | None) -> frozenset[str]:
     """List the identifying names and numbers of a DICOM series."""
-    from raterscope.app.formats.volumes.dicom_headers import read_dataset
-
     return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
 
 
@@ -423,8 +421,6 @@ def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Reg
 
 def find_source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
     """Find the DICOM series that an image belongs to, for references; with `images` any image."""
-    from raterscope.app.formats.volumes import find_volumes
-
     if not (needed or entry.identifier):
         return None
     path = study.locate(entry)

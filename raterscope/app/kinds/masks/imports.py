@@ -20,6 +20,7 @@ from raterscope.app.formats.masks.naming import (
 )
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.placement import NAMELESS, AttributedMask
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import Item
@@ -181,8 +182,6 @@ class StudyImages:
 
     def series(self, watch: Watch = silent) -> list[VolumeFile]:
         """Find the DICOM series of the study again, which contours need; missing ones are skipped."""
-        from raterscope.app.formats.volumes import find_volumes
-
         volumes_found: list[VolumeFile] = []
         for entry in self.entries:
             path = locate(entry, self.study) if entry.identifier else None

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from raterscope.algorithms.annotators.common_tasks import EVENTS, CommunitiesOverTime, common_tasks
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
@@ -160,8 +161,6 @@ class Index:
     @classmethod
     def by(cls, key: NDArray[np.int32], many: int) -> Index:
         """Sort votes by a key of 0 to `many` - 1."""
-        from scipy import sparse
-
         # A matrix with one entry in each row is sorted by columns in a single pass.
         ones, rows = np.ones(len(key), dtype=np.bool_), np.arange(len(key) + 1)
         columns = sparse.csr_array((ones, key, rows), shape=(len(key), many)).tocsc()

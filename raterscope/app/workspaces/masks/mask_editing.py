@@ -45,6 +45,8 @@ from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, le
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.dialogs.review_dialogs import (
     CodeChoice,
+    CombineDialog,
+    MarginDialog,
     StructureChoice,
     StructureDialog,
     StructureOffer,
@@ -86,8 +88,6 @@ class MaskEditing(MasksPart):
     @while_shown
     def ask_margin(self) -> None:
         """Ask for a margin, and grow or shrink the structure by it."""
-        from raterscope.widgets.dialogs.review_dialogs import MarginDialog
-
         if self._reviewing.edited is None:
             self._screen.message.emit(NOTHING_DRAWN)
             return
@@ -105,8 +105,6 @@ class MaskEditing(MasksPart):
     @while_shown
     def ask_combination(self) -> None:
         """Ask for another mask of the case, and combine the structure with it."""
-        from raterscope.widgets.dialogs.review_dialogs import CombineDialog
-
         if self._session.covered:
             self._screen.message.emit("The raters' masks are hidden until you have settled the structure.")
             return

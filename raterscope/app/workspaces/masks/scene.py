@@ -26,6 +26,7 @@ from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
+from raterscope.app.study.runs import present_structure
 from raterscope.app.workspaces.navigation import missing_file_message
 from raterscope.app.workspaces.review_order import Part
 
@@ -374,8 +375,6 @@ _FEW = 100
 
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
     """Read for the queue the log of the runs shown, without maps."""
-    from raterscope.app.study.masks import mask_entries
-
     some = set(images)
     is_few = len(images) <= _FEW
     entries = [study.image(image) for image in images] if is_few else study.images()
@@ -404,8 +403,6 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
 
 def _present(study: Study, run: RunEntry, image: int, structures: Iterable[Any]) -> list[dict[str, Any]]:
     """Return the structures in the log of a run under their present names, without merged ones."""
-    from raterscope.app.study.runs import present_structure
-
     names = [present_structure(study, run, image, str(each.get("structure", ""))) for each in structures]
     return [{**each, "structure": name} for name, each in zip(names, structures, strict=True) if name]
 
