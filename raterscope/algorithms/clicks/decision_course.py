@@ -1,8 +1,5 @@
 """Rates and decisions over time by the methods of the thesis (chapters 3 and 5), on given decisions.
 
-If annotators decide on the same clusters repeatedly, a step is one more decision of each (chapter 3). If they
-decide once, they join one after the other (chapter 5).
-
 Annotators decide for each of M clusters whether it is a structure. In chapter 3 the same R annotators decide
 again at every step; in chapter 5 annotators join one after the other and decide once. EM needs only how often
 each annotator decided on each cluster, and how often the answer was yes. A step therefore costs the same

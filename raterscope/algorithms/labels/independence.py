@@ -1,4 +1,4 @@
-"""Probability that annotators err independently, and weight of the ordinal model, both by held-out votes.
+"""Probability that annotators err independently, by simulated crowds, and weight of the ordinal model.
 
 If votes on a task share causes (a hard picture, a misleading text), they predict each other best with a
 tempered likelihood; independent votes predict each other best without tempering. The gain also depends on the
