@@ -50,7 +50,7 @@ BLOCKS = (
     ("leave_one_out", "_AT_ONCE"),
     ("metrics", "_AT_ONCE"),
     ("multiclass", "_AT_ONCE"),
-    ("patterns", "_AT_ONCE"),
+    ("voting", "_AT_ONCE"),
     ("staple", "_AT_ONCE"),
     ("staple", "_SLAB"),
 )
