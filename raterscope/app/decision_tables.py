@@ -18,6 +18,7 @@ from raterscope.app.formats.output_files import DECISIONS, unescape_formula
 from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.review import (
     NAMED,
+    VERBS,
     BiasSubject,
     CommentSubject,
     Decision,
@@ -142,6 +143,8 @@ class _Reader:
             "id": number, "verb": verb, "who": self._cell("who", row), "reason": self._cell("reason", row),
             "at": _time(at) if at else None, "about": self._whole("about", row),
         }  # fmt: skip
+        if verb not in VERBS:
+            raise _Problem(f'verb is "{plain(verb, 40)}"; expected one of {", ".join(sorted(VERBS))}')
         if verb == "undo":
             return Decision(**common, undoes=self._whole("undoes", row))
         if verb in _OF_ANNOTATORS:

@@ -85,7 +85,7 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
             ("accept", "clicks", "a.png", 1e6, 4, "", ""),
             ("acept", "clicks", "a.png", 3, 4, "", ""),
             ("accept", "spots", "a.png", 3, 4, "", ""),
-            ("exclude", "", "", "", "", "nobody", ""),
+            ("exclude", "", "", "", "", "w9", ""),
             ("accept", "clicks", "a.png", 3, 4, "", "yesterday"),
             ("scale", "clicks", "a.png", 3, 4, "", ""),
             ("accept", "clicks", "", 3, 4, "", ""),
@@ -93,8 +93,9 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
     )
     listed = problems(clicks, table)
     assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 12)]
-    words = ("no image c.png", "expected a number", "is not on a.png", "acept", "expected clicks, masks",
-             "no annotator nobody", "expected a time", "does not hold", "item is empty")  # fmt: skip
+    words = ("no image c.png", "expected a number", "is not on a.png", 'verb is "acept"',
+             "expected clicks, masks", "no annotator w9", "expected a time", "does not hold",
+             "item is empty")  # fmt: skip
     for sentence, word in zip(listed, words, strict=True):
         assert word in sentence
 

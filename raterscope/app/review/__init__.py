@@ -1,6 +1,6 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
+from raterscope.app.review.decision import VERBS, Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
     DecisionStatus,
@@ -81,6 +81,7 @@ __all__ = [
     "NO_SAMPLE",
     "REVIEWED",
     "SUBJECTS",
+    "VERBS",
     "Aliases",
     "BiasSubject",
     "CommentSubject",

@@ -48,6 +48,7 @@ _NEEDED = {
     "person": "annotators",
     "undo": "undoes",
 }
+VERBS = frozenset({*_NEEDED, *(verb for subject in SUBJECTS.values() for verb in subject.verbs)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +94,9 @@ class Decision:
 
     def _check_subject(self) -> None:
         if self.subject is None:
-            verbs = {verb for subject in SUBJECTS.values() for verb in subject.verbs}
-            if self.verb in verbs:
+            if self.verb in VERBS:
                 raise ValueError(f"a decision to {self.verb} needs a subject.")
-            known = ", ".join(sorted({*verbs, *_NEEDED}))
+            known = ", ".join(sorted(VERBS))
             raise ValueError(f"{self.verb!r} is not a verb of a decision; expected one of {known}.")
         if self.verb not in self.subject.verbs:
             known = ", ".join(self.subject.verbs)
