@@ -418,6 +418,8 @@ _DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACK
 """Encodings of Parquet that Arrow reads as a dictionary."""
 
 _BATCH = 1 << 17
+_TEXTS_AT_ONCE = 1 << 30
+"""Bytes that the texts of a batch may take where they share their beginnings in the file."""
 
 
 def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
@@ -437,13 +439,19 @@ def read_parquet_batches(
 ) -> Iterator[list[Any]]:
     """Read columns of a Parquet file as Arrow dictionaries of text, in batches; a missing value is empty.
 
-    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory.
+    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory;
+    nor can texts that share their beginnings.
     Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
     """
     import pyarrow
 
+    most, size = most_unpacked(path.stat().st_size), 0
     with _open_parquet(path, file) as parquet:
+        rows = min(rows, max(1, _TEXTS_AT_ONCE // _longest_text(parquet.metadata)))
         for batch in parquet.iter_batches(rows, columns=list(columns)):
+            size += sum(column.nbytes for column in batch.columns if pyarrow.types.is_string(column.type))
+            if size > most:
+                raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
             texts = []
             for name in columns:
                 try:
@@ -451,6 +459,17 @@ def read_parquet_batches(
                 except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                     raise InputError("holds no text, numbers or times", file=path, field=name) from None
             yield texts
+
+
+def _longest_text(metadata: Any) -> int:
+    """Return the most bytes of a text among columns in which texts share their beginnings, at least 1."""
+    chunks = [
+        metadata.row_group(group).column(at)
+        for group in range(metadata.num_row_groups)
+        for at in range(metadata.num_columns)
+    ]
+    shared = (chunk.total_uncompressed_size for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings)
+    return max(shared, default=1)
 
 
 def _as_text(column: Any) -> Any:

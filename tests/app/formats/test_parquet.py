@@ -58,6 +58,16 @@ def test_texts_without_a_dictionary_are_read(tmp_path: Path, encoding: str) -> N
     assert list(map(list, columns)) == [["a", "b", "a"], ["cat", "", "cat"]]
 
 
+def test_texts_that_share_their_beginnings_do_not_unpack_without_limit(tmp_path: Path) -> None:
+    rows = 20_000
+    table = pyarrow.table({"task": ["a" * (1 << 16)] * rows, "label": ["cat"] * rows})
+    options = {"use_dictionary": False, "column_encoding": {"task": "DELTA_BYTE_ARRAY", "label": "PLAIN"}}
+    parquet.write_table(table, tmp_path / "a.parquet", compression="zstd", **options)
+    assert (tmp_path / "a.parquet").stat().st_size < 10_000
+    with pytest.raises(InputError, match="unpacks to more than its size allows"):
+        read_table(tmp_path / "a.parquet", is_parquet=True)
+
+
 @pytest.mark.parametrize("name", list(TABLES))
 def test_parquet_gives_what_csv_gives(tmp_path: Path, name: str) -> None:
     text, binary = (read_files([path]) for path in written(tmp_path, TABLES[name]))
