@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -257,19 +257,18 @@ class Crowd:
         support = self.parts.support[self.parts.alive]
         self.rules: Rules = Rules(
             self.model.once, variance, STRENGTH, self.model.floor * variance, GATE,
-            math.log(max(len(support), 1) * self.uniform), max(float(support.sum()) / len(support), 1.0)
-            if len(support) else 1.0,
+            math.log(max(len(support), 1) * self.uniform),
+            max(float(np.add.reduce(support)) / max(len(support), 1), 1.0),
         )  # fmt: skip
 
-    def blocks(self, number: int | None = None) -> Iterator[tuple[int, int]]:
+    def blocks(self, number: int | None = None) -> list[tuple[int, int]]:
         """Divide the components, or the first ones, into blocks of pairs that take about 30 ms."""
         last = self.pairs.last[:number]
-        if not len(last) or last[-1] <= VISITS:
-            yield from [(0, len(last))][: len(last)]
-            return
-        edges = np.searchsorted(last, np.arange(VISITS, last[-1], VISITS))
+        if len(self.pairs.message) <= VISITS:
+            return [(0, len(last))] if len(last) else []
+        edges = np.searchsorted(last, np.arange(VISITS, last[-1] if len(last) else 0, VISITS))
         steps = np.unique(np.concatenate([[0], edges, [len(last)]]))
-        yield from zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
+        return list(zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True))
 
     def sweep(
         self, times: int, tick: Callable[[], None], *, fixed: int = 0, number: int | None = None
@@ -277,9 +276,9 @@ class Crowd:
         """Run EM over all components, or the first ones, after `fixed` rounds of E steps alone."""
         from raterscope.algorithms.clicks._crowd_kernels import sweep
 
-        blocks = list(self.blocks(number))
+        blocks = self.blocks(number)
         rounds = [(1, 0)] * fixed + [(0, 1)] * times
-        if len(blocks) == 1 and int(self.pairs.last[blocks[0][1] - 1]) * len(rounds) <= VISITS:
+        if len(self.pairs.message) * len(rounds) <= VISITS:
             rounds = [(fixed, times)]
         for still, moving in rounds:
             for begin, end in blocks:
@@ -290,8 +289,9 @@ class Crowd:
         """Summarise all components: sums by annotator, nearest components, the log evidence."""
         from raterscope.algorithms.clicks._crowd_kernels import survey
 
-        self.seen[:] = 0
-        self.nearest[:], self.strongest[:] = -1, 0
+        self.seen.fill(0.0)
+        self.nearest.fill(-1)
+        self.strongest.fill(0.0)
         value = 0.0
         for begin, end in self.blocks():
             value += survey(
@@ -304,51 +304,56 @@ class Crowd:
         if len(self.cells.weights):
             log_counts *= worth[self.cells.annotator]
         self.evidence = float(
-            value + log_counts.sum() + self.weighted_clicks @ outliers - (worth * self.outliers).sum()
+            value
+            + np.add.reduce(log_counts)
+            + self.weighted_clicks @ outliers
+            - np.add.reduce(worth * self.outliers)
         )
         tick()
         shares = self.total / (1 + self.total)
-        self.inliers: FloatArray = np.bincount(
-            self.cells.annotator, weights=shares, minlength=len(self.ability)
-        ).astype(np.float64, copy=False)
+        self.inliers: FloatArray = np.bincount(self.cells.annotator, shares, len(self.ability)).astype(
+            np.float64, copy=False
+        )
 
     def learn(self) -> None:
         """Update the annotators' parameters, after `survey`."""
         inliers, worth = self.inliers, self.worth
-        usual = max(float((worth * (self.clicks_of - inliers)).sum()) / self.active, 0.2)
+        usual = max(float(np.add.reduce(worth * (self.clicks_of - inliers))) / self.active, 0.2)
         self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
         values, index, _ = _shared(self.ability, worth)
         weight = self.parts.weight[self.parts.alive]
         if self.model.once:
-            chances = (weight / (1 + np.multiply.outer(values, weight))).sum(axis=1)[index]
+            chances = np.add.reduce(weight / (1 + np.multiply.outer(values, weight)), axis=1)[index]
         else:
             chances = np.full(len(self.ability), weight.sum())
         self.ability = (inliers + 1) / (chances + 1)
-        marks = float((worth * inliers).sum())
+        marks = float(np.add.reduce(worth * inliers))
         if self.model.own_hands and marks > 1:
             self._learn_hands(inliers)
         if self.model.learn_scatter and marks > len(weight) + 1:
-            spread = float((worth * self.seen[:, 2] * self.precision).sum()) / (2 * (marks - len(weight)))
+            spread = float(np.add.reduce(worth * self.seen[:, 2] * self.precision))
+            spread /= 2 * (marks - len(weight))
             self.scatter = max(self.scatter * math.sqrt(min(max(spread, 0.5), 2.0)), self.model.resolution)
 
     def _learn_hands(self, inliers: FloatArray) -> None:
         """Shrink offsets and scatters towards the crowd's, as far as chance explains the differences."""
         known, counted = inliers > 2, self.worth * inliers
-        if self.worth[known].sum() < 4:
+        if np.add.reduce(self.worth[known]) < 4:
             return
         count, seen, variance = inliers[known], self.seen[known], self.scatter**2
-        share = counted[known] / counted[known].sum()
+        total, share = float(np.add.reduce(counted)), counted[known]
+        share /= np.add.reduce(share)
         chance = variance / (self.precision[known] * count)
         beyond = float(share @ ((seen[:, 0] ** 2 + seen[:, 1] ** 2) / (2 * count**2) - chance))
         weight = inliers * self.precision
         pull = variance / max(beyond, 1e-6 * variance)
         offset = self.seen[:, :2] * (self.precision / (weight + pull))[:, None]
-        self.offset = offset - counted @ offset / counted.sum()
+        self.offset = offset - counted @ offset / total
         scale = np.log(np.maximum(seen[:, 2], 1e-9) / (2 * count))
         beyond = float(share @ ((scale - share @ scale) ** 2 - 1 / count))
         prior = min(max(2 / max(beyond, 1e-3), 4.0), 1000.0)
         square = (prior + self.seen[:, 2]) / (prior + 2 * inliers)
-        square /= math.exp(float(counted @ np.log(square)) / float(counted.sum()))
+        square /= math.exp(float(counted @ np.log(square)) / total)
         self.precision = 1 / np.minimum(np.maximum(square, 0.1), 10.0)
 
     def drop_isolated(self) -> bool:
