@@ -74,6 +74,8 @@ class MainWindow(QMainWindow):
         self.document.prepare = self._prepare
         self._statuses: dict[str, str] = {}
         self._kind = ""
+        self._chosen = ""
+        """The workspace that was chosen, until it or another is shown."""
         self._filled: frozenset[str] = frozenset()
         """Kinds of which the study holds something."""
         self._work_noted = QTimer(self, singleShot=True, interval=WORK_NOTED_MS)
@@ -145,7 +147,7 @@ class MainWindow(QMainWindow):
         pacs.fetched.connect(importer.start)
         self.bar.set_menu(self.menus.menu)
         for source in (self.bar, self.menus):
-            source.workspace_chosen.connect(self.show_workspace)
+            source.workspace_chosen.connect(self._choose_workspace)
         self.menus.cohort_requested.connect(self.cohort.show_list)
         self.menus.reader_study_requested.connect(self._ask_reader_study)
         self.menus.collection_requested.connect(self._ask_collection)
@@ -297,7 +299,7 @@ class MainWindow(QMainWindow):
 
     def show_workspace(self, kind: str) -> None:
         """Show a workspace, or its empty page if the study holds nothing for it."""
-        contents = self.document.contents
+        contents, self._chosen = self.document.contents, ""
         if contents is None:
             return
         workspace, previous = WORKSPACES[kind], self.workspace
@@ -327,6 +329,19 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.show_outdated()
 
+    def _choose_workspace(self, kind: str) -> None:
+        """Show a workspace, which is made step by step when it is first chosen."""
+        contents, workspace = self.document.contents, WORKSPACES[kind]
+        self._chosen = kind
+        if contents is not None and workspace.holds(contents):
+            self._make(workspace, partial(self._show_chosen, kind))
+        else:
+            self.show_workspace(kind)
+
+    def _show_chosen(self, kind: str) -> None:
+        if kind == self._chosen:
+            self.show_workspace(kind)
+
     def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
         """Load the workspace of a study in a thread, make it step by step, then show the study."""
         workspace = WORKSPACES[_first_kind(contents)]
@@ -338,8 +353,7 @@ class MainWindow(QMainWindow):
             over.connect(lambda _: self._make(workspace, show))
 
     def _make(self, workspace: WorkspaceKind, show: Callable[[], object]) -> None:
-        _, steps = self._begin(workspace)
-        if next(steps, "over") is None:
+        if workspace.kind not in self._workspaces and next(self._begin(workspace)[1], "over") is None:
             QTimer.singleShot(0, self, partial(self._make, workspace, show))
         else:
             show()

@@ -19,6 +19,7 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window import startup
 from raterscope.app.window.main_window import MainWindow
+from raterscope.app.workspaces.annotators import AnnotatorsWorkspace
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
@@ -365,3 +366,19 @@ def test_a_fusion_moves_no_tab_and_cancel_moves_the_focus_to_the_workspace(fused
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     fused.bar.set_fusing(None)
     assert fused.workspace.isAncestorOf(fused.focusWidget())
+
+
+def test_of_two_workspaces_chosen_in_quick_succession_the_last_is_shown(fused, qtbot):
+    clicks = fused.workspace
+    fused.bar.workspace_chosen.emit("annotators")
+    assert fused.workspace is clicks  # the other one is made step by step
+    fused.bar.workspace_chosen.emit("clicks")
+    made = fused.findChild(AnnotatorsWorkspace)
+    qtbot.waitUntil(lambda: hasattr(made, "decisions"))
+    qtbot.wait(10)
+    assert fused.workspace is clicks
+    fused.bar.workspace_chosen.emit("annotators")
+    qtbot.waitUntil(lambda: fused.workspace is made)
+    assert made.isVisible()
+    assert fused.bar._tabs["annotators"].isChecked()
+    qtbot.waitUntil(lambda: not fused.busy)
