@@ -47,22 +47,15 @@ class OtherFiles:
 
 @dataclass
 class ImportCandidates:
-    """Files by type, during and after their classification.
-
-    Attributes
-    ----------
-    tables, points, labels, pairs, images, masks : list of Path
-        Tables of clicks or true points; other files of points; tables and other files of labels, true ones
-        too; tables of comparisons.
-    """
+    """Files by type, during and after their classification."""
 
     named: tuple[Path, ...] = ()  # files and folders that were named
     kind: str | None = None
-    tables: list[Path] = field(default_factory=list)
-    points: list[Path] = field(default_factory=list)
+    tables: list[Path] = field(default_factory=list)  # of clicks or true points
+    points: list[Path] = field(default_factory=list)  # other files of points
     # files of marks without any mark: of points where other files hold points, else as they would be
     bare: list[Path] = field(default_factory=list)
-    labels: list[Path] = field(default_factory=list)
+    labels: list[Path] = field(default_factory=list)  # tables and other files, of true labels too
     pairs: list[Path] = field(default_factory=list)
     rankings: list[Path] = field(default_factory=list)  # tables of ground-truth rankings
     # those of the others that have labels beside marks: answers to questions, choices, tags

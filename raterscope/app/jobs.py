@@ -42,11 +42,6 @@ class Job(QObject):
     """One piece of work. Its signals arrive in the GUI thread; after `cancel`, only `ended` does.
 
     Binding work has lasting effects: if it is done before it notices the cancelling, then it is done.
-
-    Attributes
-    ----------
-    fraction, words, seconds_left
-        Last reported progress; `seconds_left` is None until it can be estimated.
     """
 
     progressed = Signal()

@@ -133,13 +133,7 @@ def _dicom_files(path: Path) -> list[Path]:
 
 def pacs(options: argparse.Namespace) -> int:
     """Carry out one of the three."""
-    from raterscope.app.formats.remote.archives import (
-        Series,
-        connect,
-        fetch_all,
-        find_series,
-        store_files,
-    )
+    from raterscope.app.formats.remote.archives import Series, connect, fetch_all, find_series, store_files
 
     archive = connect(options.address, options.certificates)
     if options.act == "store":

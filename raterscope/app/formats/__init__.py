@@ -38,17 +38,6 @@ def read(
     A table of image sizes becomes a `ClickTable` without clicks. Of an image only the header is read.
     Raises `UnknownColumns` if a table's columns must be named by hand.
     Raises `InputError` if the file cannot be read; the message contains file, line and field.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "clicks.csv"
-    ...     _ = file.write_text("annotator,image,x,y\nkim,smear.png,30,40\n", encoding="utf-8")
-    ...     table = read(file)
-    >>> table.annotators
-    ('kim',)
     """
     source = open_source(file)
     path = source.path

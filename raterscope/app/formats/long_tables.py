@@ -26,15 +26,7 @@ LONG = 1 << 20
 
 
 class Coded(Sequence[str]):
-    """A column of texts.
-
-    Attributes
-    ----------
-    names : list of str
-        Each text once, in the order of first appearance.
-    numbers : (N,) int32
-        Number of each row's text.
-    """
+    """A column of texts: `names`, each once in the order of first appearance, and their `numbers` by row."""
 
     __slots__ = ("names", "numbers")
 

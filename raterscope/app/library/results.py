@@ -31,12 +31,7 @@ from raterscope.app.formats.labels.writing import CONFUSION, label_columns
 from raterscope.app.formats.output_files import write_bytes
 from raterscope.app.formats.pairs.writing import ANNOTATORS as PAIR_ANNOTATORS
 from raterscope.app.formats.pairs.writing import RANKING, annotator_columns, ranking_rows
-from raterscope.app.kinds.clicks.exports import (
-    Results,
-    annotator_table,
-    click_columns,
-    detection_table,
-)
+from raterscope.app.kinds.clicks.exports import Results, annotator_table, click_columns, detection_table
 from raterscope.app.kinds.labels import runs as label_runs
 from raterscope.app.kinds.labels.fusion_tables import (
     EVALUATION,

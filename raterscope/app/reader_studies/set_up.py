@@ -72,19 +72,11 @@ class ItemCase(TaskCase):
 
 @dataclass(frozen=True)
 class ComparisonCase:
-    """A comparison that readers see.
-
-    Attributes
-    ----------
-    task : str
-        What the items are compared on; empty without tasks.
-    texts : dict of field to text
-        That both items have in common.
-    """
+    """A comparison that readers see."""
 
     items: tuple[ItemCase, ItemCase]
-    task: str = ""
-    texts: dict[str, str] = field(default_factory=dict)
+    task: str = ""  # topic of the comparison; empty without tasks
+    texts: dict[str, str] = field(default_factory=dict)  # texts that both items share, by field
 
 
 def holds_comparisons(source: Source) -> bool:

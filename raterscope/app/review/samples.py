@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from raterscope.algorithms.annotators.acceptance import (
-    SequentialSampling,
-    SingleSampling,
-    Verdict,
-    decide,
-)
+from raterscope.algorithms.annotators.acceptance import SequentialSampling, SingleSampling, Verdict, decide
 from raterscope.text import counted
 
 if TYPE_CHECKING:

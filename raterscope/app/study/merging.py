@@ -34,12 +34,7 @@ from raterscope.app.review import (
 )
 from raterscope.app.review.decision import one_by_one
 from raterscope.app.study.arrays import write_object
-from raterscope.app.study.expert_agreement import (
-    ExpertAgreement,
-    Overlap,
-    agreement_of,
-    agreement_on_voxels,
-)
+from raterscope.app.study.expert_agreement import ExpertAgreement, Overlap, agreement_of, agreement_on_voxels
 from raterscope.app.study.journal_comparison import (
     OF_NAMES,
     Conflict,

@@ -46,13 +46,7 @@ from raterscope.app.study.references import (
     set_image_file,
     size_of,
 )
-from raterscope.app.study.rows import (
-    append_decision,
-    question_of,
-    read_decisions,
-    read_imports,
-    read_marks,
-)
+from raterscope.app.study.rows import append_decision, question_of, read_decisions, read_imports, read_marks
 from raterscope.app.study.runs import RunStore, renamed_marks
 from raterscope.app.study.state import ShownRuns, ShownState, StudySettings, ViewLog
 from raterscope.app.study.vote_sets import (

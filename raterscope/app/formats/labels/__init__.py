@@ -36,16 +36,6 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth",
 
     A table is judged by its first rows, a JSON or XML file by all of it. `alone`: whether to reject a file
     that also holds marks on images. The result is None for any other file, and for one that cannot be read.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "votes.csv"
-    ...     _ = file.write_text("annotator,task,label\nkim,cell 1,infected\n", encoding="utf-8")
-    ...     find_labels(file)
-    'labels'
     """
     source = open_source(file)
     path = source.path
@@ -85,17 +75,6 @@ def read_labels(
         makes a question of each tag.
     Raises `UnknownColumns` if a table's columns must be named by hand.
     Raises `InputError` if the file cannot be read; the message contains file, line and field.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "votes.csv"
-    ...     _ = file.write_text("annotator,task,label\nkim,cell 1,infected\n", encoding="utf-8")
-    ...     (table,) = read_labels(file)
-    >>> table.annotators, table.tasks
-    (('kim',), ('cell 1',))
     """
     by_tags = [name for name, field in (mapping or {}).items() if field == TAGS]
     named = bool({TAGS, "label", VOTES} & set((mapping or {}).values()))

@@ -17,16 +17,6 @@ def has_pairs(file: File) -> bool:
     r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
 
     The result is False for a file that cannot be read.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "pairs.csv"
-    ...     _ = file.write_text("annotator,left,right,choice\nkim,a,b,left\n", encoding="utf-8")
-    ...     has_pairs(file)
-    True
     """
     try:
         source = open_source(file)
@@ -69,17 +59,6 @@ def read_pairs(
     `mapping`: fields of a table's columns, named by hand: see `FIELDS`; and ignore.
     Raises `UnknownColumns` if a table's columns must be named by hand.
     Raises `InputError` if the file cannot be read; the message contains file, line and field.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "pairs.csv"
-    ...     _ = file.write_text("annotator,left,right,choice\nkim,a,b,left\n", encoding="utf-8")
-    ...     (table,) = read_pairs(file)
-    >>> table.items
-    ('a', 'b')
     """
     source = open_source(file)
     watch(0.0, f"reading {plain(source.path.name)}")

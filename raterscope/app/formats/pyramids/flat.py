@@ -113,13 +113,7 @@ _RELEASE = 0.05
 
 
 class Flat:
-    """An image whose pixels are on the disk.
-
-    Attributes
-    ----------
-    width, height : int
-        As shown.
-    """
+    """An image whose pixels are on the disk; width and height as shown."""
 
     def __init__(self, pixels: NDArray[Any], turn: int, page: Any, mapped: mmap.mmap) -> None:
         self._pixels = apply_orientation(pixels, turn)

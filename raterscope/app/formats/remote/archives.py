@@ -63,12 +63,8 @@ class Archive(Protocol):
 def connect(address: str, certificates: Path | None = None) -> Archive:
     """Return the archive at an address; no connection is opened yet.
 
-    Parameters
-    ----------
-    address : str
-        "https://host/dicom-web" for DICOMweb; "dicom://AET@host:port" for DIMSE, or "dicoms://" with TLS.
-    certificates : Path, optional
-        Certificates of the authorities to trust, for a hospital's own.
+    `address`: "https://host/dicom-web" for DICOMweb; "dicom://AET@host:port" for DIMSE, or "dicoms://" with
+    TLS. `certificates`: those of the authorities to trust, for a hospital's own.
     """
     if certificates is not None and not certificates.is_file():
         raise InputError("does not exist; expected certificates as PEM", file=certificates)
@@ -85,13 +81,7 @@ def connect(address: str, certificates: Path | None = None) -> Archive:
 
 
 def find_series(archive: Archive, filters: Mapping[str, str], watch: Watch = silent) -> list[Series]:
-    """List the series that match.
-
-    Parameters
-    ----------
-    filters : mapping of keyword to str
-        "PatientID", "Modality", "StudyDate", "StudyInstanceUID"; ``*`` matches anything.
-    """
+    """List the series that match filters by keyword ("PatientID", "StudyDate"); ``*`` matches anything."""
     if "Modality" in filters:
         filters = {**filters, "Modality": filters["Modality"].upper()}
     for keyword, value in filters.items():
@@ -245,15 +235,7 @@ _ANY_SYNTAX = (("application/dicom", "*"),)
 
 
 class WebArchive:
-    """An archive with DICOMweb.
-
-    Parameters
-    ----------
-    address : str
-        "https://host/dicom-web". Without https a token is sent only to this computer.
-    certificates : Path, optional
-        Certificates of the authorities to trust.
-    """
+    """An archive with DICOMweb. Without https a token is sent only to this computer."""
 
     def __init__(self, address: str, certificates: Path | None = None) -> None:
         from dicomweb_client.api import DICOMwebClient

@@ -61,13 +61,7 @@ class _Stop(BaseException):
 class DimseArchive:
     """An archive with DIMSE services.
 
-    Parameters
-    ----------
-    address : str
-        "dicom://AET@host:port" with the archive's AE title; "dicoms://" with TLS. Raterscope's own AE title
-        is RATERSCOPE; another one follows as "?calling=AET".
-    certificates : Path, optional
-        Certificates of the authorities to trust.
+    Raterscope's own AE title is RATERSCOPE; another one follows the address as "?calling=AET".
     """
 
     def __init__(self, address: str, certificates: Path | None = None) -> None:

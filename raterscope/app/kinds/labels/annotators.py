@@ -38,13 +38,7 @@ from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.exports import apply_decisions
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.report.sections import thumbnails
-from raterscope.app.kinds.labels.runs import (
-    Answered,
-    groups_of,
-    plan_of,
-    programs_of_run,
-    read_answer,
-)
+from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, programs_of_run, read_answer
 from raterscope.app.kinds.labels.variability import last_votes, measure_agreement
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Table
 from raterscope.app.review import fold

@@ -21,22 +21,11 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Background, Watch, part, silent
-from raterscope.app.formats.labels.writing import (
-    write_annotators,
-    write_confusion,
-    write_labels,
-)
+from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
-from raterscope.app.kinds.labels.decision_rates import (
-    RATES_FILES,
-    DecisionRates,
-    write_rates_files,
-)
-from raterscope.app.kinds.labels.evaluation import (
-    ROC_FILES,
-    write_folded,
-)
+from raterscope.app.kinds.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files
+from raterscope.app.kinds.labels.evaluation import ROC_FILES, write_folded
 from raterscope.app.kinds.labels.runs import (
     Answer,
     Groups,

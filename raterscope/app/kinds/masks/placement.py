@@ -14,9 +14,7 @@ from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.app.ambiguous_files import words_of
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.masks.collector import crop
-from raterscope.app.formats.masks.naming import (
-    strip_suffixes,
-)
+from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.records import ImageFile, RaterMask, VolumeFile
 from raterscope.app.formats.volumes.resampling import OtherGrid, explain_difference, resample
 from raterscope.app.study import ImageEntry

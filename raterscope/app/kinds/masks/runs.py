@@ -18,13 +18,7 @@ from raterscope.algorithms.masks.calibration import (
     pool_calibrations,
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import (
-    BoolArray,
-    FloatArray,
-    MaskFusion,
-    Masks,
-    MasksError,
-)
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
 from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
