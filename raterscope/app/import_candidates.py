@@ -10,16 +10,15 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import is_named_truth
-from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.table import holds_ranking
-from raterscope.app.formats.points import has_points
-from raterscope.app.formats.points.tables import holds_scores
+from raterscope.app.formats.points import has_points, holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
-from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
+from raterscope.app.formats.signatures import IMAGES
+from raterscope.app.formats.sources import Source, Sources, may_hold_annotations
 from raterscope.app.formats.tables import find_columns
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.dicom_headers import DicomFile, NoImageError
@@ -198,7 +197,7 @@ def resolve_ambiguous(
         candidates.tables or candidates.points or candidates.labels
     )
     if with_others:  # they are what is true: plain images need not be masks
-        candidates.images = [path for path in candidates.masks if is_image(candidates.sources.open(path))]
+        candidates.images = [path for path in candidates.masks if candidates.sources.open(path).is_image()]
         candidates.masks = [path for path in candidates.masks if path not in candidates.images]
     if candidates.kind is None or with_others:
         anchors = {*shapes, *(volume.grid.shape for volume in candidates.volumes)}
@@ -262,7 +261,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
             candidates.masks.append(path)
         else:
             candidates.add_volumes(find_volumes(source, watch, candidates.sources))
-    elif is_image(source):
+    elif source.is_image():
         candidates.images.append(path)
     elif has_pairs(source):
         candidates.pairs.append(path)
@@ -305,8 +304,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                     candidates.masks.append(path)
                 else:
                     scans.append(scan)
-            elif is_image(source) or (is_voxel_file(path) and kind in ("masks", "truth")):
-                if is_image(source):
+            elif source.is_image() or (is_voxel_file(path) and kind in ("masks", "truth")):
+                if source.is_image():
                     source.image()  # a damaged one is skipped
                 (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
             elif kind is None and _put_table(source, candidates):

@@ -53,7 +53,7 @@ def read_sample(folder: Path, sample: Sample) -> str:
     """Read files as the program does; gives "read"."""
     from raterscope.app import importing
     from raterscope.app.formats.growing_files import look
-    from raterscope.app.formats.pyramids import load_overview
+    from raterscope.app.formats.image_heads import load_overview
     from raterscope.app.formats.volumes import load_volume
     from raterscope.app.kinds.masks.imports import MaskOptions
     from raterscope.app.study import Study

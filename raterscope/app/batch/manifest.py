@@ -24,8 +24,7 @@ from raterscope.app.formats.masks.naming import parse_bids, strip_suffixes
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.table import holds_ranking
-from raterscope.app.formats.points import has_points
-from raterscope.app.formats.points.tables import holds_scores
+from raterscope.app.formats.points import has_points, holds_scores
 from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.tables import Table, assign_columns, read_table

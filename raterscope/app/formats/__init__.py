@@ -7,11 +7,11 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.points import read_scores
 from raterscope.app.formats.points.tables import (
     are_detections,
     are_scores,
     read_score_table,
-    read_scores,
     read_truth_points,
 )
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
@@ -46,11 +46,8 @@ def read(
     refuse_special(path)
     if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
         return read_scores(source, mapping)
-    if kind in ("image", None):
-        from raterscope.app.formats.images import is_image, read_image
-
-        if kind == "image" or is_image(source):
-            return read_image(source)
+    if kind == "image" or (kind is None and source.is_image()):
+        return source.image().file
     table = source.table(watch)
     if kind == "truth":
         return read_truth_points(table, mapping)

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import IMAGES_IN_WORDS
 from raterscope.app.formats.workbooks import WORKBOOKS, read_sheet
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
@@ -137,8 +138,6 @@ def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
 
 def not_text_error(path: Path) -> InputError:
     """Return the error for a file that is no text."""
-    from raterscope.app.formats.sources import IMAGES_IN_WORDS
-
     problem = f"is neither text nor an image of a known format; expected a table (CSV), or {IMAGES_IN_WORDS}"
     return InputError(problem, file=path)
 

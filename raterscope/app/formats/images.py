@@ -13,7 +13,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -30,16 +29,8 @@ from PIL.PngImagePlugin import PngImageFile
 from raterscope.algorithms.image_display import COLOUR, GREY, ChannelPlane, Colour, Displays, render
 from raterscope.app.errors import InputError
 from raterscope.app.formats.png import Chunks, read_chunks
-from raterscope.app.formats.records import ImageFile, refuse_special
-from raterscope.app.formats.sources import (
-    IMAGES,
-    IMAGES_IN_WORDS,
-    SNIFFED,
-    File,
-    Source,
-    image_kind,
-    open_source,
-)
+from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import IMAGES_IN_WORDS, SNIFFED, image_kind
 from raterscope.app.formats.tiff_pages import find_channels, find_levels, find_page_stack, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file
 
@@ -234,111 +225,6 @@ def apply_orientation(pixels: NDArray[Any], turn: int) -> NDArray[Any]:
     return pixels
 
 
-_LONGEST_DESCRIPTION = 100_000
-_MICROMETRES = {
-    "micron": 1.0, "microns": 1.0, "um": 1.0, "µm": 1.0, "μm": 1.0, "\\u00B5m": 1.0, "&#181;m": 1.0,
-    "nm": 1e-3, "mm": 1e3, "cm": 1e4, "m": 1e6,
-}  # fmt: skip
-"""Micrometres of a unit, by its name in ImageJ and OME."""
-
-_RESOLUTION_UNITS = {2: 25_400.0, 3: 10_000.0}
-"""Micrometres of the unit of a TIFF's resolution: inch, centimetre."""
-
-_FINER_THAN_PRINTERS = 5.0
-"""Micrometres of a pixel; below it the image is from a microscope, not from a scanner or for a printer."""
-
-
-@dataclass(frozen=True)
-class Pages:
-    """Pages of a TIFF: slices, and their distances (slice, row, column) in mm if the file has them."""
-
-    slices: int
-    steps: tuple[float, float, float] | None = None
-    notices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ImageHead:
-    """Header of an image."""
-
-    file: ImageFile
-    # rows, columns: as stored, before an orientation is applied
-    rows: int
-    columns: int
-    channels: int
-    is_compressed: bool
-    pages: Pages | InputError | None = None  # pages of a TIFF, or the reason why they are not a volume
-
-    def checked_pages(self) -> Pages | None:
-        """Return the pages of a TIFF, None for another format, or raise the error."""
-        if isinstance(self.pages, InputError):
-            raise self.pages.with_traceback(None)
-        return self.pages
-
-
-def is_image(file: File) -> bool:
-    """Return whether a file is an image, by its first bytes."""
-    try:
-        return open_source(file).format in IMAGES
-    except InputError:
-        return False
-
-
-def read_image(file: File) -> ImageFile:
-    """Read the header of an image; the size is that after its orientation is applied.
-
-    Raises `InputError` for a file that is no image of `IMAGES`, is damaged, or claims more than 400 million
-    pixels and is not a pyramid.
-    """
-    if isinstance(file, Source):
-        return file.image().file
-    return read_image_head(Path(file)).file
-
-
-def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
-    """Read the header of an image, from `file` if it is open already. Raises `InputError` as `read_image`.
-
-    `pages`: whether to look for slices among the pages of a TIFF.
-    """
-    from raterscope.app.formats.pyramids.pyramid import SlideSource, is_slide
-
-    pixel_size, slices, channels, is_compressed, digest = None, None, 1, True, None
-    with image_errors(path), open_file(path, file) as stream:
-        kind = detect_image_format(path, stream)
-        if is_slide(path):
-            slide, turn = SlideSource(path), 1
-            (columns, rows), pixel_size, channels = slide.pyramid.levels[0], slide.pixel_size, 3
-        elif kind == "TIFF":
-            with open_tiff_page(path, LARGEST, pyramids=True, file=stream) as page:
-                columns, rows, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
-                channels, is_compressed = int(page.samplesperpixel), int(page.compression) != 1
-                pixel_size = _micrometres(page)
-                if pages and columns * rows <= MOST_PIXELS:
-                    slices = _pages(path, page.parent)
-        else:
-            chunks = read_chunks(stream) if kind == "PNG" else None
-            digest = None if chunks is None else chunks.digest
-            with open_image(stream, kind) as image:
-                (columns, rows), turn = image.size, read_orientation(image, chunks)
-                channels = 1 if image.mode == "P" else len(image.getbands())
-                is_compressed = kind != "BMP"
-            check_pixel_count(path, columns, rows, most=LARGEST)
-    width, height = (rows, columns) if turn >= 5 else (columns, rows)
-    image_file = ImageFile(path.name, path, width, height, pixel_size, digest)
-    return ImageHead(image_file, rows, columns, channels, is_compressed, slices)
-
-
-def _pages(path: Path, file: Any) -> Pages | InputError:
-    from raterscope.app.formats.volumes.stacks import read_pages
-
-    try:
-        with image_errors(path):
-            return read_pages(path, file)
-    except InputError as error:
-        error.__cause__ = error.__context__ = None  # their frames hold the file
-        return error
-
-
 def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> NDArray[np.uint8]:
     """Read the pixels for display.
 
@@ -433,22 +319,3 @@ def _tiff_pixels(path: Path, page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     if "S" in axes:
         pixels = np.moveaxis(pixels, axes.index("S"), -1)
     return convert_samples(page, pixels)
-
-
-def _micrometres(page: Any) -> float | None:
-    """Read the size of a pixel as written by ImageJ or OME, else from a resolution finer than a printer's."""
-    text = str(page.description or "")[:_LONGEST_DESCRIPTION]
-    resolution = page.tags.get(282)
-    pixels, length = resolution.value if resolution is not None else (0, 0)
-    spacing = length / pixels if pixels else 0.0
-    if text.startswith("ImageJ="):
-        unit = re.search(r"^unit=(.*)$", text, re.MULTILINE)
-        size = spacing * _MICROMETRES.get(unit.group(1).strip(), 0.0) if unit is not None else 0.0
-    elif size_match := re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text):
-        unit = re.search(r'<Pixels\b[^>]*\bPhysicalSizeXUnit="([^"]*)"', text)
-        size = float(size_match.group(1)) * (1.0 if unit is None else _MICROMETRES.get(unit.group(1), 0.0))
-    else:
-        unit_tag = page.tags.get(296)
-        size = spacing * _RESOLUTION_UNITS.get(2 if unit_tag is None else unit_tag.value, 0.0)
-        size = size if size < _FINER_THAN_PRINTERS else 0.0
-    return size if 0.0 < size < 1e6 else None

@@ -12,90 +12,23 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
-from raterscope.app.formats.workbooks import WORKBOOKS
 
 if TYPE_CHECKING:
-    from raterscope.app.formats.images import ImageHead
+    from raterscope.app.formats.image_heads import ImageHead
     from raterscope.app.formats.labels.columns import Head
     from raterscope.app.formats.masks.label_maps import LabelMap
     from raterscope.app.formats.tables import Table
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
-
-
-Format = Literal[
-    "PNG", "JPEG", "TIFF", "BMP", "GIF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", "Spreadsheet", "",
-]  # fmt: skip
-
-SNIFFED = 4096
-"""Bytes by which a format is detected."""
-
-IMAGES = ("PNG", "JPEG", "TIFF", "BMP", "GIF")
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
-IMAGES_IN_WORDS = "PNG, JPEG, TIFF, BMP or GIF"
-VOXELS = ("NIfTI", "NRRD", "MetaImage")
-
-_NAMES: dict[Format, tuple[str, ...]] = {
-    "NIfTI": (".nii", ".nii.gz", ".hdr", ".hdr.gz", ".img", ".img.gz"),
-    "NRRD": (".nrrd", ".nhdr"),
-    "MetaImage": (".mha", ".mhd"),
-    "Spreadsheet": WORKBOOKS,
-}
-_SIGNATURES: dict[bytes, Format] = {
-    b"\x89PNG\r\n\x1a\n": "PNG",
-    b"\xff\xd8\xff": "JPEG",
-    b"II*\x00": "TIFF",
-    b"MM\x00*": "TIFF",
-    b"II+\x00": "TIFF",
-    b"MM\x00+": "TIFF",
-    b"GIF87a": "GIF",
-    b"GIF89a": "GIF",
-    b"NRRD000": "NRRD",
-    b"ObjectType": "MetaImage",
-    b"PAR1": "Parquet",
-}
-
-
-def format_of(path: Path, start: bytes) -> Format:
-    """Detect the format of a file; empty for text and for an unknown format."""
-    if is_dicom_start(start):
-        return "DICOM"
-    name = path.name.casefold()
-    for format_name, endings in _NAMES.items():
-        if name.endswith(endings):
-            return format_name
-    return _by_signature(start)
-
-
-def image_kind(start: bytes) -> Format:
-    """Detect the format of an image; empty for any other file."""
-    format_name = _by_signature(start)
-    return format_name if format_name in IMAGES else ""
-
-
-def is_dicom_start(start: bytes) -> bool:
-    """Return whether a file is DICOM, with or without a preamble."""
-    if start[128:132] == b"DICM":
-        return True
-    group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
-    if len(start) < 132 or group not in (2, 8) or element > 0x60:
-        return False
-    explicit = start[4:6] in (b"UL", b"OB", b"UI", b"CS", b"DA", b"TM", b"SH", b"LO", b"DT")
-    return explicit or int.from_bytes(start[4:8], "little") <= 128
-
-
-def _by_signature(start: bytes) -> Format:
-    if start.startswith(b"BM") and start[6:10] == bytes(4):  # two reserved numbers; no text has them
-        return "BMP"
-    return next((name for signature, name in _SIGNATURES.items() if start.startswith(signature)), "")
 
 
 _ANNOTATIONS = (".json", ".geojson", ".xml")
@@ -163,6 +96,13 @@ class Source:
             except OSError:
                 self._format = ""
         return self._format
+
+    def is_image(self) -> bool:
+        """Return whether the file is an image, by its first bytes."""
+        try:
+            return self.format in IMAGES
+        except InputError:
+            return False
 
     def image(self) -> ImageHead:
         """Read the header of an image.
@@ -239,9 +179,12 @@ class Source:
 
         Raises `InputError` for a file that cannot be read; the same error each time.
         """
-        from raterscope.app.formats.masks.label_maps import read_values
+        from raterscope.app.formats.masks.label_maps import is_plain_image, read_values
 
-        return cast("LabelMap", self._once("label map", lambda: read_values(self, watch)))
+        def read() -> LabelMap:
+            return read_values(self.path, None if is_plain_image(self.path) else self.voxels(), watch)
+
+        return cast("LabelMap", self._once("label map", read))
 
     def _once(self, name: str, read: Callable[[], object]) -> object:
         """Read a part once; return it, or raise its error, each time."""
@@ -314,7 +257,7 @@ def _header_of(format_name: Format, start: bytes) -> str | None:
 def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = None) -> object:
     """Read a header, from the file that the sniff has opened if there is one."""
     if name == "image":
-        from raterscope.app.formats.images import read_image_head
+        from raterscope.app.formats.image_heads import read_image_head
 
         return read_image_head(path, file, pages=True)
     if name == "dicom":
@@ -322,12 +265,20 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
 
         return read_dicom(path, file)
     if name == "voxels":
-        from raterscope.app.formats.volumes import read_voxel_head
-
-        return read_voxel_head(path, format_name, file)
+        return _read_voxel_head(path, format_name, file)
     from raterscope.app.formats.labels.columns import read_head
 
     return read_head(path, file, is_parquet=format_name == "Parquet")
+
+
+def _read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
+    """Read the header of a voxel file; NIfTI if the format is unknown."""
+    from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
+    from raterscope.app.formats.volumes.voxel_files import with_ending
+
+    readers = {"NRRD": nrrd_files.read_head, "MetaImage": metaimage.read_head}
+    head = readers.get(format_name, nifti.read_head)(path, file)
+    return head if file is None else with_ending(head, file)
 
 
 class Sources:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, StudyError, plain
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.records import (
     ClickTable,

@@ -16,13 +16,14 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, TableProblems, plain, system_reason
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
 from raterscope.app.formats.pairs import has_pairs, read_pairs
 from raterscope.app.formats.records import ImageFile, PairTable, TaskContents, VolumeFile
+from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES
 from raterscope.app.formats.sounds import find_media, media_kind
-from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES, Source
+from raterscope.app.formats.sources import Source
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
@@ -390,7 +391,7 @@ def _read_groups(protocol: Protocol, file: Path, watch: Watch) -> list[_Group]:
                     problems.append(f"field cases: {path.name} has items with {most} pictures; expected one")
                 sources += tasks
             else:
-                sources.append(read_image(source))
+                sources.append(source.image().file)
         except InputError as error:
             problems.append(f"field cases: {error}")
     if protocol.kind == "pairs":

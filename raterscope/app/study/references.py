@@ -416,7 +416,7 @@ def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
 def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """Check that a moved file is the image, and return its path and digest."""
     if entry.grid is None:
-        from raterscope.app.formats.images import read_image
+        from raterscope.app.formats.image_heads import read_image
 
         file = read_image(path)
         with translated_errors(path, "read"):

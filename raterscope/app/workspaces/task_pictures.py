@@ -126,7 +126,7 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     """Read a picture as RGB at the size shown; None if it cannot be read."""
     from PIL import Image
 
-    from raterscope.app.formats.pyramids import load_overview
+    from raterscope.app.formats.image_heads import load_overview
 
     try:
         pixels = load_overview(path, SIDE)
@@ -177,7 +177,7 @@ def ask_to_open(parent: QWidget, address: str) -> None:
 
 def load_picture(path: Path, watch: Watch) -> NDArray[np.uint8] | None:
     """Read a picture as grey or RGB; None if it cannot be read."""
-    from raterscope.app.formats.pyramids import load_overview
+    from raterscope.app.formats.image_heads import load_overview
 
     watch(0.0, "reading a picture")
     try:

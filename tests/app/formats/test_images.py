@@ -15,8 +15,9 @@ from PIL import Image
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ImageFile, read
-from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.volumes.stacks import image_file
+from raterscope.app.formats.image_heads import read_image
+from raterscope.app.formats.images import load_image
+from raterscope.app.formats.volumes import image_file
 
 HEIGHT, WIDTH = 30, 40
 

@@ -12,8 +12,9 @@ from PIL import Image
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import pyramids
-from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, load_overview, open_pyramid
+from raterscope.app.formats.image_heads import load_overview, read_image
+from raterscope.app.formats.images import load_image
+from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, open_pyramid
 from raterscope.app.formats.pyramids.pyramid import halve
 
 WIDTH, HEIGHT = 1203, 1057

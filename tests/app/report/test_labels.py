@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.kinds.labels import runs
 from raterscope.app.kinds.labels.runs import read_answer
 from raterscope.app.report import write_report

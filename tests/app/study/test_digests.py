@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.study import Study, references
 
 

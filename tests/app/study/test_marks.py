@@ -12,8 +12,10 @@ from PIL import Image
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import read
-from raterscope.app.formats.images import is_image, load_image, read_image
+from raterscope.app.formats.image_heads import read_image
+from raterscope.app.formats.images import load_image
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
+from raterscope.app.formats.sources import Source
 from raterscope.app.formats.tables import read_table
 from raterscope.app.study import ImageEntry, Study, StudyError
 from tests.app.study.made import a_table, reopened
@@ -299,7 +301,7 @@ def test_readers_leave_an_open_study_alone(study: Study, tmp_path: Path) -> None
         for reader in (read, read_image, load_image, read_table):
             with pytest.raises(InputError, match="is a study"):
                 reader(path)
-        assert not is_image(path)
+        assert not Source(path).is_image()
         with pytest.raises(InputError, match="is a study"):
             study.add_images([ImageFile("a.png", path, 4, 4)])
     code = f"from raterscope.app.study import Study; Study.open({str(study.path)!r})"

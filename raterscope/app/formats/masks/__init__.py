@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_path, strip_suffixes
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile, refuse_special
@@ -37,10 +38,24 @@ def _holds_masks(source: Source, watch: Watch) -> bool | None:
     if kind == "annotations":
         return source.contents("masks") is not None
     if kind == "label map":
-        from raterscope.app.formats.masks.label_maps import holds_label_map
-
-        return holds_label_map(source, watch)
+        return _holds_label_map(source, watch)
     return kind is not None
+
+
+def _holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
+    """Return whether a file holds masks, by its values; None if it could also be an image."""
+    from raterscope.app.formats.masks.label_maps import LARGEST_CHECKED, is_plain_image
+
+    if not is_plain_image(source.path):
+        head = source.voxels()
+        if head.colours:
+            return False
+        if math.prod(head.lengths) > LARGEST_CHECKED:
+            return None
+    holds = source.label_map(watch).looks_marked()
+    if holds is False:
+        source.release()
+    return holds
 
 
 _Kind = Literal["annotations", "segments", "label map", "segmentation", "structures"]
@@ -134,7 +149,8 @@ def _read(
     if kind == "label map":
         from raterscope.app.formats.masks.label_maps import read_label_map
 
-        return read_label_map(source, names, spacing, watch)
+        label_map = source.label_map(part(watch, 0.0, 0.7))
+        return read_label_map(path, label_map, names, spacing, part(watch, 0.7, 1.0))
     if kind == "segmentation":
         from raterscope.app.formats.masks.dicom_seg import read_dicom_seg
 
@@ -160,4 +176,4 @@ def _read_annotations(
     document = source.document()
     if isinstance(document, LidcDocument):
         return read_lidc(source.path, document, volumes, spacing, watch)
-    return collect_masks(source, names, spacing, watch)
+    return collect_masks(source.path, document, names, spacing, watch)

@@ -61,7 +61,6 @@ from raterscope.app.formats.masks.shapes import (
     unite,
 )
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import is_number, refuse_size, text_of
 
 _MOST_KEPT = 2_000_000_000
@@ -269,7 +268,7 @@ Size = tuple[int, int]
 
 
 def collect_masks(
-    source: Source, names: NameParts = NO_NAMES,
+    path: Path, document: Document | None, names: NameParts = NO_NAMES,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
     """Collect the areas of a file's annotations; those of one class, annotator and image are one mask.
@@ -282,7 +281,6 @@ def collect_masks(
     `names`: the annotator of annotations that name none, and the structure of an empty file. `spacing`:
     (slice, row, column), millimetres.
     """
-    path, document = source.path, source.document()
     if document is None or "masks" not in document.expected:
         problem = "holds no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
         raise InputError(problem, file=path)

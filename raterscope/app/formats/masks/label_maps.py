@@ -19,15 +19,15 @@ from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.records import MaskTable, RaterMask, refuse_special
-from raterscope.app.formats.sources import SNIFFED, Source, image_kind
+from raterscope.app.formats.signatures import SNIFFED, image_kind
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
-from raterscope.app.formats.volumes.voxel_files import read_all
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
 _MOST_LABELS = 1000
 _MOST_COLOURS = 64
 _FEW = 32
 _MANY = 256
-_LARGEST_CHECKED = 64_000_000
+LARGEST_CHECKED = 64_000_000
 """Voxels of the largest file that is checked for masks."""
 
 _SHADES = 48
@@ -144,32 +144,16 @@ class LabelMap:
         return bool(marked.any() and (left == right)[marked].mean() < most_equal)
 
 
-def holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
-    """Return whether a file holds masks, by its values; None if it could also be an image."""
-    if not is_plain_image(source.path):
-        head = source.voxels()
-        if head.colours:
-            return False
-        if math.prod(head.lengths) > _LARGEST_CHECKED:
-            return None
-    holds = source.label_map(watch).looks_marked()
-    if holds is False:
-        source.release()
-    return holds
-
-
-def read_values(source: Source, watch: Watch = silent) -> LabelMap:
-    """Read the voxels of a file.
+def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> LabelMap:
+    """Read the voxels of a file; its header is None for an image.
 
     Raises `InputError` for a file that cannot be read, or has colours that are not labels.
     """
-    path = source.path
-    if is_plain_image(path):
+    if head is None:
         values, colours = _pixels(path)
         return LabelMap(
             Grid.plain((values.shape[1], values.shape[2], values.shape[3])), values, colours=colours
         )
-    head = source.voxels()
     if head.colours:
         raise InputError("holds colours; expected masks, labels or probabilities", file=path)
     values = read_all(head, watch)
@@ -183,7 +167,7 @@ def read_values(source: Source, watch: Watch = silent) -> LabelMap:
 
 
 def read_label_map(
-    source: Source, names: NameParts = NO_NAMES,
+    path: Path, label_map: LabelMap, names: NameParts = NO_NAMES,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
     """Read masks from the voxels of a file.
@@ -196,14 +180,13 @@ def read_label_map(
 
     Raises `InputError` for a file that cannot be read, or holds no masks.
     """
-    path, notices = source.path, list[str]()
-    label_map = source.label_map(part(watch, 0.0, 0.7))
+    notices = list[str]()
     grid, layers = label_map.grid, len(label_map.values)
     if spacing is not None and not grid.calibrated:
         grid = Grid.plain(grid.shape, spacing, calibrated=True)
     masks: list[RaterMask] = []
     for layer, array in enumerate(label_map.values):
-        step = part(watch, 0.7 + 0.3 * layer / layers, 0.7 + 0.3 * (layer + 1) / layers)
+        step = part(watch, layer / layers, (layer + 1) / layers)
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
             masks += _colour_masks(array, label_map.colours, names, grid)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
 from raterscope.app.formats.points.tables import (
+    ScoresDocument,
     holds_bare_points,
     is_points_layer,
     read_bare_points,
+    read_coco_scores,
     read_points_layer,
+    read_score_table,
 )
-from raterscope.app.formats.sources import File, is_of_plugin, may_hold_annotations, open_source
+from raterscope.app.formats.records import PointTable
+from raterscope.app.formats.sources import File, Source, is_of_plugin, may_hold_annotations, open_source
+from raterscope.app.formats.untrusted import json_content, read_bytes
 from raterscope.app.formats.workbooks import WORKBOOKS
 
-__all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
+__all__ = ["UNKNOWN", "PointFile", "has_points", "holds_scores", "read_points", "read_scores"]
 
 _TABLES = (".csv", ".tsv", ".txt", *WORKBOOKS)
 
@@ -63,3 +70,33 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
             file=path,
         )
     return collect_points(path, document, watch)
+
+
+def holds_scores(source: Source) -> bool:
+    """Return whether a file is COCO JSON with scores."""
+    if source.path.suffix.casefold() != ".json":
+        return False
+    try:
+        return isinstance(source.document(), ScoresDocument)
+    except InputError:
+        return False
+
+
+def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTable:
+    """Read the detections of a program.
+
+    Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
+    detection that cannot be read; a file is read completely or not at all.
+
+    `file`: a table, or COCO JSON. `mapping`: fields of a table's columns, named by hand: image, x, y, score,
+    width, height, ignore.
+    """
+    source = open_source(file)
+    path = source.path
+    if path.suffix.casefold() != ".json":
+        return read_score_table(source.table(), mapping)
+    document = source.document()
+    if isinstance(document, ScoresDocument):
+        return read_coco_scores(path, document.content)
+    content = document.detections() if isinstance(document, CocoDocument) else None
+    return read_coco_scores(path, json_content(path, read_bytes(path)) if content is None else content)

@@ -22,7 +22,6 @@ from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen, number_classes
-from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tables import (
     CORNERS,
     FARTHEST,
@@ -39,7 +38,7 @@ from raterscope.app.formats.tables import (
     scale_of,
     seconds_of,
 )
-from raterscope.app.formats.untrusted import is_number, json_content, read_bytes, text_of
+from raterscope.app.formats.untrusted import is_number, text_of
 from raterscope.text import counted
 
 FIELDS = (
@@ -246,36 +245,6 @@ def recognize(content: Any) -> ScoresDocument | None:
     return ScoresDocument(content) if is_scored_coco(content) else None
 
 
-def holds_scores(source: Source) -> bool:
-    """Return whether a file is COCO JSON with scores."""
-    if source.path.suffix.casefold() != ".json":
-        return False
-    try:
-        return isinstance(source.document(), ScoresDocument)
-    except InputError:
-        return False
-
-
-def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Read the detections of a program.
-
-    Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
-    detection that cannot be read; a file is read completely or not at all.
-
-    `file`: a table, or COCO JSON. `mapping`: fields of a table's columns, named by hand: image, x, y, score,
-    width, height, ignore.
-    """
-    source = open_source(file)
-    path = source.path
-    if path.suffix.casefold() != ".json":
-        return read_score_table(source.table(), mapping)
-    document = source.document()
-    if isinstance(document, ScoresDocument):
-        return _read_coco_scores(path, document.content)
-    content = document.detections() if isinstance(document, CocoDocument) else None
-    return _read_coco_scores(path, json_content(path, read_bytes(path)) if content is None else content)
-
-
 def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read a table of scores; a row with only an image means that the program found nothing on it."""
     return _read_points(table, SCORED, mapping, np.ones(len(table), dtype=np.bool_))
@@ -289,7 +258,8 @@ def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Fault
     return values
 
 
-def _read_coco_scores(path: Path, content: Any) -> PointTable:
+def read_coco_scores(path: Path, content: Any) -> PointTable:
+    """Read the detections in COCO JSON; raises `InputError` as `points.read_scores`."""
     if not is_scored_coco(content):
         raise InputError(
             "holds no scores; expected a list of COCO results, or COCO annotations, with image_id, bbox and "

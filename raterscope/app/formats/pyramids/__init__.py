@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
-from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.images import detect_image_format, image_errors, load_image, read_image
+from raterscope.app.formats.images import detect_image_format, image_errors
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
 from raterscope.app.formats.pyramids.pyramid import (
     ChannelSource,
@@ -33,7 +31,6 @@ __all__ = [
     "Source",
     "crop_of",
     "is_large",
-    "load_overview",
     "open_pyramid",
 ]  # fmt: skip
 
@@ -84,22 +81,6 @@ def open_pyramid(
     if source is None:
         source = _from_cache(path, digest, watch, cache or PyramidCache.of_user())
     return PyramidReader(source)
-
-
-def load_overview(
-    path: Path, longest: int, digest: str | None = None, displays: Displays = MappingProxyType({})
-) -> Pixels:
-    """Read an image at the resolution for a display of `longest` pixels along its longer side.
-
-    Raises `InputError` as `load_image` and `open_pyramid`.
-
-    `digest`: as for `open_pyramid`, for large images. `displays`: displays of channels that differ from the
-    default. The result, (height, width) or (height, width, 3), is the image or a smaller copy of it.
-    """
-    file = read_image(path)
-    if is_large(file.width, file.height):
-        return open_pyramid(path, digest).with_displays(displays).overview(longest)
-    return load_image(path, displays)
 
 
 def _open_tiled(path: Path) -> Source | None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
-from raterscope.app.formats.sources import IMAGES, VOXELS, File, Format, Source, Sources, open_source
+from raterscope.app.formats.signatures import IMAGES, VOXELS
+from raterscope.app.formats.sources import File, Source, Sources, open_source
+from raterscope.app.formats.untrusted import check_shape
 from raterscope.app.program_files import STUDY_SUFFIX
 
 if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
-__all__ = ["find_volumes", "load_volume", "read_voxel_head", "voxel_head", "walk_files"]
+__all__ = ["find_volumes", "image_file", "load_volume", "voxel_head", "walk_files"]
 
 MOST_FILES = 100_000
 DEEPEST = 12
@@ -82,14 +86,33 @@ def voxel_head(file: File) -> VoxelHead | None:
     return source.voxels() if source.format in VOXELS else None
 
 
-def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of a voxel file; NIfTI if the format is unknown."""
-    from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
-    from raterscope.app.formats.volumes.voxel_files import with_ending
+def image_file(file: File) -> VolumeFile:
+    """Describe an image as a volume of one slice, or of the pages of a TIFF.
 
-    readers = {"NRRD": nrrd_files.read_head, "MetaImage": metaimage.read_head}
-    head = readers.get(format_name, nifti.read_head)(path, file)
-    return head if file is None else with_ending(head, file)
+    An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel. Raises
+    `InputError` for any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million
+    pixels per plane.
+    """
+    head = open_source(file).image()
+    image, pages = head.file, head.checked_pages()
+    path = image.path
+    shape, steps = (1, image.height, image.width), (1.0, 1.0, 1.0)
+    notices: tuple[str, ...] = ()
+    if image.pixel_size is not None:
+        steps = (1.0, image.pixel_size * 1e-3, image.pixel_size * 1e-3)
+    if pages is not None and pages.slices > 1:
+        shape = (pages.slices, image.height, image.width)
+        steps, notices = pages.steps or steps, pages.notices
+    check_shape(path, shape)
+    messages = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
+    return VolumeFile(
+        path.name,
+        path,
+        Grid.plain(shape, steps),
+        files=(path,),
+        notices=messages,
+        pixel_size=image.pixel_size,
+    )
 
 
 def _describe_file(source: Source) -> VolumeFile:
@@ -98,8 +121,6 @@ def _describe_file(source: Source) -> VolumeFile:
         from raterscope.app.formats.volumes.voxel_files import describe_volume
 
         return describe_volume(head)
-    from raterscope.app.formats.volumes.stacks import image_file
-
     if source.format in IMAGES:
         return image_file(source)
     raise InputError(
@@ -151,8 +172,6 @@ def walk_files(folder: Path, watch: Watch) -> Iterator[Path]:
 
 def _describe_others(sources: Sequence[Source], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
     """Describe files that are not DICOM; images that are slices of one volume are combined."""
-    from raterscope.app.formats.volumes.stacks import find_stack
-
     volumes: list[VolumeFile] = []
     refused: list[InputError] = []
     images: dict[Path, list[Source]] = {}
@@ -169,8 +188,34 @@ def _describe_others(sources: Sequence[Source], watch: Watch) -> tuple[list[Volu
             refused.append(error)
     for folder, files in images.items():
         try:
-            stack = find_stack(files, folder)
+            stack = _find_stack(files, folder)
             volumes += [stack] if stack is not None else [_describe_file(source) for source in files]
         except InputError as error:
             refused.append(error)
     return volumes, refused
+
+
+def _find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
+    """Combine images of one size whose names differ only by a number to a volume; None for other images.
+
+    Raises `InputError` for an image that cannot be read.
+    """
+    patterns = {re.sub(r"\d+", "#", source.path.name.casefold()) for source in sources}
+    if len(sources) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
+        return None
+    ordered = sorted(
+        sources, key=lambda source: [int(digits) for digits in re.findall(r"\d+", source.path.name)]
+    )
+    files = [image_file(source) for source in ordered]
+    if any(file.grid.shape != files[0].grid.shape for file in files) or files[0].grid.shape[0] > 1:
+        return None
+    shape = (len(files), *files[0].grid.shape[1:])
+    check_shape(folder, shape)
+    words = (
+        f"{plain(folder.name)}: {len(files)} numbered images of one size are slices of a volume; "
+        "open them one by one to keep them separate."
+    )
+    grid = Grid.plain(shape, files[0].grid.spacing)
+    return VolumeFile(
+        folder.name, folder, grid, files=tuple(source.path for source in ordered), notices=(words,)
+    )

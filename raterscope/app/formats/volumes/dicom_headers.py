@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.sources import is_dicom_start
+from raterscope.app.formats.signatures import is_dicom_start
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
 
 SUV = "SUV"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,80 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.images import Pages, detect_image_format, load_image, read_image
+from raterscope.app.formats.image_heads import find_slice_axis, read_image
+from raterscope.app.formats.images import detect_image_format, load_image
 from raterscope.app.formats.records import Volume, VolumeFile
-from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tiff_pages import find_channels, series_of
-from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
+from raterscope.app.formats.untrusted import file_errors
 from raterscope.app.formats.volumes.voxel_files import convert_for_display
-
-_LONGEST_DESCRIPTION = 100_000
-_UNITS = {
-    "mm": 1.0, "millimeter": 1.0, "cm": 10.0, "m": 1000.0, "nm": 1e-6,
-    "micron": 1e-3, "microns": 1e-3, "um": 1e-3, "µm": 1e-3, "μm": 1e-3, "\\u00b5m": 1e-3, "&#181;m": 1e-3,
-}  # fmt: skip
-_MICROMETRE = 1e-3
-_SMALLEST_PAGE = 18
-"""Bytes of the directory of a TIFF page with one field."""
-_MOST_PAGES = 100_000
-
-
-def image_file(file: File) -> VolumeFile:
-    """Describe an image as a volume of one slice, or of the pages of a TIFF.
-
-    An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel. Raises
-    `InputError` for any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million
-    pixels per plane.
-    """
-    head = open_source(file).image()
-    image, pages = head.file, head.checked_pages()
-    path = image.path
-    shape, steps = (1, image.height, image.width), (1.0, 1.0, 1.0)
-    notices: tuple[str, ...] = ()
-    if image.pixel_size is not None:
-        steps = (1.0, image.pixel_size * _MICROMETRE, image.pixel_size * _MICROMETRE)
-    if pages is not None and pages.slices > 1:
-        shape = (pages.slices, image.height, image.width)
-        steps, notices = pages.steps or steps, pages.notices
-    check_shape(path, shape)
-    messages = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
-    return VolumeFile(
-        path.name,
-        path,
-        Grid.plain(shape, steps),
-        files=(path,),
-        notices=messages,
-        pixel_size=image.pixel_size,
-    )
-
-
-def find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
-    """Combine images of one size whose names differ only by a number to a volume; None for other images.
-
-    Raises `InputError` for an image that cannot be read.
-    """
-    patterns = {re.sub(r"\d+", "#", source.path.name.casefold()) for source in sources}
-    if len(sources) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
-        return None
-    ordered = sorted(
-        sources, key=lambda source: [int(digits) for digits in re.findall(r"\d+", source.path.name)]
-    )
-    files = [image_file(source) for source in ordered]
-    if any(file.grid.shape != files[0].grid.shape for file in files) or files[0].grid.shape[0] > 1:
-        return None
-    shape = (len(files), *files[0].grid.shape[1:])
-    check_shape(folder, shape)
-    words = (
-        f"{plain(folder.name)}: {len(files)} numbered images of one size are slices of a volume; "
-        "open them one by one to keep them separate."
-    )
-    grid = Grid.plain(shape, files[0].grid.spacing)
-    return VolumeFile(
-        folder.name, folder, grid, files=tuple(source.path for source in ordered), notices=(words,)
-    )
 
 
 def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
@@ -151,95 +83,12 @@ def _is_tiff(path: Path) -> bool:
     return detect_image_format(path) == "TIFF"
 
 
-def read_pages(path: Path, file: Any) -> Pages:
-    """Find the slices among the pages of an open TIFF.
-
-    Raises `InputError` for pages that are not a volume.
-    """
-    if find_channels(file):
-        return Pages(1)
-    _refuse_endless(path, file)
-    all_series = series_of(file)
-    series = all_series[0]
-    axis, notices = _slice_axis(path, series)
-    if len(all_series) > 1:
-        notices = (*notices, "holds images of several sizes; only those like the first are shown")
-    slices = 1 if axis is None else int(series.shape[axis])
-    return Pages(slices, _steps(file), notices)
-
-
-def _refuse_endless(path: Path, file: Any) -> None:
-    """Refuse a file whose pages refer to each other in a circle: reading them would not end."""
-    most = min(path.stat().st_size // _SMALLEST_PAGE, _MOST_PAGES)
-    if any(number >= most for number, _ in enumerate(file.pages)):
-        raise InputError(
-            f"claims more pages than fit in it, or than {_MOST_PAGES:,}; expected a stack of images",
-            file=path,
-        )
-
-
-def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
-    """Find the slice axis of a TIFF's array."""
-    axes, shape = series.axes, series.shape
-    if "Y" not in axes or "X" not in axes:
-        raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
-    check_shape(path, tuple(shape))
-    refuse_packed(path, math.prod(shape) * np.dtype(series.dtype).itemsize)
-    longer = [k for k, name in enumerate(axes) if name not in "YXS" and shape[k] > 1]
-    if not longer:
-        return None, ()
-    depth = next((k for k in longer if axes[k] == "Z"), None)
-    if depth is None:
-        depth = next((k for k in longer if axes[k] not in "CS"), longer[0])
-    others = [axes[k] for k in longer if k != depth]
-    if not others:
-        return depth, ()
-    words = {"C": "channel", "T": "time point"}
-    named = " and ".join(words.get(name, f"position on axis {plain(name)}") for name in others)
-    return depth, (f"holds several volumes; masks are shown on the first {named}",)
-
-
-def _steps(file: Any) -> tuple[float, float, float] | None:
-    """Read a voxel's size (slice, row, column) in mm as written by ImageJ or OME."""
-    page = file.pages[0]
-    text = str(page.description or "")[:_LONGEST_DESCRIPTION]
-    if text.startswith("ImageJ="):
-        facts = dict(line.partition("=")[::2] for line in text.splitlines())
-        unit = _UNITS.get(facts.get("unit", "").strip())
-        sizes = [page.tags.get(code) for code in (283, 282)]
-        if unit is None or any(tag is None or not tag.value[0] for tag in sizes):
-            return None
-        along, across = (tag.value[1] / tag.value[0] * unit for tag in sizes)
-        steps = (_number(facts.get("spacing")) * unit, along, across)
-    else:
-        physical = [_physical(text, axis) for axis in "ZYX"]
-        if physical[1] is None or physical[2] is None:
-            return None
-        steps = (physical[0] or 1.0, physical[1], physical[2])
-    return steps if all(0.0 < step < 1e6 for step in steps) else None
-
-
-def _number(word: str | None) -> float:
-    try:
-        value = float(word or 1.0)
-    except ValueError:
-        return 1.0
-    return value if math.isfinite(value) and value > 0 else 1.0
-
-
-def _physical(text: str, axis: str) -> float | None:
-    size = re.search(rf'<Pixels\b[^>]*\bPhysicalSize{axis}="([0-9.eE+-]+)"', text)
-    unit = re.search(rf'<Pixels\b[^>]*\bPhysicalSize{axis}Unit="([^"]*)"', text)
-    scale = _UNITS.get(unit.group(1).casefold()) if unit else _MICROMETRE
-    return _number(size.group(1)) * scale if size and scale else None
-
-
 def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
     import tifffile
 
     with tifffile.TiffFile(path) as file:
         series = series_of(file)[0]
-        axis, _ = _slice_axis(path, series)
+        axis, _ = find_slice_axis(path, series)
         assert axis is not None
         outer = [k for k, name in enumerate(series.axes) if name not in "YXS"]
         # If an axis is inside the pages (planar storage), there are fewer pages than index positions.

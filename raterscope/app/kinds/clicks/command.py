@@ -33,9 +33,9 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
-from raterscope.app.formats.points import has_points, read_points
-from raterscope.app.formats.points.tables import read_scores
-from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES_IN_WORDS, Source, Sources
+from raterscope.app.formats.points import has_points, read_points, read_scores
+from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES_IN_WORDS
+from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.kinds.clicks.evaluation import (
     crowd_sizes_in_words,
     evaluate_outcomes,

@@ -10,9 +10,10 @@ from raterscope.algorithms.image_display import measure_focus, measure_saturatio
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request
+from raterscope.app.formats.image_heads import load_overview
 from raterscope.app.formats.images import load_planes
 from raterscope.app.formats.output_files import write_table
-from raterscope.app.formats.pyramids import is_large, load_overview
+from raterscope.app.formats.pyramids import is_large
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.records import ImageQuality
 

@@ -18,7 +18,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
-from raterscope.app.formats.sources import IMAGE_SUFFIXES, Sources
+from raterscope.app.formats.signatures import IMAGE_SUFFIXES
+from raterscope.app.formats.sources import Sources
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames
 from raterscope.text import counted

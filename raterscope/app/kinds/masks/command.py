@@ -33,7 +33,7 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError, plain, refuse_unknown
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ImportCandidates, sort_files

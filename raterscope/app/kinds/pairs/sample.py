@@ -20,7 +20,7 @@ from raterscope.algorithms.simulation.pair_crowds import (
     simulate_pairs,
 )
 from raterscope.app.command_line.output import make_folder
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.pairs.command import other_results_of, summary_of

@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns, read
-from raterscope.app.formats.points.tables import read_scores
+from raterscope.app.formats.points import read_scores
 
 TABLE = "image,x,y,score\na.png,10,20,-3.5\na.png,30.5,40,1e12\nb.png,,,\n"
 BOX = {"image_id": 7, "category_id": 1, "bbox": [10, 20, 4, 6], "score": 0.75}

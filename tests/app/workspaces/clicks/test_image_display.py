@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.image_display import COLOUR, GREY, ChannelDisplay
 from raterscope.app.formats import pyramids
+from raterscope.app.formats.image_heads import load_overview
 from raterscope.app.formats.images import load_image
-from raterscope.app.formats.pyramids import load_overview
 from raterscope.app.study import Study
 from tests.app.driving import LONG, command, idle, open_study, press
 

@@ -12,7 +12,7 @@ from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
-from raterscope.app.formats.images import read_image
+from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.records import TrueLabels
 from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study

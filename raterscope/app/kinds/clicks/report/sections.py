@@ -83,7 +83,8 @@ def detections_gallery(
 
 
 def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None) -> Picture | None:
-    from raterscope.app.formats.pyramids import is_large, load_overview
+    from raterscope.app.formats.image_heads import load_overview
+    from raterscope.app.formats.pyramids import is_large
 
     path = study.locate(counted_image.entry)
     if path is None or path.is_dir():
