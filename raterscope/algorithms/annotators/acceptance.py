@@ -146,12 +146,6 @@ def make_plan(settings: AcceptanceSettings, lot: int | None = None) -> SingleSam
     """Make the plan of some settings, for a lot of known size.
 
     Raises `ValueError` for shares or risks out of order, and where no plan for the lot keeps both risks.
-
-    Examples
-    --------
-    >>> plan = make_plan(AcceptanceSettings(), 840)
-    >>> plan.size, plan.accept
-    (32, 2)
     """
     shares = settings.acceptable, settings.unacceptable
     risks = {"producer_risk": settings.producer_risk, "consumer_risk": settings.consumer_risk}
@@ -184,12 +178,6 @@ def single_sampling(
     Notes
     -----
     A lot of N items holds the whole number of errors that is nearest to its share.
-
-    Examples
-    --------
-    >>> plan = single_sampling(0.02, 0.15)
-    >>> plan.size, plan.accept
-    (34, 2)
     """
     _check(acceptable, unacceptable, producer_risk, consumer_risk)
     most = _MOST if lot is None else min(lot, _MOST)
@@ -213,14 +201,7 @@ def sequential_sampling(
     producer_risk: float = 0.05,
     consumer_risk: float = 0.10,
 ) -> SequentialSampling:
-    """Make Wald's sequential plan, [wald1947]_, ended at 1.5 to 3 times the size of the single plan.
-
-    Examples
-    --------
-    >>> plan = sequential_sampling(0.01, 0.06)
-    >>> round(plan.accept_intercept, 2), round(plan.reject_intercept, 2), round(plan.slope, 3)
-    (1.22, 1.57, 0.028)
-    """
+    """Make Wald's sequential plan, [wald1947]_, ended at 1.5 to 3 times the size of the single plan."""
     _check(acceptable, unacceptable, producer_risk, consumer_risk)
     if acceptable == 0:
         raise ValueError("acceptable share 0; a sequential plan needs one above 0.")
@@ -248,14 +229,7 @@ def sequential_sampling(
 
 
 def decide(plan: AcceptancePlan, checked: int, errors: int) -> Verdict:
-    """Decide by a plan after some checked items, in the order of checking.
-
-    Examples
-    --------
-    >>> plan = SingleSampling(32, 2, 0.02, 0.15)
-    >>> decide(plan, 20, 1), decide(plan, 20, 3), decide(plan, 32, 2)
-    ('continue', 'reject', 'accept')
-    """
+    """Decide by a plan after some checked items, in the order of checking."""
     if not 0 <= errors <= checked:
         raise ValueError(f"{errors} errors among {checked} items; expected 0 to {checked}.")
     accept, reject = plan.limits(checked)

@@ -13,11 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.annotators.communities import (
-    METHODS,
-    Communities,
-    number_communities,
-)
+from raterscope.algorithms.annotators.communities import METHODS, Communities, number_communities
 from raterscope.algorithms.annotators.network_communities import (
     FactorisationSettings,
     by_links,
@@ -105,12 +101,6 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
 
     `task`, `annotator`: (V,). `tasks`, `annotators`: N and K. Raises `ValueError` for votes of different
     lengths, or unknown tasks or annotators.
-
-    Examples
-    --------
-    >>> shared = common_tasks([0, 0, 1, 1, 1], [0, 1, 0, 1, 2], tasks=2, annotators=3)
-    >>> shared.tasks
-    array([2., 2., 1.], dtype=float32)
     """
     from scipy.sparse import csr_array
 

@@ -398,12 +398,6 @@ def modularity(links: NDArray[np.float64]) -> float:
     `links`: (C, C), the sum of the links from each community to each, both directions counted, without
     annotators' links to themselves. The result lies from -1 to 1; it is 0 for a single community and for a
     network without links.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> modularity(np.array([[6.0, 0.0], [0.0, 6.0]]))
-    0.5
     """
     total = float(links.sum())
     if total <= 0:
@@ -418,13 +412,6 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
     `network`: (M, M), dense or a SciPy sparse array, symmetric and not negative; an entry of the diagonal is
     a link of an annotator to itself. `seed`: seed of the order of moves; the same network and seed give the
     same communities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> network = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> louvain(network)
-    array([0, 0, 0, 1, 1, 1])
     """
     from scipy.sparse import csr_matrix
 

@@ -109,12 +109,6 @@ def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Re
     Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
     of the estimate by the curvature of the likelihood, [satterthwaite1946]_. With less than one degree of
     freedom, as where few readers hardly differ, there is no interval: NaN.
-
-    Examples
-    --------
-    >>> fit = reader_variance([1, 2, 3, 5, 6, 7, 9, 9, 12], [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3)
-    >>> round(fit.case.value, 2), round(fit.reader.value, 2), round(fit.error.value, 2)
-    (3.99, 1.15, 0.58)
     """
     from scipy.optimize import minimize
 
@@ -388,11 +382,6 @@ def cases_for_proportion(share: float, width: float) -> int:
     """Return the number of cases at which a proportion's Wilson interval, [wilson1927]_, is narrow enough.
 
     `share`: expected, 0 to 1. `width`: width of the whole 95 % interval.
-
-    Examples
-    --------
-    >>> cases_for_proportion(0.5, 0.2)
-    93
     """
     _check_interval("share", share, 0.0, 1.0)
     _check_interval("width", width, 0.0, 1.0, open_ends=True)
@@ -413,11 +402,6 @@ def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0
     Notes
     -----
     Large-sample standard error of [fleiss1969]_ at the expected table.
-
-    Examples
-    --------
-    >>> cases_for_kappa(0.8, 0.2)
-    139
     """
     _check_interval("kappa", kappa, 0.0, 1.0)
     _check_interval("width", width, 0.0, 2.0, open_ends=True)
@@ -439,11 +423,6 @@ def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
     Notes
     -----
     [bonett2002]_, with the correction by 5 times the correlation for two raters and 0.7 or more.
-
-    Examples
-    --------
-    >>> cases_for_icc(0.8, 0.2, raters=3)
-    36
     """
     _check_interval("correlation", correlation, 0.0, 1.0)
     _check_interval("width", width, 0.0, 1.0, open_ends=True)
@@ -460,11 +439,6 @@ def cases_for_limits(width: float) -> int:
     """Return the number of cases for a narrow enough interval of a limit of agreement, [bland1999]_.
 
     `width`: width of the whole 95 % interval of one limit, in standard deviations of the differences.
-
-    Examples
-    --------
-    >>> cases_for_limits(0.68)
-    101
     """
     if not 0 < width < math.inf:
         raise ValueError(f"width {width}; expected a number above 0.")

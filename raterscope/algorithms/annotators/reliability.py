@@ -102,14 +102,7 @@ class PersonReliability:
 
 
 def from_interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Convert 95 % intervals of probabilities to log odds and their standard errors.
-
-    Examples
-    --------
-    >>> value, error = from_interval([0.6], [0.9])
-    >>> [round(float(number), 2) for number in (*value, *error)]
-    [1.3, 0.46]
-    """
+    """Convert 95 % intervals of probabilities to log odds and their standard errors."""
     ends = np.clip(np.array([low, high], dtype=np.float64), _LEAST_ODDS, 1.0 - _LEAST_ODDS)
     odds = np.log(ends) - np.log1p(-ends)
     error = np.maximum((odds[1] - odds[0]) / (2.0 * Z), 1e-6)
@@ -128,12 +121,6 @@ def person_reliability(
         log of a scatter. NaN where an annotator has none.
     `error`: (P, K), standard errors, above 0.
     `kinds`: names of the K kinds.
-
-    Examples
-    --------
-    >>> result = person_reliability([[0.0, 0.1], [2.0, 2.1], [np.nan, 1.0]], np.full((3, 2), 0.5), ("a", "b"))
-    >>> result.sentence()
-    'A and b are not related: only 2 annotators marked both.'
     """
     value = np.asarray(estimate, dtype=np.float64)
     variance = np.square(np.asarray(error, dtype=np.float64))

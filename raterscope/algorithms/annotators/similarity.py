@@ -86,14 +86,6 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     `scale`: above 0.
     The result, (M, M), is symmetric, with 1 on the diagonal.
     Raises `ValueError` for matrices that are not probabilities.
-
-    Examples
-    --------
-    >>> good, swaps = [[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]
-    >>> hellinger_similarity([good, good, swaps], scale=1.0).round(2)
-    array([[1.  , 1.  , 0.45],
-           [1.  , 1.  , 0.45],
-           [0.45, 0.45, 1.  ]], dtype=float32)
     """
     roots = roots_of(mean)
     similarity = similarity_of_roots(roots, roots, np.asarray(mean).shape[1], scale)
@@ -157,14 +149,6 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
     A rater follows the consensus with the highest responsibility, as in the paper's section 4.3.
 
     `responsibilities`: (P,) of each consensus, as in the alternatives of a mixture; at least one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> same_consensus([np.array([0.9, 0.8, 0.1]), np.array([0.1, 0.2, 0.9])])
-    array([[1., 1., 0.],
-           [1., 1., 0.],
-           [0., 0., 1.]])
     """
     follows = np.argmax(np.stack(list(responsibilities)), axis=0)
     return np.asarray(follows[:, None] == follows, dtype=np.float64)

@@ -37,11 +37,6 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     without ties, else normal with the correction for ties.
 
     `a`, `b`: (N,), a figure of each method for each case.
-
-    Examples
-    --------
-    >>> wilcoxon([0.9, 0.8, 0.7, 0.9, 0.85, 0.8], [0.8, 0.75, 0.6, 0.7, 0.8, 0.77]).p_value
-    0.03125
     """
     from scipy import stats
 
@@ -57,13 +52,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust p values of several tests for the family-wise error, [holm1979]_; NaN stays and does not count.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
-    [0.03, 0.06, 0.06]
-    """
+    """Adjust p values for the family-wise error, [holm1979]_; NaN stays and does not count."""
     values = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(len(values), np.nan)
     order = np.argsort(values, kind="stable")
@@ -81,13 +70,6 @@ def wilson(hits: float, many: float, level: float = 0.95) -> tuple[float, float]
     .. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
        Journal of the American Statistical Association 22 (1927) 209-212,
        doi:10.1080/01621459.1927.10502953.
-
-
-    Examples
-    --------
-    >>> low, high = wilson(8, 10)
-    >>> round(low, 3), round(high, 3)
-    (0.49, 0.943)
     """
     if not many:
         return math.nan, math.nan

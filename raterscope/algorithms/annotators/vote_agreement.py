@@ -103,14 +103,6 @@ def vote_agreement(
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
     Gwet's ordinal weights, and alpha its ordinal metric; on a linear scale all use absolute differences, on
     an interval scale squared ones.
-
-    Examples
-    --------
-    Three annotators on three tasks, one disagreement:
-
-    >>> agreement = vote_agreement([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 0, 0, 1], 2)
-    >>> round(agreement.percent.value, 3), round(agreement.krippendorff.value, 3)
-    (0.778, 0.6)
     """
     tasks, given = np.asarray(task), np.asarray(answer)
     if tasks.shape != given.shape or tasks.ndim != 1:
@@ -145,12 +137,6 @@ def agreement_by_annotator(
 
     `task`, `answer`, `annotator`: (V,), those of each vote; at most one vote of an annotator on a task.
     `annotators`: K.
-
-    Examples
-    --------
-    >>> task, annotator = np.repeat([0, 1], 3), np.tile([0, 1, 2], 2)
-    >>> agreement_by_annotator(task, np.array([1, 1, 0, 0, 0, 0]), annotator, 3)[:, 0].tolist()
-    [0.75, 0.75, 0.5]
     """
     agreement = np.full((annotators, 3), np.nan)
     if not len(task):

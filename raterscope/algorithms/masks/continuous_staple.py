@@ -87,16 +87,6 @@ def continuous_staple(
 
     `masks`: probabilities become distances by their logit over `slope`. `probability` of the result is that
     of a true distance above 0; `weight` is the same everywhere.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = continuous_staple(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (139, 119)
     """
     settings = ContinuousSTAPLESettings() if settings is None else settings
     cut = domain(masks, settings.clip, partial(watch, 0.0, "finding marked voxels"))

@@ -40,14 +40,7 @@ def slices_of(origin: Sequence[int], shape: Sequence[int], base: Sequence[int] =
 def overlap(
     origin: Sequence[int], shape: Sequence[int], other: Sequence[int], other_shape: Sequence[int]
 ) -> tuple[Slices, Slices]:
-    """Return the common part of two boxes, as slices of the first and of the other; empty without any.
-
-    Examples
-    --------
-    >>> own, others = overlap((0, 1, 2), (1, 4, 4), (0, 3, 0), (2, 3, 3))
-    >>> own[1], others[1]
-    (slice(2, 4, None), slice(0, 2, None))
-    """
+    """Return the common part of two boxes, as slices of the first and of the other; empty without any."""
     low = np.maximum(origin, other)
     past = np.minimum(np.add(origin, shape), np.add(other, other_shape))
     common = np.maximum(past - low, 0).tolist()

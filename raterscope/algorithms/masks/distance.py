@@ -47,13 +47,6 @@ def signed_distance(
     `check`: called regularly; it may raise an exception to stop.
     `positions`: (Z,), mm across the slices, if these are uneven.
     `out`: (Z, Y, X), array for the result.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mask = np.array([[[False, True, True, True, False]]])
-    >>> signed_distance(mask, (1.0, 1.0, 2.0), clip=10.0)
-    array([[[-1.5,  1.5,  3.5,  1.5, -1.5]]], dtype=float32)
     """
     from raterscope.algorithms.masks import _voxel_kernels as kernels
 
@@ -308,16 +301,7 @@ COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
 
 
 def fill_holes(mask: BoolArray) -> BoolArray:
-    """Fill what is enclosed on each slice of a mask, (Z, Y, X).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ring = np.ones((1, 3, 3), dtype=bool)
-    >>> ring[0, 1, 1] = False
-    >>> bool(fill_holes(ring).all())
-    True
-    """
+    """Fill what is enclosed on each slice of a mask, (Z, Y, X)."""
     from scipy import ndimage
 
     return np.array([ndimage.binary_fill_holes(part) for part in mask], dtype=np.bool_).reshape(mask.shape)
@@ -349,13 +333,6 @@ def add_margin(
 
     `mask`: (Z, Y, X), with enough room around it to grow. `margin`: mm, from the boundary midway between
     voxels. `positions`: (Z,), mm across the slices, if these are uneven.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> line = np.array([[[False, False, True, False, False]]])
-    >>> add_margin(line, (1.0, 1.0, 1.0), 1.0).astype(int).tolist()
-    [[[0, 1, 1, 1, 0]]]
     """
     inside = signed_distance(mask, spacing, abs(margin) + 2 * max(spacing), positions=positions)
     return np.asarray(inside >= -margin) if margin > 0 else np.asarray(inside > -margin)

@@ -112,21 +112,6 @@ def compare_methods(
     `truth`: (Z, Y, X), the true mask on the grid of the masks' values.
     Seconds are those of a second fusion in this process, with compiled code already loaded.
     Raises `MasksError` for masks of several structures, or if no method succeeds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from raterscope.algorithms.masks import Masks
-    >>> from raterscope.algorithms.masks.fusion import MaskPlan
-    >>> values = np.zeros((3, 1, 24, 24), dtype=bool)
-    >>> for rater, right in enumerate((15, 16, 18)):
-    ...     values[rater, :, 8:16, 8:right] = True
-    >>> plans = [MaskPlan.make(name) for name in ("laplace", "majority")]
-    >>> found = compare_methods(Masks(values, ("a", "b", "c")), plans)
-    >>> [fit.method for fit in found.fits]
-    ['laplace', 'majority']
-    >>> found.among_raters("dice")[1].shape
-    (2, 3)
     """
     if len(masks.structures) != 1:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
@@ -164,13 +149,6 @@ def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
 
     `values`, `baseline`: (C,), a figure of each case. The result is NaN with fewer than `FEWEST_CASES` cases
     in which both are finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> better = np.array([0.91, 0.88, 0.93, 0.9, 0.87, 0.92])
-    >>> signed_ranks(better, better - 0.05)
-    0.03125
     """
     both = np.isfinite(values) & np.isfinite(baseline)
     if both.sum() < FEWEST_CASES:
@@ -182,11 +160,6 @@ def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
     """Return lower whisker, lower quartile, median, upper quartile and upper whisker of a box plot.
 
     `values`: (V,), finite, at least one. The whiskers end at the last values within 1.5 heights of the box.
-
-    Examples
-    --------
-    >>> quartiles(np.array([1.0, 2.0, 3.0, 4.0, 50.0]))
-    (1.0, 2.0, 3.0, 4.0, 4.0)
     """
     low, middle, high = np.percentile(values, (25, 50, 75)).tolist()
     reach = 1.5 * (high - low)

@@ -127,14 +127,7 @@ class Scene:
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
-    """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(float(dice(np.array([[[True, True, False]]]), np.array([[[False, True, False]]]))), 2)
-    0.67
-    """
+    """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty."""
     total = np.count_nonzero(a) + np.count_nonzero(b)
     return 2.0 * np.count_nonzero(a & b) / total if total else float("nan")
 
@@ -253,15 +246,6 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     `spacing`: (slice, row, column), mm.
     `positions`: (Z,), mm across the slices, if these are uneven.
     Raises `ValueError` for masks of different shapes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> a, b = np.zeros((2, 1, 20, 20), bool)
-    >>> a[0, 5:15, 5:15] = b[0, 5:15, 7:17] = True
-    >>> result = compare(a, b, spacing=(1.0, 0.5, 0.5))
-    >>> result.dice, result.hausdorff, result.mean_surface_distance
-    (0.8, 1.0, 0.5)
     """
     if a.shape != b.shape:
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
@@ -297,19 +281,7 @@ def compare_with_reference(
 
 
 def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
-    """Compare every pair of raters on one structure; probabilities count as marked above one half.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> compare_pairwise(masks).dice.round(2)
-    array([[1.  , 0.84, 0.85],
-           [0.84, 1.  , 0.85],
-           [0.85, 0.85, 1.  ]])
-    """
+    """Compare every pair of raters on one structure; probabilities count as marked above one half."""
     scene = crop_scene(masks, watch)
     pairs = itertools.combinations(range(len(masks.annotators)), 2)
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))

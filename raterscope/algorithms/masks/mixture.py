@@ -93,15 +93,6 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     `masks`: several structures all follow the same grouping. The result is the heaviest consensus, on the box
     of the masks with `clip` as margin; `alternatives` holds all of them, the heaviest first, and is empty if
     there is only one.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> len(mixture(masks).alternatives)
-    0
     """
     settings = MixtureSettings() if settings is None else settings
     inner = domain(masks, settings.clip, partial(watch, 0.0, "finding marked voxels"))

@@ -80,15 +80,6 @@ def observer_variation(
 
     `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: in mm.
     `pairs`: annotators to compare, by default each with each.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> variation = observer_variation(Masks(case.masks, case.annotators, case.spacing))
-    >>> variation.dice.round(2).tolist(), round(variation.conformity(), 2)
-    ([0.84, 0.85, 0.85], 0.73)
     """
     scene = crop_scene(masks, watch)
     marking = [p for p, mask in enumerate(scene.judged) if mask.any()]

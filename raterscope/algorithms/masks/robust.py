@@ -177,16 +177,6 @@ def gaussian(
     """Fuse masks of one structure with a Gaussian likelihood (section 2.1): not robust.
 
     Parameters and result as in `laplace`.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = gaussian(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (142, 119)
     """
     return _fuse("gaussian", Likelihood(0), masks, settings or GaussianSettings(), watch, measured)
 
@@ -217,16 +207,6 @@ def laplace(
         (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the disputed
         rim).
     Raises `MasksError` for masks of several structures.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = laplace(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (141, 119)
     """
     return _fuse("laplace", Likelihood(1), masks, settings or LaplaceSettings(), watch, measured)
 
@@ -238,16 +218,6 @@ def student(
     """Fuse masks of one structure with Student's t likelihood (section 2.2) and estimated degrees of freedom.
 
     Parameters and result as in `laplace`.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = student(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (142, 119)
     """
     settings = settings or StudentSettings()
     likelihood = Likelihood(2, 4.0 if settings.dof is None else settings.dof, settings.dof is None)
@@ -267,16 +237,6 @@ def gdp(
     each once; both converge to the same points. The shape is then fixed (section 2.3.5 sets it to 2).
 
     Parameters and result as in `laplace`.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = gdp(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (141, 119)
     """
     settings = settings or GDPSettings()
     return _fuse("gdp", gdp_likelihood(settings, 1), masks, settings, watch, measured)

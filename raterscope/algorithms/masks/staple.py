@@ -92,16 +92,6 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     A voxel belongs to the most probable class; with one structure, to it only above one half. The trace is
     the log likelihood, or with smoothing the lower bound without the field's normalising constant; neither
     falls by more than rounding. Rates of a class without votes are NaN.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = staple(masks)
-    >>> fusion.sensitivity.round(2)
-    array([[0.91, 0.87, 0.99]])
     """
     settings = STAPLESettings() if settings is None else settings
     smooth = settings.mrf > 0
@@ -345,16 +335,6 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     `masks`: masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
     The trace is the lower bound without the field's normalising constant; it never falls by more than
     rounding.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = pstaple(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (131, 119)
     """
     settings = PSTAPLESettings() if settings is None else settings
     cut = domain(masks, settings.margin, partial(watch, 0.0, "finding marked voxels"))

@@ -272,16 +272,6 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
 
     `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with the
     consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> fusion = majority(masks)
-    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
-    (141, 119)
     """
     settings = MajoritySettings() if settings is None else settings
     ties_in = settings.ties == "in"

@@ -266,14 +266,6 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
 
     `effect`: minimum effect, a mean choice on a pair of equal items, in the units of the root mean square
     choice. Biases up to it are not found. 0 tests for any bias at all.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
-    >>> crowd = study_crowd(p1=0.2, p2=0.6)
-    >>> test = flip_test(crowd.pairs)
-    >>> bool(test.probability[crowd.biased].max() < 0.01)
-    True
     """
     model = fit_choices(pairs, part(watch, 0.0, 0.5))
     known = scoring(model, part(watch, 0.5, 0.8))

@@ -161,13 +161,6 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     `biased`: (p,), annotators whose biases are estimated; none by default. Annotators without comparisons are
     skipped. With weights the squares are weighted, and their sum counts as the number of comparisons. Raises
     `PairsError` for more than `MOST_LINKED` items in one component.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
-    >>> crowd = study_crowd(p1=0.2, p2=0.6)
-    >>> scores(crowd.pairs).score.shape
-    (16,)
     """
     return scores_of(link(pairs, part(watch, 0.0, 0.8)), biased, part(watch, 0.8, 1.0))
 
@@ -378,12 +371,6 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
     """Rank items within their components from 1, the highest score first; equal scores have one rank.
 
     The result, (n,), is 0 for an item without a score.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ranks(np.array([0.4, 1.2, 0.4, np.nan]), np.zeros(4, np.int32))
-    array([2, 1, 2, 0], dtype=int32)
     """
     result = np.zeros(len(score), dtype=np.int32)
     for items in groups_of(np.where(np.isfinite(score), component, -1).astype(np.int32)):
@@ -425,13 +412,6 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     finite if an item always wins.
 
     The scores, (n,), are log odds with mean 0 in each component; NaN for items that were never compared.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
-    >>> crowd = study_crowd(p1=0.2, p2=0.6)
-    >>> bradley_terry(crowd.pairs).shape
-    (16,)
     """
     from scipy.sparse import csr_array, diags_array
     from scipy.sparse.linalg import cg

@@ -200,13 +200,6 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
 
     `score`: (n,), the higher the better; NaN for an item without a score. `component`: (n,), items that
     comparisons link; -1 for none. `truth`: ranking of the same n items.
-
-    Examples
-    --------
-    >>> truth = TrueRanking(np.array([1.0, 2.0, 3.0]), np.zeros(3, np.int32))
-    >>> found = compare_rankings(np.array([0.9, 0.1, 0.4]), np.zeros(3, np.int32), truth)
-    >>> found.agreeing, found.opposed, round(found.tau, 3), found.best
-    (2, 1, 0.333, ((1, 1.0),))
     """
     known = np.isfinite(score) & np.isfinite(truth.place) & (component >= 0) & (truth.group >= 0)
     clusters = int(truth.group.max(initial=0)) + 1

@@ -62,12 +62,6 @@ def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
 
     `left`, `right`: (p,), counts without ties. The result, (p,), holds two-sided probabilities; 1 without a
     choice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> binomial_test(np.array([9, 5]), np.array([1, 5])).round(3)
-    array([0.021, 1.   ])
     """
     from scipy.special import bdtr
 
@@ -86,12 +80,6 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     .. [benjamini1995] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
        powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995) 289-300,
        doi:10.1111/j.2517-6161.1995.tb02031.x.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> benjamini_hochberg(np.array([0.001, 0.02, 0.4, 0.8]), rate=0.1)
-    array([ True,  True, False, False])
     """
     tested = np.flatnonzero(np.isfinite(probability))
     order = tested[np.argsort(probability[tested], kind="stable")]
@@ -111,12 +99,6 @@ def simes(probability: FloatArray) -> float:
     ----------
     .. [simes1986] R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance",
        Biometrika 73 (1986) 751-754, doi:10.1093/biomet/73.3.751.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> simes(np.array([0.001, 0.5, 0.9]))
-    0.003
     """
     known = np.sort(probability[np.isfinite(probability)])
     return float((len(known) * known / np.arange(1, len(known) + 1)).min(initial=1.0))
@@ -138,12 +120,6 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
        doi:10.1111/j.2517-6161.1995.tb02031.x.
     .. [storey2002] J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal
        Statistical Society B 64 (2002) 479-498, doi:10.1111/1467-9868.00346.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> false_discovery_rates(np.array([0.001, 0.02, 0.4, 0.8])).round(3)
-    array([0.004, 0.04 , 0.533, 0.8  ])
     """
     tested = np.flatnonzero(np.isfinite(probability))
     count = len(tested)

@@ -82,15 +82,7 @@ def count_totals(pairs: Pairs) -> Totals:
 
 
 def count_wins(pairs: Pairs) -> Wins:
-    """Count wins and ties of all items.
-
-    Examples
-    --------
-    >>> pairs = Pairs([0, 0, 1], [0, 1, 0], [1, 0, 1], [1.0, -1.0, 0.0], ("kim", "lee"), ("a", "b"))
-    >>> wins = count_wins(pairs)
-    >>> wins.won.tolist(), wins.ties.tolist()
-    ([[0, 2], [0, 0]], [[0, 1], [1, 0]])
-    """
+    """Count wins and ties of all items."""
     count = len(pairs.items)
     left_wins = pairs.choice > 0
     winner, loser = np.where(left_wins, (pairs.left, pairs.right), (pairs.right, pairs.left))

@@ -272,12 +272,6 @@ def separated_crowd(
     `separation`: smallest distance between two centres.
     `fewest`, `most`: clicks of an annotator, uniform between the two.
     Raises `ValueError` if the centres do not fit at that distance.
-
-    Examples
-    --------
-    >>> crowd = separated_crowd(20, seed=3)
-    >>> crowd.mean.shape, len(crowd.clicks.annotators)
-    ((15, 2), 20)
     """
     generator = np.random.default_rng(seed)
     mean = _apart(components, side, separation, generator)

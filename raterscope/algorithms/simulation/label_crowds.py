@@ -205,13 +205,6 @@ def simulate_labels(plan: CrowdPlan, seed: int = 0) -> SimulatedLabels:
     """Draw a crowd and its votes; the same plan and seed give the same bits.
 
     No annotator votes twice on a task.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
-    >>> crowd = simulate_labels(staging_crowd(tasks=100, annotators=10), seed=1)
-    >>> len(crowd.labels.annotators), crowd.truth.shape
-    (10, (100,))
     """
     rng = np.random.default_rng([seed, 4])
     shares = np.array(plan.shares) / sum(plan.shares)

@@ -403,12 +403,6 @@ def simulate_case(
     `raters`: number of raters for `gather_raters`, or the raters themselves.
     `subject`: "nodule" or "prostate".
     Raises `ValueError` for an unknown subject, or without raters.
-
-    Examples
-    --------
-    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
-    >>> case.masks.shape
-    (3, 8, 64, 64)
     """
     if subject not in _SCENES:
         raise ValueError(f"subject {subject!r}; expected one of {', '.join(_SCENES)}.")

@@ -99,12 +99,6 @@ def study_crowd(
     drawn for every comparison.
 
     `run`: number of the draw; the same number gives the same result.
-
-    Examples
-    --------
-    >>> crowd = study_crowd(p1=0.2, p2=0.6)
-    >>> len(crowd.pairs), int(crowd.biased.sum())
-    (18000, 50)
     """
     rng = np.random.default_rng([_STUDY, round(100 * p1), round(100 * p2), run])
     score = rng.permutation(items).astype(np.float64)

@@ -386,17 +386,6 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
     `folder`: appears when all files are written; after a failure or `Cancelled` nothing is left.
     Raises `InputError` if the folder cannot be used, the simulation would be too large, or parameters
         contradict each other.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from raterscope.app.simulation.setups import find_setup
-    >>> setup = find_setup("voting")
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     drawn = simulate(setup, setup.settings(), Path(place) / "votes")
-    >>> [path.name for path in drawn.data + drawn.truth]
-    ['labels.csv', 'truth.csv']
     """
     check_size(setup, settings)
     check_folder(folder)

@@ -28,13 +28,7 @@ from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
-from raterscope.app.import_preview import (
-    ImportPreview,
-    NameChanges,
-    NameKind,
-    change_names,
-    preview_readings,
-)
+from raterscope.app.import_preview import ImportPreview, NameChanges, NameKind, change_names, preview_readings
 from raterscope.app.importing import Readings, TableLayout, read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import (
@@ -48,10 +42,7 @@ from raterscope.app.kinds.masks.placement import AttributedMask
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
-from raterscope.widgets.dialogs.import_dialogs import (
-    MappingField,
-    TableKind,
-)
+from raterscope.widgets.dialogs.import_dialogs import MappingField, TableKind
 from raterscope.widgets.dialogs.import_preview import ImportOffer, NamesOffer, TableOffer
 
 CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)

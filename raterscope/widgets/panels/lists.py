@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QPushButton,
-    QTableView,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QTableView, QWidget
 
 from raterscope.text import counted
 from raterscope.widgets import theme

@@ -10,22 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import (
-    QEvent,
-    QItemSelection,
-    QItemSelectionModel,
-    QPoint,
-    QPointF,
-    QRectF,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QLineEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
 
 from raterscope.text import counted, estimate, figure, p_words
 from raterscope.widgets import theme

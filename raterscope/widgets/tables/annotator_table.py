@@ -21,13 +21,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QTransform,
 )
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QLineEdit,
-    QStyleOptionViewItem,
-    QToolTip,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QStyleOptionViewItem, QToolTip
 
 from raterscope.figures.drawing import DENSE, column_spans
 from raterscope.text import UNKNOWN, counted, estimate, figure, part_of_one

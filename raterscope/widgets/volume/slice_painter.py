@@ -216,12 +216,6 @@ def fill_polygon(
 
     `line`: (N, 2), corners, x and y. `across`, `down`: (columns,) and (rows,), ascending coordinates of the
     raster.
-
-    Examples
-    --------
-    >>> corners = np.array([[0.5, 0.5], [2.5, 0.5], [2.5, 1.5], [0.5, 1.5]])
-    >>> fill_polygon(corners, np.arange(4.0), np.arange(3.0)).astype(int).tolist()
-    [[0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
     """
     x, y = line.T
     next_x, next_y = np.roll(x, -1), np.roll(y, -1)
