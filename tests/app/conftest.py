@@ -18,6 +18,7 @@ from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.dialogs.import_preview import ImportDialog
+from tests.app.batch.threads import Threads
 from tests.app.commands import refusal
 from tests.app.driving import accept_import, open_study
 from tests.app.import_command import import_files
@@ -118,6 +119,12 @@ def study_fused(study_as_it_came) -> Path:
 def study_file(tmp_path, crowd_files, study_as_it_came) -> Path:
     """A study that holds the crowd's files and is closed again."""
     return shutil.copy(study_as_it_came, tmp_path / "small.rscope")
+
+
+@pytest.fixture
+def cases_in_threads(monkeypatch):
+    """`raterscope batch` starts no processes."""
+    monkeypatch.setattr("raterscope.app.cli.batch.local_executor", lambda jobs: lambda: Threads(jobs))
 
 
 @pytest.fixture

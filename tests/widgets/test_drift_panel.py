@@ -50,8 +50,8 @@ def triangle(qtbot):
 
 def places(plot) -> dict:
     results = {}
-    for x in range(0, plot.width(), 2):
-        for y in range(0, plot.height(), 2):
+    for x in range(0, plot.width(), 4):
+        for y in range(0, plot.height(), 4):
             results.setdefault(plot.part_at(QPointF(x, y)), []).append((x, y))
     return {part: np.mean(where, axis=0) for part, where in results.items() if part is not None}
 

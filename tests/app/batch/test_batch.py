@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from raterscope.app.batch.manifest import Case, read_manifest
 from raterscope.app.batch.task import DRAFTS, claim, folder_of, read_record
 from raterscope.app.cli import main
 from raterscope.app.errors import TableProblems
+from tests.app.batch.threads import Threads
 from tests.app.kinds.masks.made import four_raters
 from tests.app.tables import rows_of
 
@@ -54,11 +55,6 @@ def cohort(tmp_path):
     (tmp_path / "three.csv").write_text("task,annotator,label\nt1,,x\n")
     rows = [f"{name},labels,{name}.csv,majority," for name in ("one", "two", "three")]
     return read_manifest(a_manifest(tmp_path, *rows))
-
-
-class Threads(ThreadPoolExecutor):
-    slots = 2
-    task_seconds = 0.0
 
 
 def in_threads(cases, output, executor=Threads, **options):
@@ -251,6 +247,7 @@ def test_scripts_name_every_shard_in_folders_of_any_name(tmp_path):
     assert f"-o '{tmp_path}/{{{{k}}}}'" in snakefile
 
 
+@pytest.mark.usefixtures("cases_in_threads")
 @pytest.mark.parametrize("table", [False, True])
 def test_a_case_names_its_programs(tmp_path, capsys, table):
     masks = four_raters(tmp_path / "case")
@@ -267,6 +264,7 @@ def test_a_case_names_its_programs(tmp_path, capsys, table):
     assert {row["annotator"] for row in rows if row["program"] == "1"} == {"dora"}
 
 
+@pytest.mark.usefixtures("cases_in_threads")
 def test_a_program_that_a_case_does_not_have_is_named(tmp_path, capsys):
     four_raters(tmp_path / "case")
     assert main(["batch", str(tmp_path / "case"), "--program", "unet", "-o", str(tmp_path / "out")]) == 65

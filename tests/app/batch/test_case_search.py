@@ -45,6 +45,7 @@ def test_a_listed_table_is_a_manifest_of_the_same_cases(derivatives, capsys, mon
     assert all(len(row["files"].split(";")) >= 2 for row in rows)
 
 
+@pytest.mark.usefixtures("cases_in_threads")
 def test_found_cases_are_fused(derivatives, capsys):
     out = derivatives.with_name("found")
     assert main(["batch", str(derivatives / "sub-*"), "-o", str(out), "--jobs", "1"]) == 0

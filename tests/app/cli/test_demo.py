@@ -9,6 +9,7 @@ from raterscope.app.kinds.clicks.sample import make_sample
 from raterscope.app.kinds.labels.sample import make_sample as make_sample_of_labels
 from raterscope.app.kinds.masks.sample import make_sample as make_sample_of_masks
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.report import write_report
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from tests.app.commands import run
@@ -21,6 +22,14 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample")
     make_sample(folder, import_files, smears=2, annotators=30)
     return folder
+
+
+def write_report_of_images(study, path, *more):
+    """Write the reports of clicks and masks, and empty ones of other kinds."""
+    if path.name in ("clicks-report.html", "masks-report.html"):
+        return write_report(study, path, *more)
+    path.touch()
+    return path
 
 
 class TestSample:
@@ -58,6 +67,8 @@ class TestSample:
             monkeypatch.delenv(name, raising=False)
         make_sample_of_masks(folder, import_files, cases=2)
         make_sample_of_labels(folder, import_files, tasks=300, annotators=60, pictures=8)
+        # Those of labels and pairs are written in the tests of their samples.
+        monkeypatch.setattr("raterscope.app.cli.demo.write_report", write_report_of_images)
         assert run("demo", folder) == 0
         output = capsys.readouterr().out
         assert "there is no display" in output

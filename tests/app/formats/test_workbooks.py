@@ -71,7 +71,7 @@ def test_a_bad_cell_is_named_by_its_row_in_the_sheet(tmp_path):
         read(workbook(tmp_path / "clicks.xlsx", rows))
 
 
-def test_damaged_empty_and_unbounded_files_are_refused(tmp_path):
+def test_damaged_empty_and_unbounded_files_are_refused(tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.xlsx"
     damaged.write_bytes(workbook(tmp_path / "a.xlsx", [["a", "b"], [1, 2]]).read_bytes()[:900])
     with pytest.raises(InputError, match="damaged spreadsheet"):
@@ -80,8 +80,9 @@ def test_damaged_empty_and_unbounded_files_are_refused(tmp_path):
         read_table(workbook(tmp_path / "empty.xlsx", []))
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/worksheets/sheet1.xml", b" " * (600 << 20))
-    with pytest.raises(InputError, match="unpacks to 600 MB"):
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * (6 << 20))
+    monkeypatch.setattr(workbooks, "_LARGEST_UNPACKED", 5 << 20)
+    with pytest.raises(InputError, match="unpacks to 6 MB"):
         read_table(bomb)
 
 

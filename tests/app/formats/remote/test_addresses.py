@@ -96,6 +96,7 @@ def test_what_is_wrong_with_an_address_is_named(memory, server, tmp_path):
     assert not isinstance(caught.value, InputError)
 
 
+@pytest.mark.usefixtures("cases_in_threads")
 def test_a_cohort_from_a_web_server_equals_that_of_local_files(server, tmp_path):
     served, address = server
     files = [served / "first.csv", served / "second.csv"]
