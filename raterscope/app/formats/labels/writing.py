@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ ANNOTATORS = (
 CONFUSION = ("annotator", "step", "true", "given", "probability", "low", "high")
 DECIDED = ("task", "label", "who", "when", "reason")
 
-_Lines = TypeVar("_Lines", bytes, bytes | memoryview)
-
 _ROWS = 1 << 14
 """Rows of one block: about 50 ms of work."""
 
@@ -40,9 +38,6 @@ _THREADS = min(4, os.cpu_count() or 1)
 
 _INTERPOLATED_FROM = 200_000
 """From this count of numbers the ends of intervals are interpolated."""
-
-_COMPILED_FROM = 1_000_000
-"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
 
 _POWERS = 10.0 ** np.arange(23)
 """Powers of ten that are exact in double precision."""
@@ -91,9 +86,8 @@ def write_labels(
     tree = class_tree(tuple(classes))
     parents = _texts(() if tree is None else tree.parents)
     digits = (12,) * (len(classes) + (tree is not None)) + (6, 12)
-    large = len(tasks) * len(digits) >= _COMPILED_FROM and not ordered and tree is None
 
-    def block(rows: slice) -> bytes | memoryview:
+    def block(rows: slice) -> bytes:
         index = np.where(label[rows] < 0, len(classes), label[rows])
         names = _texts(tasks[rows])
         heads = [(names, np.arange(len(names))), (chosen, index)]
@@ -104,7 +98,7 @@ def write_labels(
             sums = tree.sums(posterior[rows])
             heads.append((parents, sums.argmax(axis=1)))
             values = [sums.max(axis=1), *values]
-        return _rows(heads, values, digits, large)
+        return _rows(heads, values, digits)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -175,9 +169,8 @@ def write_confusion(
     row, column = np.divmod(np.arange(entries), len(outputs))
     cells = _joined([true.take(row), given.take(column)])
     interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
-    large = 3 * entries * len(annotator) >= _COMPILED_FROM
 
-    def block(rows: slice) -> bytes | memoryview:
+    def block(rows: slice) -> bytes:
         selected = rates.chosen(annotator[rows])
         values = [selected.mean, *selected.interval(interpolated=interpolated)]
         if drift is not None:
@@ -189,7 +182,7 @@ def write_confusion(
         matrix, entry = np.divmod(np.arange(values[0].size), entries)
         heads = _joined([names.take(annotator[rows]), _figures(step[rows], 12)])
         figures = [value.ravel() for value in values]
-        return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6), large)
+        return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6))
 
     # An interval that is not interpolated takes ten times longer than a row.
     size = max(1, _ROWS // (entries if interpolated else 10 * entries))
@@ -330,10 +323,10 @@ def _chosen_steps(
     return annotator, step + 1, np.where(step < 0, -1, drift.start[annotator] + step)
 
 
-def _blocks(rows: int, block: Callable[[slice], _Lines], watch: Watch, size: int = _ROWS) -> Iterator[_Lines]:
+def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int = _ROWS) -> Iterator[bytes]:
     """Format the blocks of a table, a few in advance, in other threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        pending: deque[Future[_Lines]] = deque()
+        pending: deque[Future[bytes]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
             pending.append(pool.submit(block, slice(low, low + size)))
@@ -343,7 +336,7 @@ def _blocks(rows: int, block: Callable[[slice], _Lines], watch: Watch, size: int
             yield pending.popleft().result()
 
 
-def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes | memoryview]) -> Path:
+def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
     """Write formatted lines, block after block."""
     with open_output(path) as file:
         file.write((",".join(quoted(header)) + "\n").encode())
@@ -358,40 +351,16 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    heads: Sequence[tuple[Any, NDArray[np.integer]]],
-    values: Sequence[NDArray[Any]],
-    digits: Sequence[int],
-    large: bool,
-) -> bytes | memoryview:
+    heads: Sequence[tuple[Any, NDArray[np.integer]]], values: Sequence[NDArray[Any]], digits: Sequence[int]
+) -> bytes:
     """Format rows of texts and some numbers.
 
     `heads`: pairs of an Arrow column of texts and the text of each row.
     `values`: (N,) each.
     `digits`: significant digits of each column.
-    `large`: whether the table is worth compiled code, which takes two texts.
     """
-    if large:
-        from raterscope.app.formats._row_kernels import write_rows
-
-        table = np.empty((len(values[0]), len(values)))
-        for at, column in enumerate(values):
-            table[:, at] = column
-        texts = tuple((*_bytes_of(names), index.astype(np.int64)) for names, index in heads)
-        longest = sum(int(np.diff(ends).max(initial=0)) + 1 for _, ends, _ in texts)
-        out = np.empty(len(table) * (longest + sum(digits) + 9 * len(digits)), dtype=np.uint8)
-        size = write_rows(texts, table, np.array(digits), _POWERS, out)
-        if size >= 0:
-            return out.data[:size]
     figures = [_figures(column, count) for column, count in zip(values, digits, strict=True)]
     return _lines([*(names.take(index) for names, index in heads), *figures])
-
-
-def _bytes_of(names: Any) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Return the bytes of an Arrow column of texts, and where each text ends, from 0."""
-    _, ends, text = names.buffers()
-    letters = np.empty(0, dtype=np.uint8) if text is None else np.frombuffer(text, dtype=np.uint8)
-    first = names.offset
-    return letters, np.frombuffer(ends, dtype=np.int32)[first : first + len(names) + 1]
 
 
 def _lines(columns: Sequence[Any]) -> bytes:

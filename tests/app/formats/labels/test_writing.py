@@ -115,6 +115,22 @@ def test_many_tasks_are_all_written_and_in_order(tmp_path: Path) -> None:
     assert reported == sorted(reported)
 
 
+def test_numbers_have_twelve_digits_at_all_magnitudes(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    posterior = np.concatenate([
+        generator.random((200, 3)), 10.0 ** generator.uniform(-11, 0, (200, 3)),
+        [[0.0, 1.0, 0.5], [1e-6, 1e-7, 9.9999995e-7], [np.nan, np.inf, 1 - 1e-16], [1e-300, 0.25, 2e12]],
+    ])  # fmt: skip
+    count = len(posterior)
+    label, number = np.zeros(count, dtype=np.int16), np.ones(count)
+    path = write_labels(
+        tmp_path / "l.csv", list(map(str, range(count))), "abc", posterior, label, number, label
+    )
+    for row, values in zip(rows_of(path), posterior, strict=True):
+        for cell, value in zip((row[name] for name in "abc"), values, strict=True):
+            assert cell == "" if not np.isfinite(value) else float(cell) == float(f"{value:.12g}")
+
+
 def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("before")
