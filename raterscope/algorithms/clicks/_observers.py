@@ -15,7 +15,8 @@ select. Experts may go through the disputed clusters from the most disputed to t
 by image; then they viewed all clusters before the last decided one. Or they choose clusters, disputed ones or
 any; then only the record shows what they viewed. The probability of each way follows from the description
 length of the decided clusters. Surprising outcomes that are all the same indicate that decisions were
-recorded by their outcome in some order.
+recorded by their outcome in some order. But an order is not more probable than the votes let the passed
+clusters be left undecided: an expert who goes through probable structures and records acceptances leaves few.
 
 A program may have searched the same images and scored its detections, by any real number; higher means more
 probably a structure. Each cluster has the score of the detection on it, or none. The crowd's posterior is
@@ -66,6 +67,9 @@ against the votes by the expert's errors, and the crowd could never be wrong."""
 CAREFUL = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
 
+MISJUDGED = float(CAREFUL.mean())
+"""Mean share of wrong decisions of careful experts."""
+
 WRONG = np.append(CAREFUL, WORST * (np.arange(4) + 0.5) / 4)
 """Nodes of e, those of unreliable decisions last."""
 
@@ -81,6 +85,12 @@ HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02
 
 USUAL = np.array([0.5, 0.1, 0.1, 0.15, 0.15])
 """Prior probability of each habit."""
+
+RECORDS = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
+"""Nodes of r and r', (H, 2): each habit with each node of the larger of the two."""
+
+USUAL_RECORDS = np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED))
+"""Log prior probabilities (H,) of these."""
 
 DISPUTED = 0.4
 """Distance of a probability from one half up to which a cluster is disputed."""
@@ -184,8 +194,9 @@ def _passed(
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
         return [np.zeros(len(decided)) for decided in known]
-    walked, steps = _describe_ordered(every, np.concatenate(distance))
-    by_image = [_describe_ordered(*pair) for pair in zip(known, distance, strict=True)]
+    log_record = [_log_record(*image) for image in zip(known, truth, chance, strict=True)]
+    walked, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record))
+    by_image = [_describe_ordered(*image) for image in zip(known, distance, log_record, strict=True)]
     touched = sum(bool(decided.any()) for decided in known)
     through_images = sum(own for _, own in by_image) + float(_describe_choice(touched, len(known)))
     accepted = np.concatenate(truth)[every] > 0
@@ -204,11 +215,21 @@ def _passed(
     ]
 
 
-def _describe_ordered(known: BoolArray, distance: FloatArray) -> tuple[FloatArray, float]:
+def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the log probability (M, H) that a decision is recorded, or that none is, on viewed clusters."""
+    judged = chance * (1 - 2 * MISJUDGED) + MISJUDGED
+    undecided = 1 - np.outer(judged, RECORDS[:, 0]) - np.outer(1 - judged, RECORDS[:, 1])
+    return np.log(np.where(known[:, None], RECORDS.T[np.where(truth > 0, 0, 1)], undecided))
+
+
+def _describe_ordered(
+    known: BoolArray, distance: FloatArray, log_record: FloatArray
+) -> tuple[FloatArray, float]:
     """Return the probability (M,) that the expert passed each cluster in order, and the description length.
 
-    The description chooses the decided clusters among the disputed ones up to a bound, and the others among
-    the clusters beyond it. Bounds are averaged by their description lengths.
+    The description chooses the decided clusters among the disputed ones up to a bound, by their number or by
+    the habits (`_log_record`), whichever is longer, and the others among the clusters beyond it. Bounds are
+    averaged by their description lengths.
     """
     disputed = distance <= DISPUTED
     order = np.argsort(distance[disputed], kind="stable")
@@ -217,7 +238,9 @@ def _describe_ordered(known: BoolArray, distance: FloatArray) -> tuple[FloatArra
     if not len(ends):
         return np.zeros(len(known)), float(_describe_others(every, len(known)))
     number = np.arange(len(ends)) + 1
-    length = _describe_choice(number, ends + 1) + _describe_others(every - number, len(known) - ends - 1)
+    recorded = np.cumsum(log_record[disputed][order], axis=0)[ends] + USUAL_RECORDS
+    inside = np.maximum(_describe_choice(number, ends + 1), -np.logaddexp.reduce(recorded, axis=1))
+    length = inside + _describe_others(every - number, len(known) - ends - 1)
     weight = np.exp(length.min() - length)
     total = float(length.min() - np.log(weight.sum()) + np.log(np.count_nonzero(disputed) + 1))
     beyond = np.append(np.cumsum((weight / weight.sum())[::-1])[::-1], 0.0)
@@ -252,7 +275,7 @@ def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
     """Return the log prior probability (H,) of the habits; a single one where no cluster stayed undecided."""
     if not any((review.outcome < 0).any() for review in reviews if review is not None):
         return np.zeros(1)
-    return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
+    return USUAL_RECORDS
 
 
 def selected_probability(habits: FloatArray) -> float:
@@ -282,11 +305,10 @@ def expected_log_likelihood(review: Review, honest: FloatArray, habits: int) -> 
 def _log_likelihood(
     review: Review, honest: Iterable[FloatArray], shape: tuple[int, int], habits: int
 ) -> FloatArray:
-    every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
-    record = every if habits > 1 else np.ones((1, 2))
+    record = RECORDS if habits > 1 else np.ones((1, 2))
     decided = np.zeros((*shape, len(WRONG), 1))
     undecided = np.zeros((*shape, len(WRONG) - len(CAREFUL) + 1, habits))
-    share = np.append(CAREFUL.mean(), WRONG[len(CAREFUL) :])[:, None]
+    share = np.append(MISJUDGED, WRONG[len(CAREFUL) :])[:, None]
     for at_nodes, look, outcome, times in zip(honest, review.look, review.outcome, review.times, strict=True):
         chance = (look * at_nodes)[:, :, None, None]
         if outcome < 0:

@@ -122,6 +122,20 @@ def test_decisions_on_one_of_many_images_tell_nothing_of_clusters_on_the_others(
     assert sum(image.sum() for number, image in enumerate(passed) if number != 7) < 0.5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_few_acceptances_among_probable_structures_do_not_mean_that_the_others_were_passed(seed):
+    """An expert who goes through probable structures accepts many of them; rejections leave structures."""
+    generator = np.random.default_rng(seed)
+    chance = generator.uniform(0.55, 0.75, 150)
+    order, known = np.argsort(chance), np.zeros(150, dtype=bool)
+    known[order[generator.permutation(150)[:10]]] = True
+    (passed,) = _passed([known], [np.ones(150)], [chance])
+    assert passed.sum() < 15  # 39 to 93 by the number of decisions alone
+    known = np.isin(np.arange(150), order[:20:2])
+    (passed,) = _passed([known], [np.zeros(150)], [chance])
+    assert passed[order[1:19:2]].sum() > 8
+
+
 def run_of_artefacts(seed, annotators=12):
     """Votes on four images of artefacts that draw Beta(1, 3) of the annotators."""
     generator, run = np.random.default_rng(seed), []
