@@ -402,6 +402,8 @@ def estimate_rates(
         sums, parts_of(3, 1), partial(watch, 0.0, "counting votes")
     )
     own_spread, spread = _power_spreads(labels, chance) if calibrated else (0.0, SPREAD)
+    given = counts.sum(axis=2, keepdims=True)
+    expected = given if calibrated else weighted_counts(counted, chance).sum(axis=2, keepdims=True)
     if last is not None:
         # Of the past so much counts as the model still knows of it.
         kept = last.sum(axis=2, keepdims=True) / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
@@ -430,9 +432,11 @@ def estimate_rates(
     else:
         prior = _prior(counts, stands, np.array([True]), np.array([skill[0]]))
         strength = _STRENGTHS[-1]
-        counts, doubt, shift, prior = (
-            repeated(values, len(votes)) for values in (counts, doubt, shift, prior)
+        counts, doubt, shift, prior, given, expected = (
+            repeated(values, len(votes)) for values in (counts, doubt, shift, prior, given, expected)
         )
+    if not calibrated:  # the errors are those of the counts by D, with more tasks of rare classes
+        doubt, shift = (values * ((given + strength) / (expected + strength)) for values in (doubt, shift))
     right_doubt = right_doubt + np.square(own_spread * right_shift)
     return Rates(
         counts, doubt, shift, prior, strength, votes, votes_given, right, right_doubt, right_shift,
@@ -495,11 +499,11 @@ def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:
 
 
 def smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
-    """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
+    """Return the mean of the posterior and the vote, smoothed by the classes' shares; known tasks fixed."""
     assert labels.meaning is not None
     mean = class_votes(labels).astype(np.float64)
     votes = sum_rows(mean, keepdims=True)
-    mean += 1 / posterior.shape[1]
+    mean += posterior.sum(axis=0) / max(len(posterior), 1)
     mean /= votes + 1
     mean += posterior
     mean /= 2

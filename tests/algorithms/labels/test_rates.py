@@ -139,6 +139,24 @@ def test_the_crowd_of_a_rare_class_has_an_interval_that_shows_something() -> Non
     assert (high - low < few).all()
 
 
+@pytest.mark.parametrize("method", [ibcc, dynibcc])
+def test_a_class_with_few_tasks_does_not_widen_accuracies_by_other_models(method) -> None:
+    rng = np.random.default_rng(11)
+    truth = rng.choice(3, 1200, p=[0.67, 0.3, 0.03])
+    true = np.array([[0.85, 0.1, 0.05], [0.15, 0.8, 0.05], [0.2, 0.2, 0.6]])
+    task = np.repeat(np.arange(1200), 5)
+    annotator = np.argsort(rng.random((1200, 40)), axis=1)[:, :5].ravel()
+    label = (rng.random(len(task))[:, None] > true[truth[task]].cumsum(axis=1)).sum(axis=1)
+    labels = make(task, annotator, label, 3)
+    rates = rates_of(labels, method(labels))
+    own = np.bincount(annotator, true[truth, truth][task]) / np.bincount(annotator)
+    _, low, high = rates.accuracies()
+    assert ((low <= own) & (own <= high)).mean() >= 0.95
+    assert (high - low).mean() < 0.5
+    low, high = (ends[0] for ends in rates.together(np.arange(40)).interval())
+    assert ((low <= true) & (true <= high)).mean() >= 0.85
+
+
 def test_one_annotator_alone_has_the_same_figures() -> None:
     labels = crowd(tasks=80, annotators=5)
     rates = rates_of(labels, ibcc(labels))
