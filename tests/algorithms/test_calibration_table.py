@@ -20,3 +20,10 @@ def test_each_kind_has_a_line_in_the_table(kind, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[1].split() == [
         kind, "interval,", "95", "%", "simulation", "0.950", "0.931", "0.013", "400",
     ]  # fmt: skip
+
+
+def test_a_misspelt_option_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["calibration", "--kinds", "labels", "--ful"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--kinds" in capsys.readouterr().err

@@ -1,9 +1,13 @@
 """Calibration of probabilities, intervals and bands, kind by kind.
 
-Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.calibration [--kind KIND] [--write]
+Usage: [RATERSCOPE_DATA=FOLDER] python -m tests.benchmarks.calibration [--kind KIND] [--full] [--write]
+
+Each row has the claim or goal ("nominal"), what was measured, its standard error where there is one, and the
+number of cases. Seeds are fixed: a version of the program prints the same table again. Without
+RATERSCOPE_DATA only simulated crowds are measured. Standard error has the processor time of each kind.
 
 "--write" replaces the table of comparable crowds in the program's resources, from which the window and the
-report say what was measured where nothing is known of the user's own data.
+report state what was measured where nothing is known of the user's own data.
 
 Each module of this package is a kind and has a function ``rows() -> list[Row]``.
 """

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import os
 import pkgutil
+import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,14 +24,23 @@ def main() -> None:
     kinds = [
         item.name for item in pkgutil.iter_modules(calibration.__path__) if not item.name.startswith("_")
     ]
-    parser = argparse.ArgumentParser(description=calibration.__doc__)
-    parser.add_argument("--kind", choices=kinds)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.calibration",
+        description=calibration.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--kind", choices=kinds, help="print the rows of one kind; all by default")
+    parser.add_argument("--full", action="store_true", help="pairs: draw 200 crowds a row instead of 30")
     parser.add_argument("--write", action="store_true", help="replace the table of comparable crowds")
-    # the modules of some kinds have options of their own
-    chosen, _ = parser.parse_known_args()
+    chosen = parser.parse_args()
+    if "RATERSCOPE_DATA" not in os.environ:
+        print("RATERSCOPE_DATA is not set: simulations alone", file=sys.stderr)
     print(f"{'kind':14s}{'number':68s}{'data':44s}{'nominal':>9s}{'measured':>10s}{'s.e.':>8s}{'count':>9s}")
     for kind in kinds if chosen.kind is None else [chosen.kind]:
+        begin = time.process_time()
         rows = import_module(f"{calibration.__name__}.{kind}").rows()
+        print(f"{kind}: {time.process_time() - begin:.0f} s of processor time", file=sys.stderr)
         for row in rows:
             nominal, error = (
                 "" if math.isnan(value) else f"{value:.3f}" for value in (row.nominal, row.error)

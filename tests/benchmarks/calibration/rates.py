@@ -47,14 +47,16 @@ Measured = dict[str, tuple[FloatArray, FloatArray]]
 
 
 def rows() -> list[Row]:
-    """Measure on public crowds with truths, and on simulated ones."""
+    """Measure on simulated crowds, and on public ones where RATERSCOPE_DATA names their folder."""
     from raterscope.app.papers.experiments import read_labels_of  # the rest needs the algorithms alone
 
     results: list[Row] = []
-    root = Path(os.environ["RATERSCOPE_DATA"])
-    names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
-    crowds = [(name, *read_labels_of(root, name)) for name in names]
-    for title, method in (("pooled", pooled), ("ibcc", ibcc)):
+    crowds = []
+    if folder := os.environ.get("RATERSCOPE_DATA"):
+        root = Path(folder)
+        names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
+        crowds = [(name, *read_labels_of(root, name)) for name in names]
+    for title, method in (("pooled", pooled), ("ibcc", ibcc)) if crowds else ():
         measured = [_against_truth(labels, truth, method(labels)) for _, labels, truth in crowds]
         results += _covered(f"{len(crowds)} crowds, {title}", measured)
     for classes in (2, 5, 10, 30):

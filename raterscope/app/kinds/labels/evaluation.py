@@ -52,6 +52,10 @@ _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
 
 _NOT_MEASURED = "This method was not measured on comparable crowds."
 
+_SHARED = (
+    "Votes do not reveal mistakes that many annotators share: decide some disputed tasks and fuse again."
+)
+
 
 def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust | None:
     """Compare the probability of each task's consensus with known truths, or else with decisions."""
@@ -76,7 +80,7 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
         if kind is None
         else comparable_in_words(kind, per_task, ("vote", "task"), len(fusion.classes))
     )
-    return replace(trust, comparable=words)
+    return replace(trust, comparable=f"{words} {_SHARED}")
 
 
 def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArray, BoolArray]:

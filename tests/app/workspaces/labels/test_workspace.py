@@ -380,4 +380,5 @@ def test_without_truths_results_of_comparable_crowds_are_shown(window, qtbot, tm
     qtbot.waitUntil(lambda: bool(trust.words), timeout=LONG)
     assert "no task has a known truth" in trust.words
     assert "On the nearest crowd measured (" in trust.words
+    assert "mistakes that many annotators share" in trust.words
     assert not opened.workspace.queue.doubt.isVisible()
