@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.distinct_values import running_count
+
 RADIUS = 10.0
 """Default radius of matching, pixels."""
 
@@ -377,8 +379,8 @@ def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
     order = np.argsort(-posterior, kind="stable")
     ranked = posterior[order]
     last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
-    hits = np.concatenate([[0], np.cumsum(true[order])[last]]).astype(np.int64)
-    false = np.concatenate([[0], np.cumsum(~true[order])[last]]).astype(np.int64)
+    hits = np.concatenate([[0], running_count(true[order])[last]])
+    false = np.concatenate([[0], running_count(~true[order])[last]])
     threshold = np.concatenate([[np.inf], ranked[last]])
     absent = int(np.count_nonzero(~true))
     sensitivity = hits / present if present else np.full(len(hits), np.nan)

@@ -26,6 +26,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
+from raterscope.algorithms.distinct_values import occurrences
 
 FloatArray = NDArray[np.float64]
 
@@ -142,10 +143,9 @@ def agreement_by_annotator(
     if not len(task):
         return agreement
     cell = task.astype(np.int64) * (int(answer.max()) + 1) + answer
-    _, same, alike = np.unique(cell, return_inverse=True, return_counts=True)
-    number = np.bincount(task)[task]
+    number = occurrences(task)
     shared = number > 1
-    share = (alike[same] - 1)[shared] / (number[shared] - 1)
+    share = (occurrences(cell)[shared] - 1) / (number[shared] - 1)
     voter = annotator[shared]
     count = np.bincount(voter, minlength=annotators)
     mean = np.bincount(voter, share, annotators) / np.maximum(count, 1)

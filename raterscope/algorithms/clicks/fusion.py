@@ -563,24 +563,35 @@ def pool_rates(
     >>> len(names), rates.sensitivity.shape
     (20, (20, 3))
     """
+    return pool_counts([rate_counts(fusion) for fusion in fusions], annotators)
+
+
+def rate_counts(fusion: Fusion) -> FloatArray:
+    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 7)."""
+    rates, votes = fusion.rates, fusion.detection
+    reliability = np.nan_to_num(rates.reliability[:, 0])
+    return np.column_stack([
+        rates.clicks,
+        np.maximum(reliability * (rates.clicks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
+        rates.marks if len(rates.marks) else rates.clicks,
+        votes.true_positive,
+        votes.false_negative,
+        *fusion.spread,
+    ])  # fmt: skip
+
+
+def pool_counts(
+    images: Sequence[FloatArray], annotators: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], AnnotatorRates]:
+    """Estimate the rates of annotators over several images of which only the expected counts are kept."""
     index: dict[str, int] = {}
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
     counts = np.zeros((len(_Tally._fields), len(index)))
-    for fusion, names in zip(fusions, annotators, strict=True):
+    for image, names in zip(images, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
-        rates, votes = fusion.rates, fusion.detection
-        reliability = np.nan_to_num(rates.reliability[:, 0])
-        amounts = (
-            rates.clicks,
-            np.maximum(reliability * (rates.clicks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
-            rates.marks if len(rates.marks) else rates.clicks,
-            votes.true_positive,
-            votes.false_negative,
-            *fusion.spread,
-        )
-        np.add.at(counts.T, rows, np.column_stack(amounts))  # a name may be there twice
+        np.add.at(counts.T, rows, image)  # a name may be there twice
     clicked, inliers, marks, *others = counts
     tally = _Tally(clicked.astype(np.int64), inliers, marks.astype(np.int64), *others)
     return tuple(index), _rates([tally])[0]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
+from raterscope.algorithms.distinct_values import running_count
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.crowd_votes import class_votes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
@@ -194,8 +195,8 @@ def _curve(name: str, score: FloatArray, odds: FloatArray, true: NDArray[np.bool
     order = np.lexsort((-score, -odds))
     ranked = score[order]
     last = np.flatnonzero(np.diff(odds[order], append=-np.inf))  # equal posteriors are kept together
-    hits = np.concatenate([[0], np.cumsum(true[order])[last]])
-    false = np.concatenate([[0], np.cumsum(~true[order])[last]])
+    hits = np.concatenate([[0], running_count(true[order])[last]])
+    false = np.concatenate([[0], running_count(~true[order])[last]])
     present = int(true.sum())
     absent = len(true) - present
     both = present > 0 and absent > 0

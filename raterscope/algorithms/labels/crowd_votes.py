@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.distinct_values import running_count
 from raterscope.algorithms.labels.data import (
     IMPOSSIBLE,
     OPEN,
@@ -273,7 +274,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     occurring = np.zeros(votes.annotators * votes.outputs, dtype=np.bool_)
     occurring[votes.pair] = True
     pairs = np.flatnonzero(occurring)
-    number = np.cumsum(occurring, dtype=np.int32) - np.int32(1)
+    number = (running_count(occurring) - 1).astype(np.int32)
     owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
     weights = labels.vote_weights()
     use = np.bincount(labels.label, weights, minlength=votes.outputs) + 1.0

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
+from raterscope.algorithms.distinct_values import running_count
 from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
 
 _LEVEL = 0.95
@@ -184,7 +185,7 @@ def tastes_of(
     if len(pairs.annotators) * count <= _CELLS:
         occupied = np.zeros(len(pairs.annotators) * count, dtype=bool)
         occupied[key] = True
-        cell = (np.cumsum(occupied) - 1)[key]
+        cell = (running_count(occupied) - 1)[key]
         item = np.flatnonzero(occupied) % max(count, 1)
     else:
         names, cell = np.unique(key, return_inverse=True)

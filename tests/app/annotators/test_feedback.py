@@ -156,10 +156,11 @@ def test_agreement_drift_and_time_have_intervals(four_study):
     assert np.nanmedian(columns["labels_seconds_per_vote"]) == 1.0
 
 
-def test_agreement_is_that_of_all_pairs():
+@pytest.mark.parametrize("step", [1, 1000])  # few and many possible answers
+def test_agreement_is_that_of_all_pairs(step):
     rng = np.random.default_rng(0)
     task, annotator = (each.ravel() for each in np.indices((40, 6)))
-    answer = rng.integers(0, 3, len(task))
+    answer = step * rng.integers(0, 3, len(task))
     found = agreement_by_annotator(task, answer, annotator, 7)
     table = answer.reshape(40, 6)
     for k in range(6):
