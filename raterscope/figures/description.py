@@ -103,10 +103,7 @@ class _Placed(Mark):
 class Line(_Placed):
     """A line through points.
 
-    Attributes
-    ----------
-    x, y : (P,) float
-        NaN interrupts the line.
+    `x`, `y`: (P,) float; NaN interrupts the line.
     """
 
     ink: str = "accent"  # a token of the theme ("accent"), or a hexadecimal colour
@@ -131,9 +128,7 @@ class Line(_Placed):
 class Points(_Placed):
     """Points of one shape and colour.
 
-    Attributes
-    ----------
-    x, y : (P,) float
+    `x`, `y`: (P,) float.
     """
 
     ink: str = "accent"

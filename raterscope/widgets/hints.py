@@ -18,11 +18,11 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QAbstractButton, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, Stretch, WrappingRow, horizontal, vertical
-from raterscope.widgets.parts import Menu, plain_label, plain_tip
+from raterscope.widgets.parts import Menu, PaintedButton, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HEIGHT = 28
@@ -37,7 +37,7 @@ def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
     painter.drawRoundedRect(box, 5, 5)
 
 
-class Chip(QAbstractButton):
+class Chip(PaintedButton):
     """Switch with a dot that is lit while it is on."""
 
     def __init__(self, word: str, tip: str) -> None:
@@ -52,11 +52,6 @@ class Chip(QAbstractButton):
         """Return the size of dot and word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
         return QSize(pixels(words + 32), pixels(HEIGHT))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint dot and word."""
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         palette, box = theme.DARK, enlarge(painter, self.rect())
@@ -113,7 +108,7 @@ class ChipRow(WrappingRow):
         self.toggled.emit(self.sender().objectName(), on)
 
 
-class MenuChip(QAbstractButton):
+class MenuChip(PaintedButton):
     """Chip that names what is chosen; a press opens the choices.
 
     `noun`: what is chosen, for screen readers. `above`: open the choices above the chip.
@@ -150,11 +145,6 @@ class MenuChip(QAbstractButton):
         """Return the size of the text."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
         return QSize(pixels(words + 34), pixels(HEIGHT))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the words, and a sign that there is more."""
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         palette, box = theme.DARK, enlarge(painter, self.rect())
@@ -298,7 +288,7 @@ def cap_width(key: str) -> int:
     return max(26, QFontMetrics(_key_font(key)).horizontalAdvance(key) + 14)
 
 
-class KeyButton(QAbstractButton):
+class KeyButton(PaintedButton):
     """Button with a key cap and a word.
 
     The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
@@ -354,11 +344,6 @@ class KeyButton(QAbstractButton):
         """Repaint when enabled or disabled."""
         super().changeEvent(event)
         self.update()
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint key and word."""
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         width, box = cap_width(self._key), enlarge(painter, self.rect())

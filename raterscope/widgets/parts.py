@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -18,9 +18,11 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QComboBox,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QMenu,
     QSizePolicy,
     QStyle,
@@ -32,6 +34,9 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+
+ARROWS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
+"""Steps of the arrow keys, to the right and down."""
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -120,6 +125,28 @@ class ElidedLabel(QLabel):
         metrics = QFontMetrics(self.font())
         text = metrics.elidedText(self.text().replace("\n", " "), self._elide, self.width())
         painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+class PaintedButton(QAbstractButton):
+    """Button that paints itself; subclasses implement `_paint`."""
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the button."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        raise NotImplementedError
+
+
+class FilterField(QLineEdit):
+    """Field above a list; `left` asks to move the focus to the list."""
+
+    left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the shortcuts of the window."""
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
 
 def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:

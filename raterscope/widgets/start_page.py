@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
-from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.parts import PaintedButton, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 WIDTH = 1180
@@ -46,10 +46,7 @@ class SampleOffer:
 class StartPage(QWidget):
     """First steps, while no study is open.
 
-    Signals
-    -------
-    recent_chosen(object), sample_chosen(str), tour_requested
-        Key of a recent study, kind of a sample.
+    `recent_chosen(object)`, `sample_chosen(str)`, `tour_requested`: key of a recent study, kind of a sample.
     """
 
     recent_chosen = Signal(object)
@@ -160,7 +157,7 @@ def _caption(words: str) -> QWidget:
     return label
 
 
-class _Card(QAbstractButton):
+class _Card(PaintedButton):
     """Button with a title and a line, and a progress bar or a small picture."""
 
     def __init__(
@@ -187,11 +184,6 @@ class _Card(QAbstractButton):
     def sizeHint(self) -> QSize:
         """Return the size of a card; its width follows the column."""
         return QSize(pixels(200), pixels(_CARD + (_PICTURE if self._picture else 0)))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the card."""
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         palette, box = theme.current(), enlarge(painter, self.rect())

@@ -175,8 +175,6 @@ def single_sampling(
     Raises `ValueError` for shares or risks out of order, and where no plan of at most 100,000 items keeps
         both.
 
-    Notes
-    -----
     A lot of N items holds the whole number of errors that is nearest to its share.
     """
     _check(acceptable, unacceptable, producer_risk, consumer_risk)

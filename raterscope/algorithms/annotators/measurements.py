@@ -44,14 +44,11 @@ REPEATABILITY = NormalDist().inv_cdf(_UPPER) * math.sqrt(2)
 class IntraclassCorrelation:
     """Intraclass correlations of [shrout1979]_, of one rater and of the mean of all.
 
-    Attributes
-    ----------
-    one_way, one_way_mean : Coefficient
-        ICC(1,1) and ICC(1,k): each case has raters of its own.
-    absolute, absolute_mean : Coefficient
-        ICC(2,1) and ICC(2,k): the raters are a sample, and their offsets count as disagreement.
-    consistency, consistency_mean : Coefficient
-        ICC(3,1) and ICC(3,k): these raters alone, and a constant offset does not count.
+    `one_way`, `one_way_mean`: ICC(1,1) and ICC(1,k): each case has raters of its own.
+    `absolute`, `absolute_mean`: ICC(2,1) and ICC(2,k): the raters are a sample, and their offsets count as
+        disagreement.
+    `consistency`, `consistency_mean`: ICC(3,1) and ICC(3,k): these raters alone, and a constant offset does
+        not count.
     """
 
     one_way: Coefficient
@@ -79,8 +76,6 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
     `values`: (n, k), n >= 2 cases by k >= 2 raters, complete. Raises `ValueError` for fewer cases or raters,
     or values that are not finite.
 
-    Notes
-    -----
     Estimates, and intervals of ICC(1,.) and ICC(3,.): [shrout1979]_, pages 423 to 425; equal to
     [mcgraw1996]_, tables 4 and 7. Their interval of ICC(2,.) is too narrow: it held the true value in 86 to
     95 % of simulations. ICC(2,.) has the generalized interval of [ionan2014]_ instead (95 %).
@@ -111,8 +106,6 @@ def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreemen
     `first`, `second`: (n,), n >= 2 cases; differences are first minus second. Raises `ValueError` for fewer
     cases, different lengths, or values that are not finite.
 
-    Notes
-    -----
     [bland1986]_; the variance of the limits is s^2 (1 / n + 1.96^2 / (2 (n - 1))), [bland1999]_, section 2.
     """
     table = _checked(np.column_stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)]))
@@ -144,8 +137,6 @@ def within_case_variation(values: ArrayLike) -> tuple[float, float]:
 
     `values`: (n, k), n cases by k raters.
 
-    Notes
-    -----
     The square root of the mean within-case variance, [bland1999]_, section 5.
     """
     table = _checked(values)
@@ -161,8 +152,6 @@ def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
     The result is NaN if a rater's measurements are all equal.
     Raises `ValueError` for fewer cases, different lengths, or values that are not finite.
 
-    Notes
-    -----
     [lin1989]_, with variances divided by n; interval by Fisher's z, with the variance of [lin2000]_.
     """
     table = _checked(np.column_stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)]))
@@ -195,8 +184,6 @@ def repeatability(values: ArrayLike) -> Coefficient:
     `values`: (n, m), n cases by m reads; NaN for a missing read. Cases with one read do not count.
     The result is NaN without a case of two reads.
 
-    Notes
-    -----
     1.96 times the square root of 2 times the within-case standard deviation, [bland1999]_, section 5;
     interval by the chi-squared distribution.
     """

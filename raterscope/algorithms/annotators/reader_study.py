@@ -104,8 +104,6 @@ def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Re
     `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads.
     Raises `ValueError` for fewer than two cases or readers, or values that are not finite.
 
-    Notes
-    -----
     Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
     of the estimate by the curvature of the likelihood, [satterthwaite1946]_. With less than one degree of
     freedom, as where few readers hardly differ, there is no interval: NaN.
@@ -278,8 +276,6 @@ def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparis
 
     `values`: measurements by annotator and case.
 
-    Notes
-    -----
     Bias: mean difference with the interval of Student's t over cases. A reader's reads of a case are averaged
     first. Repeatability: [bland1999]_, section 5. Tests: [wilcoxon1945]_, [holm1979]_.
     """
@@ -399,8 +395,6 @@ def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0
     `kappa`: expected, 0 to 1. `width`: width of the whole 95 % interval. `rates`: expected shares of the
     classes, the same for both raters; they add up to 1.
 
-    Notes
-    -----
     Large-sample standard error of [fleiss1969]_ at the expected table.
     """
     _check_interval("kappa", kappa, 0.0, 1.0)
@@ -420,8 +414,6 @@ def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
     `correlation`: expected, 0 to 1, of a single rater. `width`: width of the whole 95 % interval. `raters`:
     number of raters, who measure every case.
 
-    Notes
-    -----
     [bonett2002]_, with the correction by 5 times the correlation for two raters and 0.7 or more.
     """
     _check_interval("correlation", correlation, 0.0, 1.0)

@@ -98,8 +98,6 @@ def vote_agreement(
         the other coefficients as weights.
     Raises `ValueError` if the scale is unknown, or the numbers of votes or values differ.
 
-    Notes
-    -----
     Agreement and expected agreement by Fleiss and Gwet: [gwet2014]_, equations 2.11 to 2.14 (nominal) and 3.5
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
     Gwet's ordinal weights, and alpha its ordinal metric; on a linear scale all use absolute differences, on

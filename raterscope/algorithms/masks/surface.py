@@ -40,16 +40,10 @@ _SMALLEST_STEP = 1.1
 class Surface:
     """A closed surface of quadrilaterals.
 
-    Attributes
-    ----------
-    indices : (N, 3) float64
-        Corners as (slice, row, column) of the volume, not rounded.
-    corners : (N, 3) float32
-        Corners in millimetres, in the system of the grid.
-    normals : (N, 3) float32
-        Unit vectors at the corners; inside or outside, by the orientation of the grid.
-    quads : (M, 4) uint32
-        Corners of each quadrilateral in cyclic order.
+    `indices`: (N, 3) float64, corners as (slice, row, column) of the volume, not rounded.
+    `corners`: (N, 3) float32, corners in millimetres, in the system of the grid.
+    `normals`: (N, 3) float32, unit vectors at the corners; inside or outside, by the orientation of the grid.
+    `quads`: (M, 4) uint32, corners of each quadrilateral in cyclic order.
     """
 
     indices: FloatArray
@@ -81,17 +75,11 @@ def extract_surface(
 ) -> Surface | None:
     """Find the surface of a mask, or where probabilities cross one half; None if nothing is inside.
 
-    Parameters
-    ----------
-    values : (Z, Y, X) bool or float
-        A part of the volume; the voxels around it count as outside.
-    origin : (slice, row, column)
-        First voxel of `values` in the volume.
-    grid : Grid
-        Lattice of the volume. Uneven slices and any orientation are respected.
-    triangles : int
-        Largest number of triangles; voxels are averaged over blocks, as cubic as possible, until it holds or
-        the structure would vanish.
+    `values`: (Z, Y, X) bool or float: a part of the volume; the voxels around it count as outside.
+    `origin`: (slice, row, column), first voxel of `values` in the volume.
+    `grid`: lattice of the volume. Uneven slices and any orientation are respected.
+    `triangles`: largest number of triangles; voxels are averaged over blocks, as cubic as possible, until it
+        holds or the structure would vanish.
     """
     inside = np.asarray(values > 0.5)
     if not inside.any():
@@ -243,11 +231,8 @@ def nearest_hit(
 ) -> float | None:
     """Return the depth of the uppermost triangle at a position of the screen; None where there is none.
 
-    Parameters
-    ----------
-    projected : (N, 3)
-        Corners on the screen: x, y, and depth, which grows towards the eye.
-    triangles : (M, 3)
+    `projected`: (N, 3), corners on the screen: x, y, and depth, which grows towards the eye.
+    `triangles`: (M, 3).
     """
     across, down = projected[triangles, 0], projected[triangles, 1]
     near = (across.min(axis=1) <= x) & (across.max(axis=1) >= x)

@@ -238,10 +238,7 @@ def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[f
 class _Column:
     """The texts of a column, with the widths that they need.
 
-    Attributes
-    ----------
-    heading, longest : float
-        Widths in em of the longest word of the heading, and of the texts.
+    `heading`, `longest`: widths in em of the longest word of the heading, and of the texts.
     """
 
     def __init__(self, name: str, texts: Sequence[str]) -> None:

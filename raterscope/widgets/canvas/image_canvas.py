@@ -16,6 +16,7 @@ from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.divider import STEP, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.parts import ARROWS
 
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
@@ -196,17 +197,11 @@ class ImageCanvas(CanvasView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Pan, zoom and fit; in the other modes move the crosshair and choose."""
         key, fine = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        moves = {
-            Qt.Key.Key_Left: (-1, 0),
-            Qt.Key.Key_Right: (1, 0),
-            Qt.Key.Key_Up: (0, -1),
-            Qt.Key.Key_Down: (0, 1),
-        }
         control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-        if control and key in moves and self.divider.sides is not None:
-            self.divider.move(self.divider.share + STEP * moves[Qt.Key(key)][0])
-        elif key in moves:
-            across, down = moves[Qt.Key(key)]
+        if control and key in ARROWS and self.divider.sides is not None:
+            self.divider.move(self.divider.share + STEP * ARROWS[Qt.Key(key)][0])
+        elif key in ARROWS:
+            across, down = ARROWS[Qt.Key(key)]
             if self._mode == "look":
                 step = FINE_STEP if fine else PAN_STEP
                 self.pan(-across * step, -down * step)

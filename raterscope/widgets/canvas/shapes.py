@@ -29,6 +29,7 @@ from raterscope.widgets.canvas.shape_marks import (
 )
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.parts import ARROWS
 
 Points = NDArray[np.float64]
 
@@ -41,7 +42,6 @@ NEAR = 6.0
 FAR_STEP = 10
 """Pixels of the image that an arrow with Shift moves a shape; without, one."""
 
-_MOVES = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 
@@ -225,7 +225,7 @@ class Shapes(QObject):
         if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyPress:
             return self._on_key(event)
         if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyRelease and self._nudged:
-            if event.key() in _MOVES and not event.isAutoRepeat():
+            if event.key() in ARROWS and not event.isAutoRepeat():
                 self._finish()
             return True
         return False
@@ -305,9 +305,9 @@ class Shapes(QObject):
             return True
         if self._pressed is not None or not within([mark], self._canvas.viewport.visible):
             return False
-        if key in _MOVES:
+        if key in ARROWS:
             step = FAR_STEP if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-            self._draft = self._moved(mark, np.array(_MOVES[Qt.Key(key)], dtype=float) * step)
+            self._draft = self._moved(mark, np.array(ARROWS[Qt.Key(key)], dtype=float) * step)
             self._nudged = True
         elif key in _STEPS:
             stops = [None, *self._grips(mark)]

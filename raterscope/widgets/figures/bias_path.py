@@ -164,10 +164,8 @@ class _Picture:
 class PathLines(QObject):
     """Computation of lines in a thread, so that thousands of them never block the window.
 
-    Attributes
-    ----------
-    low, high : (columns, p) float32
-        The least and the largest bias of each line in every column of the picture; 0 where none has come in.
+    `low`, `high`: (columns, p) float32, the least and the largest bias of each line in every column of the
+        picture; 0 where none has come in.
     """
 
     changed = Signal()  # there is more to be drawn

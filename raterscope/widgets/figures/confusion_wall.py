@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from raterscope.figures.description import PlotTable, check_lengths
 from raterscope.text import counted
@@ -18,7 +18,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.layouts import stacked, vertical
-from raterscope.widgets.parts import ChoiceBox, Header, keeps_key, leave_keys_to, placeholder, plain_tip
+from raterscope.widgets.parts import ChoiceBox, FilterField, Header, leave_keys_to, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
@@ -285,14 +285,8 @@ class ConfusionWall(QWidget):
             self.tiles.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-class _Filter(QLineEdit):
+class _Filter(FilterField):
     """Escape empties it; Return, Down or a second Escape leave it for the wall."""
-
-    left = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        """Keep Esc from the shortcuts of the window."""
-        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

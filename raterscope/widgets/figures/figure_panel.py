@@ -35,13 +35,12 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.parts import Header, placeholder, plain_tip
+from raterscope.widgets.parts import ARROWS, Header, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
 Part = TypeVar("Part")
 FAR = 1 << 20
 """So many steps of an arrow key lead to the end of any figure."""
-ARROWS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 
 
 def row_of(numbers: NDArray[Any], number: int | None) -> int | None:

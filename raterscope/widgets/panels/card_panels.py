@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QWidget
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPen
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from raterscope.text import counted, percent
 from raterscope.widgets import theme
@@ -22,7 +22,7 @@ from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, PaintedButton, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 PICTURE = 112
@@ -268,7 +268,7 @@ class CommunityCards(QWidget):
         self._row.ensureWidgetVisible(self.cards[index])
 
 
-class _Card(QAbstractButton):
+class _Card(PaintedButton):
     picked = Signal(int, bool)
     walked = Signal(int, int)
     focused = Signal(int)
@@ -334,10 +334,6 @@ class _Card(QAbstractButton):
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.focused.emit(self._index)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         palette, view, index = theme.current(), self._view, self._index

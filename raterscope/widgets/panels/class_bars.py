@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QModelIndex, QRectF, Qt, Signal
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QStyle, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QWidget
 
 from raterscope.text import counted
 from raterscope.widgets import theme
@@ -19,7 +19,7 @@ from raterscope.widgets.layouts import vertical
 from raterscope.widgets.names import SearchText
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import keeps_key
+from raterscope.widgets.parts import FilterField
 from raterscope.widgets.theme import set_lengths
 
 CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
@@ -317,16 +317,11 @@ class ClassFinder(QWidget):
         self.decided.emit(index)
 
 
-class _FindField(QLineEdit):
+class _FindField(FilterField):
     """Field whose Return, Esc, Up and Down are for the list below it."""
 
     entered = Signal()
     moved = Signal(int)
-    left = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        """Keep Esc from the shortcuts of the window."""
-        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

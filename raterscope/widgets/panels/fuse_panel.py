@@ -218,12 +218,8 @@ WIDTH = 480
 class RunRequest:
     """Request for a run: algorithm, settings and scope.
 
-    Attributes
-    ----------
-    algorithm, detector : str
-        Names in the catalogues; the second is empty if there is one step.
-    settings, detection, assignment : Settings
-        Settings of the steps; None for a missing step.
+    `algorithm`, `detector`: names in the catalogues; the second is empty if there is one step.
+    `settings`, `detection`, `assignment`: settings of the steps; None for a missing step.
     """
 
     algorithm: str

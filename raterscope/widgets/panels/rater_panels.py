@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QWidget
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPen
+from PySide6.QtWidgets import QButtonGroup, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import percent
@@ -23,7 +23,7 @@ from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
-from raterscope.widgets.parts import ChoiceBox, Header, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, PaintedButton, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 SHARP = 4.0
@@ -269,7 +269,7 @@ class AlternativesPanel(QWidget):
             self.cards[index].setChecked(True)
 
 
-class _Card(QAbstractButton):
+class _Card(PaintedButton):
     def __init__(self, alternative: AlternativeCard) -> None:
         super().__init__()
         self._shown = alternative
@@ -287,10 +287,6 @@ class _Card(QAbstractButton):
             self.click()
         else:
             super().keyPressEvent(event)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         palette, alternative, box = theme.current(), self._shown, enlarge(painter, self.rect())

@@ -172,11 +172,8 @@ MOST_LETTERS = 24
 class TaskView:
     """Votes, posterior and decision of one task.
 
-    Attributes
-    ----------
-    decided, known : int
-        The class that the expert decided, and that known otherwise; -1 for none. From J on, `decided` is a
-        parent.
+    `decided`, `known`: the class that the expert decided, and that known otherwise; -1 for none. From J on,
+        `decided` is a parent.
     """
 
     name: str  # of the task: "cell-0417"

@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from raterscope.text import counted, estimate, figure, p_words
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
-from raterscope.widgets.parts import Header, Menu, keeps_key, plain_label, plain_tip
+from raterscope.widgets.parts import FilterField, Header, Menu, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, RowDelegate, SortedModel, paint_interval, row_view
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -234,14 +234,8 @@ class GridDelegate(RowDelegate):
         paint_interval(painter, bar, float(column.values[row]), column.interval(row), ink)
 
 
-class _FilterField(QLineEdit):
+class _FilterField(FilterField):
     """Field of the filter, from which Esc, Return and Down lead to the table."""
-
-    left = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        """Keep Esc from the shortcuts of the window."""
-        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave the field, or edit its text."""

@@ -57,10 +57,7 @@ DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95 mm": 1, "HD": 1}
 class RaterRow:
     """One rater of one case, or of all.
 
-    Attributes
-    ----------
-    dice, sensitivity, specificity : float
-        Against the consensus, 0 to 1.
+    `dice`, `sensitivity`, `specificity`: against the consensus, 0 to 1.
     """
 
     number: int  # index that determines the colour

@@ -25,7 +25,7 @@ from raterscope.widgets.divider import GRIP, STEP, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.parts import ARROWS, plain_tip
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
@@ -55,13 +55,6 @@ OBLIQUE_FROM = 3.0
 
 NOTCH = 120
 """Turn of one notch of a wheel, in eighths of a degree."""
-
-_ARROWS = {
-    Qt.Key.Key_Left: (-1, 0),
-    Qt.Key.Key_Right: (1, 0),
-    Qt.Key.Key_Up: (0, -1),
-    Qt.Key.Key_Down: (0, 1),
-}
 
 
 class SliceView(QWidget):
@@ -429,11 +422,11 @@ class SliceView(QWidget):
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         if control and self._scene.sides is not None and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self.divider_moved.emit(self._scene.divider + STEP * _ARROWS[key][0])
+            self.divider_moved.emit(self._scene.divider + STEP * ARROWS[key][0])
         elif plane is None or control:
             super().keyPressEvent(event)
-        elif key in _ARROWS:
-            across, down = _ARROWS[key]
+        elif key in ARROWS:
+            across, down = ARROWS[key]
             if down and not shift and plane.slices > 1:
                 self.step(-down)
             else:

@@ -92,14 +92,10 @@ void main() {
 class Mesh:
     """Triangles or lines.
 
-    Attributes
-    ----------
-    corners : (N, 10) float32
-        Position in millimetres, normal, colour with opacity; of a picture the colour is the position in it.
-    faces : (M, 3) or (M, 2) uint32
-        Triangles or lines.
-    picture : QImage, optional
-        For the style "picture".
+    `corners`: (N, 10) float32, position in millimetres, normal, colour with opacity; of a picture the colour
+        is the position in it.
+    `faces`: (M, 3) or (M, 2) uint32, triangles or lines.
+    `picture`: for the style "picture".
     """
 
     corners: NDArray[np.float32]
@@ -170,10 +166,7 @@ def _draw_mesh(uploaded: _Uploaded, program: QOpenGLShaderProgram, gl: QOpenGLFu
 class SurfaceRenderer:
     """Renderer of meshes into a picture.
 
-    Parameters
-    ----------
-    parent : QObject
-        Owner of the OpenGL objects.
+    `parent`: owner of the OpenGL objects.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -229,18 +222,11 @@ class SurfaceRenderer:
     ) -> QImage | None:
         """Draw meshes in their order; None if this computer has no OpenGL.
 
-        Parameters
-        ----------
-        size : QSize
-            Pixels.
-        matrix : (4, 4)
-            Millimetres to clip coordinates.
-        eye : (3,)
-            Unit vector to the eye, from where the light comes.
-        opacity : float
-            Opacity of pictures, 0 to 1; what is nearly black, such as air, is more transparent.
-        samples : int
-            Samples of a pixel: 0, or 4 for smooth edges.
+        `size`: pixels.
+        `matrix`: (4, 4), millimetres to clip coordinates.
+        `eye`: (3,), unit vector to the eye, from where the light comes.
+        `opacity`: opacity of pictures, 0 to 1; what is nearly black, such as air, is more transparent.
+        `samples`: samples of a pixel: 0, or 4 for smooth edges.
         """
         if self._context is None and not self._start():
             return None

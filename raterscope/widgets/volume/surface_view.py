@@ -48,14 +48,9 @@ _DEPTH = 8.0
 class Camera:
     """Direction and part of the scene; from the front, with the head up, at the beginning.
 
-    Attributes
-    ----------
-    azimuth, elevation : float
-        Degrees to the patient's left and to the head.
-    centre : (x, y, z)
-        Millimetres, in the middle of the view.
-    radius : float
-        Millimetres from the centre to the edge of the view at zoom 1.
+    `azimuth`, `elevation`: degrees to the patient's left and to the head.
+    `centre`: (x, y, z), millimetres, in the middle of the view.
+    `radius`: millimetres from the centre to the edge of the view at zoom 1.
     """
 
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -170,15 +165,10 @@ _LETTERS = (("L", (1, 0, 0)), ("R", (-1, 0, 0)), ("P", (0, 1, 0)), ("A", (0, -1,
 class Wireframe:
     """The surface of one rater's mask, by its edges.
 
-    Attributes
-    ----------
-    key : str
-        That of its outline.
-    colour : str
-        Hexadecimal.
-    corners : (N, 3) float32
-        Millimetres.
-    edges : (K, 2) uint32
+    `key`: that of its outline.
+    `colour`: hexadecimal.
+    `corners`: (N, 3) float32, millimetres.
+    `edges`: (K, 2) uint32.
     """
 
     key: str
@@ -191,12 +181,8 @@ class Wireframe:
 class SurfaceModel:
     """Content of the view.
 
-    Attributes
-    ----------
-    colours : (N, 3) float32
-        Red, green and blue of the corners of the surface, 0 to 1.
-    heat : HeatMap, optional
-        The map that the colours show.
+    `colours`: (N, 3) float32, red, green and blue of the corners of the surface, 0 to 1.
+    `heat`: the map that the colours show.
     """
 
     title: str
@@ -213,11 +199,7 @@ class SurfaceView(QWidget):
     A click on the surface moves the crosshair there. Space shows or hides the raters. A double click or
     Return enlarges the view.
 
-    Signals
-    -------
-    pointed : object
-        (slice, row, column) of the voxel that was clicked.
-    enlarged : ()
+    `pointed`: (slice, row, column) of the voxel that was clicked.
     """
 
     pointed = Signal(object)

@@ -427,14 +427,9 @@ def arrange(
 ) -> dict[str, QRect]:
     """Return the rectangles of the large view, the others, the strip and the 3-D view, if they are shown.
 
-    Parameters
-    ----------
-    others : sequence of str
-        Two planes, or none where the large view is alone.
-    strip : int
-        Width of the strip beside the large view.
-    surface : bool
-        Whether the 3-D view is shown: in the fourth quarter, or beside the view that is alone.
+    `others`: two planes, or none where the large view is alone.
+    `strip`: width of the strip beside the large view.
+    `surface`: whether the 3-D view is shown: in the fourth quarter, or beside the view that is alone.
     """
     share = 0.5 if surface else LARGE_SHARE if others else 1.0
     room = round((width - strip) * share)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize
 
-from raterscope.algorithms.annotators.repeated_answers import pair_consistency
+from raterscope.algorithms.annotators.agreement import pair_consistency
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores

@@ -10,9 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval, tag_agreement
+from raterscope.algorithms.annotators.agreement import (
+    RepeatedAnswers,
+    cohen_kappa,
+    kappa_interval,
+    repeated_answers,
+    shares_alike,
+    tag_agreement,
+)
 from raterscope.algorithms.annotators.reader_study import mean_interval
-from raterscope.algorithms.annotators.repeated_answers import RepeatedAnswers, repeated_answers, shares_alike
 from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, VoteAgreement, vote_agreement
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ordinal import is_ordinal

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raterscope.algorithms.annotators.agreement import PairConsistency, pair_consistency
 from raterscope.algorithms.annotators.names import split_read
-from raterscope.algorithms.annotators.repeated_answers import PairConsistency, pair_consistency
 from raterscope.algorithms.annotators.vote_agreement import VoteAgreement, vote_agreement
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Watch, silent

@@ -438,12 +438,9 @@ def _make_model(
 ) -> SurfaceModel | None:
     """Make the surface of the consensus with its colours, and of the raters' masks.
 
-    Parameters
-    ----------
-    raters : mapping of str to str, optional
-        Colours of the raters' wireframes; None while masks and results are hidden.
-    chosen : str
-        The map on screen.
+    `raters`: mapping of str to str, colours of the raters' wireframes; None while masks and results are
+        hidden.
+    `chosen`: the map on screen.
     """
     from raterscope.widgets.volume.surface_view import SurfaceModel, Wireframe
 
