@@ -62,7 +62,7 @@ class ImportCandidates:
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
-    # what may be masks or volumes, which `settle` decides; among the images too there may be masks
+    # what may be masks or volumes, which `resolve_ambiguous` decides; among the images too there may be masks
     doubtful: list[Path] = field(default_factory=list)
     # other files of a folder, also tables whose header leaves a doubt, which need to be named
     left: list[Path] = field(default_factory=list)

@@ -1,5 +1,5 @@
 """The papers' tables and figures, measured again: experiments, stored results, and their page.
 
-`experiments` says what an experiment is, one module a paper lists its own, `measuring` runs them so that they
-can be interrupted, and `page` writes the page.
+`experiments` defines an experiment and runs it so that it can be interrupted, one module a paper lists its
+own, and `page` writes the page.
 """

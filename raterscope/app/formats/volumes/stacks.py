@@ -22,7 +22,7 @@ from raterscope.app.formats.volumes.voxel_files import convert_for_display
 
 
 def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
-    """Read the pixels of a volume from `image_file` or `find_stack`.
+    """Read the pixels of a volume of one image, or of images that are its slices.
 
     One image is read like `load_image`, but more than 8 bit are not scaled. The volume is in colour if any
     slice is in colour. Raises `InputError` as `image_file`.

@@ -288,7 +288,7 @@ def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> 
         table = formats.read(path, "truth")
     except UnknownColumns as unknown:
         named = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
-        table = read_named(path, "truth", named, lambda *_, **__: None)
+        table = read_named(path, "truth", named, silent)
     assert isinstance(table, PointTable)
     return table
 
@@ -311,7 +311,7 @@ def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFi
         source = formats.read(path)
     except UnknownColumns as unknown:
         named = {c: f for c, f in mapping.items() if c in unknown.header}
-        source = read_named(path, "clicks", named, lambda *_, **__: None)
+        source = read_named(path, "clicks", named, silent)
     if isinstance(source, PointTable) or (isinstance(source, ClickTable) and not source.extents):
         raise InputError("has no sizes; expected the columns image, width and height", file=path)
     return source

@@ -1,7 +1,7 @@
 """Evaluation of masks: calibration of probabilities and bands, and changes between runs.
 
 True outlines and the expert's decisions measure the probability of the true outline. Raters left out in turn
-measure the probability of another rater and the bands: see `check_left_out`, which runs with every fusion.
+measure the probability of another rater and the bands: see `calibration.calibrate`, part of every fusion.
 The voxels of one outline depend on each other: cases (of decisions, regions) are the units of all tests.
 """
 
