@@ -18,6 +18,7 @@ from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.dialogs.import_preview import ImportDialog
+from tests.app.annotators.made import make_study
 from tests.app.batch.threads import Threads
 from tests.app.commands import refusal
 from tests.app.driving import accept_import, open_study
@@ -125,6 +126,18 @@ def study_file(tmp_path, crowd_files, study_as_it_came) -> Path:
 def cases_in_threads(monkeypatch):
     """`raterscope batch` starts no processes."""
     monkeypatch.setattr("raterscope.app.cli.batch.local_executor", lambda jobs: lambda: Threads(jobs))
+
+
+@pytest.fixture(scope="session")
+def four_original(tmp_path_factory) -> Path:
+    """A study that holds all four kinds with shared annotators, for tests to copy."""
+    return make_study(tmp_path_factory.mktemp("four"))
+
+
+@pytest.fixture
+def four_study(four_original, tmp_path) -> Path:
+    """A copy; its images stay where they are."""
+    return Path(shutil.copy(four_original, tmp_path / "four.rscope"))
 
 
 @pytest.fixture

@@ -54,8 +54,8 @@ def test_defects_set_the_exit_status(capsys) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    ["export masks weights nifti", "export clicks detections napari", "import masks", "fuse pairs lasso",
-     "fuse labels ibcc", "report clicks html", "watch clicks"],
+    ["export masks weights nifti", "export clicks detections napari", "import masks", "fuse labels ibcc",
+     "report clicks html", "watch clicks"],
 )  # fmt: skip
 def test_cancelled_operations(operation: str, capsys) -> None:
     """Exports of several files left those that they had written."""

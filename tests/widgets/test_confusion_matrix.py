@@ -72,7 +72,7 @@ def test_an_unknown_class_is_reported(matrix):
         assert not matrix.figure.grab().isNull()
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (5, 5), (3, 7), (20, 20)])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 7)])
 def test_every_cell_can_be_clicked(matrix, qtbot, shape):
     chosen = []
     matrix.cell_chosen.connect(lambda *cell: chosen.append(cell))

@@ -216,6 +216,7 @@ def test_a_large_crowd_has_the_same_answer_from_fits_to_a_part_of_it(monkeypatch
     monkeypatch.setattr(crowd_votes, "LARGE", 10_000)
     monkeypatch.setattr(crowd_votes, "_SAMPLE", 5_000)
     large = pooled(labels)
+    assert (large.posterior != whole.posterior).any()  # a part was used
     assert np.abs(large.posterior - whole.posterior).sum(axis=1).mean() < 0.03
     assert (large.label() == whole.label()).mean() > 0.995
     assert large.posterior.sum(axis=1) == pytest.approx(1.0)

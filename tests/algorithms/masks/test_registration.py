@@ -87,9 +87,8 @@ def test_a_series_in_another_frame_of_reference_is_registered_from_the_centres(c
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ away.matrix, TRUTH.centre)).max() < 0.7
 
 
-@pytest.mark.parametrize("turn", [(180, 0, 0), (45, -75, 160)])
-def test_a_turned_series_is_registered(case, moved, turn):
-    turned = RigidMotion((0, 0, 0), turn, centre_of(GRID))
+def test_a_turned_series_is_registered(case, moved):
+    turned = RigidMotion((0, 0, 0), (45, -75, 160), centre_of(GRID))
     result = register(case, GRID, moved, turned.move(GRID), silent)
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ turned.matrix, TRUTH.centre)).max() < 0.7
 
@@ -97,12 +96,6 @@ def test_a_turned_series_is_registered(case, moved, turn):
 def test_a_repeated_search_gives_the_same_motion(case, noisy, registered):
     first, second = registered[0], register(case, GRID, noisy, GRID, silent)
     assert np.abs(first.motion.matrix - second.motion.matrix).max() < 1e-3  # mm; sums are rounded differently
-
-
-def test_noise_is_reported_as_failed(case):
-    noise = np.random.default_rng(2).normal(0, 1, GRID.shape).astype(np.float32)
-    problems = register(case, GRID, noise, GRID, silent).problems
-    assert any(problem.startswith("mutual information is only") for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -196,5 +189,6 @@ def test_searches_that_end_in_different_positions_are_reported(case, moved, monk
         return matrix @ aside, converged, 1.0
 
     monkeypatch.setattr(registration._Search, "run", scattered)
+    monkeypatch.setattr(registration, "_RESTARTS", 1)
     result = register(case, GRID, moved, GRID, silent)
     assert any("ended" in problem for problem in result.problems)

@@ -4,10 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from tests.app.annotators.conftest import four_original, four_study
 from tests.app.driving import command, idle, open_study, press
-
-__all__ = ["four_original", "four_study"]
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 import pytest
 
-from tests.app.annotators.conftest import four_original, four_study
 from tests.app.driving import idle, open_study
-
-__all__ = ["four_original", "four_study"]
 
 
 @pytest.fixture
