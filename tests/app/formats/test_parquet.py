@@ -58,8 +58,11 @@ def test_texts_without_a_dictionary_are_read(tmp_path: Path, encoding: str) -> N
     assert list(map(list, columns)) == [["a", "b", "a"], ["cat", "", "cat"]]
 
 
-def test_texts_that_share_their_beginnings_do_not_unpack_without_limit(tmp_path: Path) -> None:
-    rows = 20_000
+def test_texts_that_share_their_beginnings_do_not_unpack_without_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raterscope.app.formats.untrusted._ALWAYS_UNPACKED", 24 << 20)
+    rows = 600
     table = pyarrow.table({"task": ["a" * (1 << 16)] * rows, "label": ["cat"] * rows})
     options = {"use_dictionary": False, "column_encoding": {"task": "DELTA_BYTE_ARRAY", "label": "PLAIN"}}
     parquet.write_table(table, tmp_path / "a.parquet", compression="zstd", **options)
