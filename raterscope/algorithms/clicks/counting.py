@@ -37,15 +37,10 @@ import numpy as np
 
 from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.result import NODES, WEIGHTS, shifted
 
-SURE = 1e-12
 AT_ONCE = 256
 """Spots up to which sequential convolution is faster."""
-
-HALF_WIDTH = 1.959964
-"""Standard deviations from the middle of a 95 % interval to its ends."""
-
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
 def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, float, float]:
@@ -81,13 +76,8 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
     >>> count_distribution(posterior, posterior, posterior).round(2)
     array([0.25, 0.5 , 0.25])
     """
-    posterior = np.asarray(posterior, dtype=np.float64)
-    middle = _logit(posterior)
-    ends = [np.where(np.isfinite(end), end, posterior) for end in (low, high)]
-    down, up = (np.abs(_logit(end) - middle)[:, None] / HALF_WIDTH for end in ends)
-    moved = middle[:, None] + np.where(_NODES < 0, down, up) * _NODES
-    chance: FloatArray = _number_of(1 / (1 + np.exp(-moved))) @ (_WEIGHTS / _WEIGHTS.sum())
-    return chance
+    moved = shifted(np.asarray(posterior, dtype=np.float64), low, high, NODES)
+    return np.asarray(_number_of(moved) @ WEIGHTS)
 
 
 def _number_of(chance: FloatArray) -> FloatArray:
@@ -99,11 +89,6 @@ def _number_of(chance: FloatArray) -> FloatArray:
     half = len(chance) // 2
     together = fftconvolve(_number_of(chance[:half]), _number_of(chance[half:]), axes=0)
     return np.asarray(np.maximum(together, 0.0))
-
-
-def _logit(share: FloatArray) -> FloatArray:
-    inside = np.clip(share, SURE, 1 - SURE)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 LEUKOCYTES_PER_MICROLITRE = 8000.0

@@ -25,11 +25,13 @@ from raterscope.algorithms.clicks.experience import Experience, apply_experience
 from raterscope.algorithms.clicks.learning import can_share, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
+    NODES,
     AnnotatorRates,
     Clustering,
     Detection,
     Fusion,
     Votes,
+    counts_at_errors,
     interval,
     precision_of,
     sensitivity_of,
@@ -477,16 +479,17 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
 
 
 class _Tally(NamedTuple):
-    """Counts of the R annotators of an image, each (R,)."""
+    """Counts of the R annotators of an image, (R,) unless stated."""
 
     clicks: IntArray  # duplicates merged
     inliers: FloatArray  # of these, votes: neither outliers nor far from the cluster
     marks: IntArray  # clicks, several on one cluster counted once
     hit: FloatArray  # hit, miss: expected votes on structures
     miss: FloatArray
-    # spread, spread_of_all: see `spread_of`
-    spread: FloatArray
-    spread_of_all: FloatArray
+    spread: FloatArray  # see `spread_of`
+    # hits, structures: (R, 15), see `counts_at_errors`
+    hits: FloatArray
+    structures: FloatArray
 
 
 def _tally(
@@ -505,7 +508,8 @@ def _tally(
         counts - repeats_of(clicks, clustering, marked, coverage),
         detection.true_positive,
         detection.false_negative,
-        *spread_of(marked, detection),
+        spread_of(marked, detection),
+        *counts_at_errors(marked, detection),
     )
 
 
@@ -519,14 +523,14 @@ def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[Annotator
     """
     if not tallies:
         return []
-    clicks, inliers, marks, hit, miss, spread, spread_of_all = (
+    clicks, inliers, marks, hit, miss, spread, hits, structures = (
         np.concatenate(column) for column in zip(*tallies, strict=True)
     )
     sizes = [len(tally.clicks) for tally in tallies]
     prior, other = np.repeat([_common(tally.hit, tally.miss) for tally in tallies], sizes, axis=0).T
     columns = (
         interval(inliers, clicks - inliers, 0.5, 0.5, check=check),
-        sensitivity_of(hit, miss, spread, spread_of_all, prior, other, check),
+        sensitivity_of(hit, miss, hits, structures, prior, other, check),
         precision_of(hit, marks, spread, check),
     )
     rows = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
@@ -567,7 +571,7 @@ def pool_rates(
 
 
 def rate_counts(fusion: Fusion) -> FloatArray:
-    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 7)."""
+    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 36)."""
     rates, votes = fusion.rates, fusion.detection
     reliability = np.nan_to_num(rates.reliability[:, 0])
     return np.column_stack([
@@ -576,7 +580,8 @@ def rate_counts(fusion: Fusion) -> FloatArray:
         rates.marks if len(rates.marks) else rates.clicks,
         votes.true_positive,
         votes.false_negative,
-        *fusion.spread,
+        spread_of(fusion.marked, votes),
+        *counts_at_errors(fusion.marked, votes),
     ])  # fmt: skip
 
 
@@ -588,12 +593,14 @@ def pool_counts(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((len(_Tally._fields), len(index)))
+    counts = np.zeros((len(index), len(_Tally._fields) - 2 + 2 * len(NODES)))
     for image, names in zip(images, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
-        np.add.at(counts.T, rows, image)  # a name may be there twice
-    clicked, inliers, marks, *others = counts
-    tally = _Tally(clicked.astype(np.int64), inliers, marks.astype(np.int64), *others)
+        np.add.at(counts, rows, image)  # a name may be there twice
+    single, hits, structures = np.split(counts, [-2 * len(NODES), -len(NODES)], axis=1)
+    clicked, inliers, marks, hit, miss, spread = single.T
+    whole = clicked.astype(np.int64), marks.astype(np.int64)
+    tally = _Tally(whole[0], inliers, whole[1], hit, miss, spread, hits, structures)
     return tuple(index), _rates([tally])[0]
 
 

@@ -16,6 +16,18 @@ LEVELS = 2.5
 of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move
 the posteriors of a good crowd little. Before any decision, annotators are unknown by that much."""
 
+NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+"""Nodes of the common error of an image's posteriors, in standard deviations of their logits."""
+
+WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+"""Probabilities of these."""
+
+SURE = 1e-12
+"""Smallest probability whose logit is taken."""
+
+HALF_WIDTH = 1.959964
+"""Standard deviations from the middle of a 95 % interval to its ends."""
+
 _AT_ONCE = 4096
 """Beta distributions between two calls of a check, about 20 ms."""
 
@@ -52,27 +64,59 @@ def _effective_size(mean: FloatArray, size: FloatArray, error: float | FloatArra
 def sensitivity_of(
     hit: FloatArray,
     miss: FloatArray,
-    spread: FloatArray,
-    spread_of_all: FloatArray,
+    hits: FloatArray,
+    structures: FloatArray,
     prior: FloatArray,
     other: FloatArray,
     check: Check = no_check,
 ) -> FloatArray:
-    """Estimate the share of the structures that each annotator marked, and its 95 % interval.
+    """Estimate the share of the structures found by the crowd that each annotator marked, with interval.
 
-    The estimate is the mean of a Beta posterior of the expected votes. As for `precision_of`, errors of the
-    posteriors are fully correlated. If all are too high, artefacts count as structures: most of those that
-    the annotator did not mark, so that the sensitivity is too low.
+    The estimate is the mean of a Beta posterior of the expected votes.
+    As for `precision_of`, errors of the posteriors are fully correlated. If all are too high, artefacts count
+    as structures: most of those that the annotator did not mark, so that the sensitivity is too low. Spots
+    that few annotators marked change most. The interval is that of a Beta distribution with the moments of
+    the mixture over these errors.
 
     `hit`, `miss`: (R,), expected votes on structures, and structures not marked.
-    `spread`, `spread_of_all`: (R,), sums of the standard deviations of the posteriors of the clusters that
-        the annotator marked, and of all clusters of the same images.
+    `hits`, `structures`: (R, 15), expected votes on structures, and structures, at each error, see
+        `counts_at_errors`.
     `prior`, `other`: (R,), counts of the prior.
     The columns of the result, (R, 3), are estimate, low and high; NaN without structures.
     """
-    total = np.maximum(hit + miss, 0) + prior + other
-    share = (np.maximum(hit, 0) + prior) / total
-    return interval(hit, miss, prior, other, LEVELS * (spread - share * spread_of_all) / total, check)
+    size = structures + (prior + other)[:, None]
+    share = np.clip((hits + prior[:, None]) / size, SURE, 1 - SURE)
+    mean = share @ WEIGHTS
+    variance = (share * (1 - share) / (size + 1) + (share - mean[:, None]) ** 2) @ WEIGHTS
+    weight = np.maximum(mean * (1 - mean) / variance - 1, 0.1)
+    low, high = _beta_bounds(weight * mean, weight * (1 - mean), check)
+    total = np.maximum(hit, 0) + np.maximum(miss, 0) + prior + other
+    estimate = (np.maximum(hit, 0) + prior) / total
+    three = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
+    return np.where((np.maximum(hit, 0) + np.maximum(miss, 0) > 1e-9)[:, None], three, np.nan)
+
+
+def counts_at_errors(marked: BoolArray, detection: Detection) -> tuple[FloatArray, FloatArray]:
+    """Return expected votes on structures, and structures, (R, 15): at each common error of the posteriors.
+
+    The errors are `LEVELS` times as large as the intervals of the posteriors.
+    """
+    bounds = detection.posterior_low, detection.posterior_high
+    at_errors = shifted(detection.posterior, *bounds, LEVELS * NODES)
+    return np.asarray(marked @ at_errors), np.tile(at_errors.sum(axis=0), (len(marked), 1))
+
+
+def shifted(posterior: FloatArray, low: FloatArray, high: FloatArray, errors: FloatArray) -> FloatArray:
+    """Move the logits of M posteriors by errors in standard deviations, as from their intervals: (M, E)."""
+    middle = _logit(posterior)
+    ends = [np.where(np.isfinite(end), end, posterior) for end in (low, high)]
+    down, up = (np.abs(_logit(end) - middle)[:, None] / HALF_WIDTH for end in ends)
+    return np.asarray(1 / (1 + np.exp(-(middle[:, None] + np.where(errors < 0, down, up) * errors))))
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    inside = np.clip(share, SURE, 1 - SURE)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 def _beta_bounds(first: FloatArray, second: FloatArray, check: Check) -> FloatArray:
@@ -115,13 +159,9 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray, check: Ch
     return np.where((marks > 0)[:, None], rate, np.nan)
 
 
-def spread_of(marked: BoolArray, detection: Detection) -> tuple[FloatArray, FloatArray]:
-    """Sum the standard deviations of the posteriors: of the clusters that each annotator marked, and of all.
-
-    Both are (R,).
-    """
-    deviation = (detection.posterior_high - detection.posterior_low) / 3.92
-    return np.asarray(marked @ deviation), np.full(len(marked), deviation.sum())
+def spread_of(marked: BoolArray, detection: Detection) -> FloatArray:
+    """Sum the standard deviations of the posteriors of the clusters that each annotator marked: (R,)."""
+    return np.asarray(marked @ ((detection.posterior_high - detection.posterior_low) / 3.92))
 
 
 Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates", "SpotClasses")
@@ -347,7 +387,8 @@ class AnnotatorRates:
     clicks : (R,) int64
         Clicks made, duplicates merged.
     reliability, sensitivity, precision : (R, 3) float64
-        Estimate, low, high. The precision is the sum of the posteriors of an annotator's marks over their
+        Estimate, low, high. The sensitivity is the share of the structures found by the crowd that the
+        annotator marked. The precision is the sum of the posteriors of an annotator's marks over their
         number.
     specificity : (R, 3) float64
         Only in stored results of earlier versions: it carries no information where nearly all clusters are
@@ -404,7 +445,8 @@ class Fusion:
         """Estimate a missing precision, as in results of earlier versions."""
         rates, shape = self.rates, (*self.rates.clicks.shape, len(self.detection.posterior))
         if not rates.precision.size and self.marked.shape == shape and self._bounded():
-            precision = precision_of(self.detection.true_positive, rates.clicks, self.spread[0])
+            spread = spread_of(self.marked, self.detection)
+            precision = precision_of(self.detection.true_positive, rates.clicks, spread)
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     def _bounded(self) -> bool:
@@ -418,11 +460,6 @@ class Fusion:
     def is_rated(self) -> bool:
         """Whether the annotators are rated, with intervals."""
         return len(self.rates.reliability) == len(self.rates.clicks)
-
-    @property
-    def spread(self) -> tuple[FloatArray, FloatArray]:
-        """Sums of the standard deviations of the posteriors, see `spread_of`."""
-        return spread_of(self.marked, self.detection)
 
     @property
     def votes(self) -> IntArray:

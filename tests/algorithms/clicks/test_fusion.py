@@ -20,7 +20,14 @@ from raterscope.algorithms.clicks import (
 )
 from raterscope.algorithms.clicks.baseline_clustering import HACSettings
 from raterscope.algorithms.clicks.fusion import fuse_each
-from raterscope.algorithms.clicks.result import LEVELS, AnnotatorRates, precision_of, sensitivity_of
+from raterscope.algorithms.clicks.result import (
+    NODES,
+    AnnotatorRates,
+    counts_at_errors,
+    precision_of,
+    sensitivity_of,
+    spread_of,
+)
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
@@ -306,17 +313,36 @@ def test_a_second_click_on_each_spot_changes_no_precision():
 
 def test_doubtful_spots_widen_the_interval_of_a_sensitivity():
     hit, miss, half = np.array([30.0]), np.array([20.0]), np.array([0.5])
-    exact = beta(30.5, 20.5)
-    sure = sensitivity_of(hit, miss, np.zeros(1), np.zeros(1), half, half)
+    exact, at_errors = beta(30.5, 20.5), np.ones((1, len(NODES)))
+    sure = sensitivity_of(hit, miss, 30 * at_errors, 50 * at_errors, half, half)
     assert sure[0] == pytest.approx([exact.mean(), *exact.interval(0.95)])
     # spots that the annotator did not mark are in doubt
-    doubtful = sensitivity_of(hit, miss, np.zeros(1), np.array([4.0]), half, half)
-    variance = exact.var() + (LEVELS * exact.mean() * 4.0 / 51.0) ** 2
+    structures = 30 + 40 / (1 + np.exp(-NODES[None]))
+    doubtful = sensitivity_of(hit, miss, 30 * at_errors, structures, half, half)
+    drawn = np.random.default_rng(0).normal(size=100_000)
+    drawn = np.random.default_rng(1).beta(30.5, 40 / (1 + np.exp(-drawn)) + 0.5)
     assert doubtful[0, 0] == sure[0, 0]
-    assert np.ptp(doubtful[0, 1:]) / 3.92 == pytest.approx(np.sqrt(variance), rel=0.05)
+    assert np.ptp(doubtful[0, 1:]) / 3.92 == pytest.approx(drawn.std(), rel=0.05)
     # doubt about all spots alike does not change the share
-    even = sensitivity_of(hit, miss, sure[:, 0] * 4.0, np.array([4.0]), half, half)
-    assert even == pytest.approx(sure)
+    even = sensitivity_of(hit, miss, structures * 0.6, structures, half, half)
+    assert np.ptp(even[0, 1:]) == pytest.approx(np.ptp(sure[0, 1:]), rel=0.05)
+
+
+@pytest.mark.parametrize("artefacts", [0, 4, 10])
+def test_the_interval_of_a_sensitivity_is_that_of_structures_among_doubtful_spots(artefacts):
+    """Few annotators mark artefacts; if the level of the run is lower than estimated, they are no misses."""
+    posterior, low, high = (
+        np.append(np.full(30, structure), np.full(artefacts, artefact))
+        for structure, artefact in ((0.995, 0.8), (0.97, 0.2), (0.999, 0.95))
+    )
+    detection = replace(
+        fuse(CROWD.clicks).detection, posterior=posterior, posterior_low=low, posterior_high=high
+    )
+    marked = (np.arange(30 + artefacts) < 24)[None]
+    hits, structures = counts_at_errors(marked, detection)
+    half = np.array([0.5])
+    rate = sensitivity_of(marked @ posterior, ~marked @ posterior, hits, structures, half, half)
+    assert rate[0, 1] < 0.8 < rate[0, 2]
 
 
 def test_a_result_of_an_earlier_version_gets_its_precision():
@@ -325,7 +351,8 @@ def test_a_result_of_an_earlier_version_gets_its_precision():
         fusion.rates.clicks, fusion.rates.reliability, fusion.rates.sensitivity,
         specificity=fusion.rates.sensitivity,
     )  # fmt: skip
-    expected = precision_of(fusion.detection.true_positive, fusion.rates.clicks, fusion.spread[0])
+    spread = spread_of(fusion.marked, fusion.detection)
+    expected = precision_of(fusion.detection.true_positive, fusion.rates.clicks, spread)
     assert np.array_equal(replace(fusion, rates=old).rates.precision, expected)
 
 
