@@ -379,8 +379,8 @@ def cases_for_proportion(share: float, width: float) -> int:
 
     `share`: expected, 0 to 1. `width`: width of the whole 95 % interval.
     """
-    _check_interval("share", share, 0.0, 1.0)
-    _check_interval("width", width, 0.0, 1.0, open_ends=True)
+    _check_range("share", share, 1.0)
+    _check_range("width", width, 1.0, open_ends=True)
 
     def at(cases: float) -> float:
         low, high = wilson(share * cases, int(cases), LEVEL)
@@ -397,8 +397,8 @@ def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0
 
     Large-sample standard error of [fleiss1969]_ at the expected table.
     """
-    _check_interval("kappa", kappa, 0.0, 1.0)
-    _check_interval("width", width, 0.0, 2.0, open_ends=True)
+    _check_range("kappa", kappa, 1.0)
+    _check_range("width", width, 2.0, open_ends=True)
     shares = np.asarray(rates, dtype=np.float64)
     if len(shares) < 2 or (shares <= 0).any() or abs(float(shares.sum()) - 1) > 1e-6:
         raise ValueError(f"rates {list(rates)}; expected two or more above 0 that add up to 1.")
@@ -416,8 +416,8 @@ def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
 
     [bonett2002]_, with the correction by 5 times the correlation for two raters and 0.7 or more.
     """
-    _check_interval("correlation", correlation, 0.0, 1.0)
-    _check_interval("width", width, 0.0, 1.0, open_ends=True)
+    _check_range("correlation", correlation, 1.0)
+    _check_range("width", width, 1.0, open_ends=True)
     if raters < 2:
         raise ValueError(f"{raters} raters; expected two or more.")
     spread = (1 - correlation) ** 2 * (1 + (raters - 1) * correlation) ** 2
@@ -437,10 +437,10 @@ def cases_for_limits(width: float) -> int:
     return _search(lambda cases: 2 * limit_error(int(cases)), width, least=2)
 
 
-def _check_interval(name: str, value: float, low: float, high: float, *, open_ends: bool = False) -> None:
-    inside = low < value < high if open_ends else low <= value <= high
+def _check_range(name: str, value: float, high: float, *, open_ends: bool = False) -> None:
+    inside = 0 < value < high if open_ends else 0 <= value <= high
     if not inside:
-        between = f"between {low:g} and {high:g}" if open_ends else f"from {low:g} to {high:g}"
+        between = f"between 0 and {high:g}" if open_ends else f"from 0 to {high:g}"
         raise ValueError(f"{name} {value:g}; expected {between}.")
 
 

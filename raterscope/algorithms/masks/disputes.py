@@ -153,9 +153,7 @@ class _Scene:
         return sampled
 
 
-def disputes(
-    fusion: MaskFusion, masks: Masks, tolerance: float | None = None, watch: Watch = silent
-) -> tuple[Dispute, ...]:
+def disputes(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> tuple[Dispute, ...]:
     """Find the disputed regions, the most uncertain first.
 
     The depth of a voxel on which a rater and the consensus differ is its distance to the mask that excludes
@@ -168,8 +166,9 @@ def disputes(
     structure, their marks are disputed, with their thickness as depth. Settled voxels are not disputed; a
     rater who marked nothing of a structure is excluded there.
 
-    `masks`: the masks that were fused; probabilities count as marked above one half. `tolerance`: mm; by
-    default from `tolerance_of` for each structure.
+    The tolerance of each structure is `tolerance_of`.
+
+    `masks`: the masks that were fused; probabilities count as marked above one half.
     """
     labels = labels_of(masks)
     box = box_of(labels, watch=watch)
@@ -183,7 +182,7 @@ def disputes(
         check = partial(watch, s / len(fusion.structures), f"finding disputes about {name}")
         check()
         scene = _scene(fusion, masks, labels, s, origin, shape, check)
-        regions += _regions(scene, tolerance, check)
+        regions += _regions(scene, check)
     watch(1.0, f"{len(regions)} disputed regions")
     return tuple(sorted(regions, key=lambda region: -region.doubt_ml))
 
@@ -322,14 +321,14 @@ class _Disputed:
     doubt: Float32Array  # (N,)
 
 
-def _regions(scene: _Scene, tolerance: float | None, check: Check) -> list[Dispute]:
+def _regions(scene: _Scene, check: Check) -> list[Dispute]:
     consensus, spacing = scene.consensus, scene.fusion.spacing
     flat = scene.fusion.frame[0] == 1
     marked = consensus if consensus.any() else np.asarray(scene.masks.any(axis=0))
     if not marked.any():
         return []
     size = None if scene.positions is None else scene.volume_of(marked)
-    tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
+    tolerance = tolerance_of(marked, spacing, size)
     disputed = _disputed(
         scene, None if marked is consensus else _thickness(marked, scene, flat, check), check
     )

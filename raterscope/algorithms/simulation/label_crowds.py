@@ -191,13 +191,12 @@ class SimulatedLabels:
         """True for annotators who change, (K,)."""
         return self.change > 0
 
-    def confusion(self, votes: slice | NDArray[np.integer] | NDArray[np.bool_] = slice(None)) -> SingleArray:
+    def confusion(self) -> SingleArray:
         """Return the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
 
         All of them together take 4 J L bytes for each vote.
         """
-        annotators = self.labels.annotator[votes]
-        share = self.progress[votes][:, None, None]
+        annotators, share = self.labels.annotator, self.progress[:, None, None]
         return np.asarray(self.early[annotators] * (1 - share) + self.late[annotators] * share)
 
 
