@@ -445,7 +445,8 @@ def _densities(
         for row, keener in enumerate(FOUND):
             bound = float(_quantiles(np.array([lost]), share, keener + alike * between)[0])
             present = share * float(ndtr(keener + alike * between - bound))
-            among = present / (present + (1 - share) * float(ndtr(-bound)))
+            others = (1 - share) * float(ndtr(-bound))
+            among, besides = present / (present + others), max(others / (present + others), TINY)
             away = (bound - expected) / width
             detection = np.where(detected, log_ndtr(-away), log_ndtr(away))
             away = away - keener / width
@@ -453,7 +454,7 @@ def _densities(
             for column, apart in enumerate(APART):
                 mean = apart + alike * between
                 score = _quantiles(clusters.rank, among, mean)
-                base = np.logaddexp(np.log(among) + _normal(score - mean), np.log1p(-among) + _normal(score))
+                base = np.logaddexp(np.log(among) + _normal(score - mean), np.log(besides) + _normal(score))
                 scores = [
                     np.where(
                         detected, _normal((score - shift - expected) / width) - np.log(width) - base, 0.0

@@ -144,3 +144,14 @@ def test_equal_scores_show_only_where_there_are_detections():
     fit = fit_scores(clusters, chance)
     ratio = fit.node_weight @ fit.ratio[0]
     assert np.abs(ratio - 1).max() < 0.1
+
+
+def test_votes_that_part_the_clusters_widely_raise_no_warning():
+    """Then all detections are structures in double precision."""
+    true = np.arange(400) % 2 == 0
+    detected = np.arange(400) < 200
+    rank = np.where(detected, (np.arange(400) + 0.5) / 200, 0.5)
+    none = np.zeros(400, dtype=bool)
+    votes = np.where(true, 10.0, -10.0)
+    fit = fit_scores(ScoredClusters([~none], rank, 0.0 * rank, detected, votes, none, 0.0 * rank), 1.0 * true)
+    assert fit.node_weight.sum() == pytest.approx(1.0)
