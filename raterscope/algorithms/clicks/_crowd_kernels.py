@@ -87,7 +87,9 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
 def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
     """Choose clicks in order, none within `spacing` of one chosen before."""
     small_code()
-    shaded = np.zeros(len(marks.x), dtype=np.bool_)
+    shaded = np.empty(len(marks.x), dtype=np.bool_)
+    for n in range(len(shaded)):
+        shaded[n] = False
     chosen = np.empty(min(most, len(order)), dtype=np.int64)
     count = 0
     for i in order:

@@ -159,8 +159,11 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
         reach += 1
     blocks = (width + COLUMNS - 1) // COLUMNS
     first, last = max(0, begin - reach), min(count, end + reach)
-    side = np.zeros((last - first, blocks), np.int8)
-    total = np.zeros((last - first + 1, blocks), np.int32)
+    # Filled by loops: `np.zeros` and an assigned slice take longer to compile.
+    side = np.empty((last - first, blocks), np.int32)
+    total = np.empty((last - first + 1, blocks), np.int32)
+    for block in range(blocks):
+        total[0, block] = 0
     for y in range(first, last):
         for block in range(blocks):
             columns = slice(block * COLUMNS, min(width, (block + 1) * COLUMNS))
@@ -173,7 +176,8 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
             columns = slice(block * COLUMNS, min(width, (block + 1) * COLUMNS))
             line, filled = squared[y, columns], out[y, columns]
             if abs(total[high + 1, block] - total[low, block]) == high + 1 - low:
-                filled[:] = line
+                for x in range(len(line)):
+                    filled[x] = line[x]
                 continue
             lowered = best[: len(line)]
             for x in range(len(line)):
