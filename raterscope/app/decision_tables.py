@@ -15,7 +15,8 @@ from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import TableProblems, plain
 from raterscope.app.formats.output_files import DECISIONS, unescape_formula
-from raterscope.app.formats.tables import Table, read_table
+from raterscope.app.formats.table_files import read_table
+from raterscope.app.formats.tables import Table
 from raterscope.app.review import (
     NAMED,
     VERBS,

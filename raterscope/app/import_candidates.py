@@ -16,10 +16,11 @@ from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_fil
 from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.table import holds_ranking
 from raterscope.app.formats.points import has_points, holds_scores
-from raterscope.app.formats.records import VolumeFile, refuse_special
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.signatures import IMAGES
 from raterscope.app.formats.sources import Source, Sources, may_hold_annotations
 from raterscope.app.formats.tables import find_columns
+from raterscope.app.formats.untrusted import refuse_special
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.dicom_headers import DicomFile, NoImageError
 from raterscope.app.formats.volumes.voxel_files import check_complete

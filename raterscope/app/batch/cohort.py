@@ -35,7 +35,7 @@ from raterscope.app.batch.task import (
     write_status,
 )
 from raterscope.app.errors import InputError, StudyError
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.table_files import read_table
 from raterscope.app.study import Study, labels, pairs
 from raterscope.app.study.case_copy import copy_case, names_in
 from raterscope.app.study.merging import MergedRuns

@@ -27,7 +27,8 @@ from raterscope.app.formats.pairs.table import holds_ranking
 from raterscope.app.formats.points import has_points, holds_scores
 from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.sources import Source, Sources
-from raterscope.app.formats.tables import Table, assign_columns, read_table
+from raterscope.app.formats.table_files import read_table
+from raterscope.app.formats.tables import Table, assign_columns
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.program_files import STUDY_SUFFIX

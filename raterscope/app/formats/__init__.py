@@ -14,9 +14,10 @@ from raterscope.app.formats.points.tables import (
     read_score_table,
     read_truth_points,
 )
-from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, find_columns, holds_number
+from raterscope.app.formats.untrusted import refuse_special
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "is_named_truth", "read"]
 

@@ -30,6 +30,9 @@ _ANNOTATOR_KEYS = (
     "user_id", "username", "created_by", "completed_by",
 )  # fmt: skip
 
+JOINT = " + "
+"""Between answers that were chosen together."""
+
 _SHORT = 200
 """Characters of the longest name that is cached."""
 
@@ -208,6 +211,11 @@ class AnnotationFormat:
     endings: tuple[str, ...]  # endings of its files, in lower case: ".dots"
     # ``read(path)`` parses a file once; it raises `raterscope.app.errors.InputError` for a damaged one
     read: Callable[[Path], Document]
+
+
+def join_choices(choices: list[str]) -> str:
+    """Join answers that were chosen together to one answer, in any order."""
+    return JOINT.join(sorted(set(choices), key=str.casefold))
 
 
 def find_annotator(*sources: Any) -> str | None:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from raterscope.app.errors import InputError, system_reason
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.signatures import IMAGES_IN_WORDS
+from raterscope.app.formats.untrusted import refuse_special
 from raterscope.app.formats.workbooks import WORKBOOKS, read_sheet
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 32 << 20, 50
 LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
-_BATCH = 10_000
+BATCH = 10_000
 _GZIP = b"\x1f\x8b"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
@@ -178,7 +178,7 @@ def split_rows(
             if row and begin > skip:
                 rows.append(row)
                 lines.append(begin)
-                if len(rows) == _BATCH:
+                if len(rows) == BATCH:
                     yield rows, lines
                     rows, lines = [], []
             begin = reader.line_num + 1
@@ -244,17 +244,6 @@ def more_bad_lines(count: int) -> str:
     return f" (and {count:,} more bad line{'' if count == 1 else 's'})" if count else ""
 
 
-def is_headed(row: list[str]) -> bool:
-    """Return whether the first row is a header: without numbers, or with numbers beside usual names alone.
-
-    Tables of class probabilities may have columns with numbers as names: task, 0, 1.
-    """
-    from raterscope.app.formats.tables import is_usual
-
-    names = [cell for cell in row if not _is_number(cell)]
-    return len(names) == len(row) or (bool(names) and len(set(row)) == len(row) and all(map(is_usual, names)))
-
-
 def unique_names(header: list[str]) -> tuple[str, ...]:
     """Make the names of columns unique."""
     names: dict[str, None] = {}
@@ -267,7 +256,3 @@ def unique_names(header: list[str]) -> tuple[str, ...]:
             unique = f"{name} ({last[name]})"
         names[unique] = None
     return tuple(names)
-
-
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"\s*[-+]?\d+([.,]\d*)?(e[-+]?\d+)?\s*", cell, re.IGNORECASE | re.ASCII))

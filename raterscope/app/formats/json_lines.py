@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.annotations import find_annotator
-from raterscope.app.formats.labels.collector import join_choices
+from raterscope.app.formats.annotations import find_annotator, join_choices
 from raterscope.app.formats.tables import Table
 from raterscope.app.formats.untrusted import decode_json, entries, is_number, json_content, read_bytes
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.data import slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
-from raterscope.app.errors import InputError
-from raterscope.app.formats.long_tables import Coded
-from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
+from raterscope.app.formats.tables import Coded
 
 MOST_CLASSES = 50
 """Most classes of marks; a column with more values is no column of classes."""
@@ -93,45 +89,6 @@ class ImageFile:
     pixel_size: float | None = None  # micrometres, if a TIFF of a microscope contains it
     # of a PNG, by the checksums in it, see `png.Chunks`
     digest: str | None = field(default=None, compare=False)
-
-
-def refuse_special(path: Path) -> None:
-    """Refuse a study, a pipe, a device, or a name that is not UTF-8, before any reader opens a file.
-
-    On POSIX systems a process that closes any handle on a file loses its locks on it. Reading the first bytes
-    of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
-    cannot be stored in a study or an export.
-
-    Raises `InputError` for a file NAME.rscope or NAME.rsread, a pipe, socket or device, a link to one of
-    them, and a name that is not UTF-8. A missing file and a folder are not refused.
-    """
-    target = path
-    mode: int | None = None
-    try:
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode) or path.name in ("", ".."):  # links among the folders do not change the name
-            target, mode = Path(os.path.realpath(path)), None
-            mode = path.stat().st_mode
-    except (OSError, ValueError):
-        pass
-    if STUDY_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
-        raise InputError("is a study; open it instead of importing it", file=path)
-    if READING_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
-        raise InputError(
-            "is a reader's file; open it to read, or collect it with `raterscope reader-study collect`",
-            file=path,
-        )
-    refuse_name(path, path.name)
-    if mode is None:
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError("is a pipe or a device; expected a file", file=path)
-
-
-def refuse_name(path: Path, name: str) -> None:
-    """Refuse a file or folder whose name on disk is not UTF-8."""
-    if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise InputError("has a name or folder that is not UTF-8; rename it", file=path)
 
 
 def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:

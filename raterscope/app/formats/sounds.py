@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError, system_reason
-from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.untrusted import refuse_special
 
 SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".oga")
 FILMS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv")

@@ -18,14 +18,13 @@ from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of
-from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
+from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml, refuse_special
 
 if TYPE_CHECKING:
     from raterscope.app.formats.image_heads import ImageHead
-    from raterscope.app.formats.labels.columns import Head
     from raterscope.app.formats.masks.label_maps import LabelMap
+    from raterscope.app.formats.table_files import Head
     from raterscope.app.formats.tables import Table
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
@@ -134,7 +133,7 @@ class Source:
 
         Raises `InputError` for a file that is not one; the same error each time.
         """
-        from raterscope.app.formats.labels.columns import records_head
+        from raterscope.app.formats.table_files import records_head
 
         return cast("Head", self._once("records", lambda: records_head(self.path)))
 
@@ -162,7 +161,7 @@ class Source:
         Raises `InputError` for a file that is not a table; the same error each time.
         """
         from raterscope.app.formats.json_lines import is_json_lines
-        from raterscope.app.formats.tables import read_table
+        from raterscope.app.formats.table_files import read_table
 
         def read() -> Table:
             if self.format == "" and is_json_lines(self.path, self._start):
@@ -266,7 +265,7 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
         return read_dicom(path, file)
     if name == "voxels":
         return _read_voxel_head(path, format_name, file)
-    from raterscope.app.formats.labels.columns import read_head
+    from raterscope.app.formats.table_files import read_head
 
     return read_head(path, file, is_parquet=format_name == "Parquet")
 

@@ -1,43 +1,23 @@
-"""Tables (CSV, TSV, Parquet): columns as text, their assignment to fields, names, numbers and times.
-
-References
-----------
-Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/file-format/.
-"""
+"""Tables of text: their columns, the fields these hold by usual names, and cells as names, numbers, times."""
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.dialects import (
-    decode_text,
-    detect_delimiter,
-    fit_width,
-    header_cells,
-    is_headed,
-    more_bad_lines,
-    read_table_bytes,
-    refuse_uneven,
-    split_rows,
-    unique_names,
-)
-from raterscope.app.formats.long_tables import LONG, Coded, coded, read_long_table
-from raterscope.app.formats.untrusted import most_unpacked, open_file
+from raterscope.app.formats.dialects import more_bad_lines
 
 LONGEST_NAME = 500
 FARTHEST = 1e7
@@ -134,6 +114,63 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
         )
 
 
+class Coded(Sequence[str]):
+    """A column of texts: `names`, each once in the order of first appearance, and their `numbers` by row."""
+
+    __slots__ = ("names", "numbers")
+
+    def __init__(self, names: list[str], numbers: NDArray[np.int32]) -> None:
+        self.names, self.numbers = names, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.names.__getitem__, self.numbers.tolist())
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self.names[number] for number in self.numbers[at].tolist()]
+        return self.names[int(self.numbers[at])]
+
+    def renamed(self, names: list[str]) -> Coded:
+        """Replace each text; those that become equal get one number."""
+        if names == self.names:
+            return self
+        number: dict[str, int] = {}
+        renumbered = np.array([number.setdefault(text, len(number)) for text in names], dtype=np.int32)
+        return Coded(list(number), renumbered[self.numbers])
+
+    def rows_with(self, names: Sequence[bool]) -> list[int]:
+        """List the rows whose text is marked."""
+        marked = np.array(names, dtype=bool)
+        rows: list[int] = np.flatnonzero(marked[self.numbers]).tolist() if marked.any() else []
+        return rows
+
+
+def unite(*columns: Coded) -> tuple[list[str], list[NDArray[np.int32]]]:
+    """Unite the texts of several columns; return them, and the number of each row's text, by column."""
+    names = dict.fromkeys(itertools.chain(*(column.names for column in columns)))
+    number = {name: at for at, name in enumerate(names)}
+    rows = (np.array([number[name] for name in column.names], dtype=np.int32) for column in columns)
+    return list(number), [own[column.numbers] for own, column in zip(rows, columns, strict=True)]
+
+
+def coded(column: list[Any]) -> Coded:
+    """Join Arrow dictionaries of texts to a column."""
+    import pyarrow
+
+    if not column:
+        return Coded([], np.empty(0, dtype=np.int32))
+    chunks = pyarrow.chunked_array(column).unify_dictionaries().chunks
+    index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks])
+    return Coded(chunks[0].dictionary.to_pylist(), index)
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table as text."""
@@ -194,64 +231,6 @@ class Faults:
         )
 
 
-def read_table(
-    path: Path, watch: Watch = silent, *, may_be_empty: bool = False, is_parquet: bool = False
-) -> Table:
-    """Read a table of text, in any encoding and with any delimiter of spreadsheets, or Parquet.
-
-    The first row is the header unless it holds a number. Empty rows are skipped. Raises `InputError` for a
-    file that is missing, empty, not text, without columns, or with rows of different widths.
-
-    `may_be_empty`: whether a table without rows is accepted.
-    """
-    watch(0.0, f"reading {plain(path.name)}")
-    if is_parquet:
-        return _read_parquet(path, watch)
-    data = read_table_bytes(path)
-    table = read_long_table(path, data, watch) if len(data) >= LONG else None
-    if table is not None:
-        watch(0.8, f"{len(table):,} rows read")
-        return table
-    text = decode_text(data, path)
-    delimiter, skip = detect_delimiter(text, path)
-    header: list[str] = []
-    columns: list[list[str]] = []
-    lines: list[int] = []
-    bad: list[tuple[int, int]] = []
-    for some, starts in split_rows(io.StringIO(text, newline=""), delimiter, skip, path):
-        watch(0.5, f"reading {plain(path.name)}, line {starts[0]:,}")
-        if not header:
-            header = header_cells(some[0], path)
-            columns = [[] for _ in header]
-        rows, kept = fit_width(some, starts, len(header), bad)
-        for column, more in zip(columns, zip(*rows, strict=True), strict=False):
-            column.extend(more)
-        lines.extend(kept)
-    refuse_uneven(bad, len(header), path)
-    if not is_headed(header):
-        header = [""] * len(header)
-    else:
-        lines = lines[1:]
-        columns = [column[1:] for column in columns]
-    if not lines and not may_be_empty:
-        raise InputError("has a header but no rows", file=path)
-    watch(0.8, f"{len(lines):,} rows read")
-    return Table(path, unique_names(header), tuple(columns), lines)
-
-
-def _read_parquet(path: Path, watch: Watch) -> Table:
-    with path.open("rb") as file:
-        names = read_parquet_columns(path, file)
-        pieces: list[list[Any]] = [[] for _ in names]
-        rows = 0
-        for batch in read_parquet_batches(path, names, file):
-            watch(0.5, f"reading {plain(path.name)}, row {rows:,}")
-            rows += len(batch[0])
-            for column, cells in zip(pieces, batch, strict=True):
-                column.append(cells)
-    return Table(path, tuple(names), tuple(map(coded, pieces)), range(1, rows + 1))
-
-
 def assign_columns(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
@@ -299,6 +278,19 @@ def fields_of(assigned: Mapping[str, str]) -> dict[str, str]:
 def is_usual(name: str) -> bool:
     """Return whether a column's name is a usual one of a field, except classes of marks and groups."""
     return any(_key(name) in _keys(field) for field in COLUMN_NAMES if field not in ("class", "group"))
+
+
+def is_headed(row: list[str]) -> bool:
+    """Return whether the first row is a header: without numbers, or with numbers beside usual names alone.
+
+    Tables of class probabilities may have columns with numbers as names: task, 0, 1.
+    """
+    names = [cell for cell in row if not _is_numeral(cell)]
+    return len(names) == len(row) or (bool(names) and len(set(row)) == len(row) and all(map(is_usual, names)))
+
+
+def _is_numeral(cell: str) -> bool:
+    return bool(re.fullmatch(r"\s*[-+]?\d+([.,]\d*)?(e[-+]?\d+)?\s*", cell, re.IGNORECASE | re.ASCII))
 
 
 def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:
@@ -411,101 +403,6 @@ def number_or_nan(cell: str, *, comma: bool = False) -> float:
     if comma and cell.count(",") == 1:
         cell = cell.replace(",", ".")
     return float(cell) if "_" not in cell and holds_number(cell) else math.nan
-
-
-_MOST_CELLS = 2_000_000_000
-_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}
-"""Encodings of Parquet that Arrow reads as a dictionary."""
-
-_BATCH = 1 << 17
-_TEXTS_AT_ONCE = 1 << 30
-"""Bytes that the texts of a batch may take where they share their beginnings in the file."""
-
-
-def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
-    """Read the names of the columns of a Parquet file, from `file` if it is open already.
-
-    Raises `InputError` for a file that is damaged, or claims more content than its size allows.
-    """
-    with _open_parquet(path, file) as parquet:
-        names = list(parquet.schema_arrow.names)
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise InputError("has one column, or two of one name; expected a table", file=path)
-    return names
-
-
-def read_parquet_batches(
-    path: Path, columns: Sequence[str], file: BinaryIO | None = None, rows: int = _BATCH
-) -> Iterator[list[Any]]:
-    """Read columns of a Parquet file as Arrow dictionaries of text, in batches; a missing value is empty.
-
-    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory;
-    nor can texts that share their beginnings.
-    Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
-    """
-    import pyarrow
-
-    most, size = most_unpacked(path.stat().st_size), 0
-    with _open_parquet(path, file) as parquet:
-        rows = min(rows, max(1, _TEXTS_AT_ONCE // _longest_text(parquet.metadata)))
-        for batch in parquet.iter_batches(rows, columns=list(columns)):
-            size += sum(column.nbytes for column in batch.columns if pyarrow.types.is_string(column.type))
-            if size > most:
-                raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
-            texts = []
-            for name in columns:
-                try:
-                    texts.append(_as_text(batch.column(name)))
-                except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-                    raise InputError("holds no text, numbers or times", file=path, field=name) from None
-            yield texts
-
-
-def _longest_text(metadata: Any) -> int:
-    """Return the most bytes of a text among columns in which texts share their beginnings, at least 1."""
-    chunks = [
-        metadata.row_group(group).column(at)
-        for group in range(metadata.num_row_groups)
-        for at in range(metadata.num_columns)
-    ]
-    shared = (chunk.total_uncompressed_size for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings)
-    return max(shared, default=1)
-
-
-def _as_text(column: Any) -> Any:
-    """Return a column as a dictionary of texts in the order of first appearance; a missing value is empty."""
-    import pyarrow
-    from pyarrow import compute
-
-    if not pyarrow.types.is_dictionary(column.type):
-        return compute.fill_null(compute.cast(column, pyarrow.string()), "").dictionary_encode()
-    used = column.indices.dictionary_encode("encode")  # the file's dictionary may hold other texts too
-    names = compute.cast(column.dictionary.take(used.dictionary), pyarrow.string())
-    names = compute.fill_null(names, "").dictionary_encode()
-    return pyarrow.DictionaryArray.from_arrays(names.indices.take(used.indices), names.dictionary)
-
-
-@contextmanager
-def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
-    import pyarrow
-    from pyarrow.parquet import ParquetFile
-
-    with open_file(path, file) as stream:
-        try:
-            metadata = ParquetFile(stream).metadata
-            groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
-            size = sum(group.total_byte_size for group in groups)
-            cells = metadata.num_rows * metadata.num_columns
-            if size > most_unpacked(path.stat().st_size) or cells > _MOST_CELLS:
-                raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
-            stored_once = [
-                metadata.schema.column(at).path
-                for at in range(metadata.num_columns)
-                if all(_DICTIONARIES.issuperset(group.column(at).encodings) for group in groups)
-            ]
-            yield ParquetFile(stream, metadata=metadata, read_dictionary=stored_once)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise InputError("is damaged or cut short; expected a Parquet table", file=path) from error
 
 
 def scale_of(column: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ import msgspec
 from raterscope.algorithms.masks.grid import GridError
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, missing_package, plain
-from raterscope.app.formats.records import refuse_special
+from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 
 MOST_VOXELS = 2**30
 """Voxels of one volume; a scan of the whole body at half a millimetre has half as many."""
@@ -211,3 +213,42 @@ def _check_text(path: Path) -> None:
         raise InputError(f"has {size / 1e6:.0f} MB; expected at most {LARGEST_TEXT // 1_000_000}", file=path)
     if not size:
         raise InputError("is empty; expected a file of annotations", file=path)
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse a study, a pipe, a device, or a name that is not UTF-8, before any reader opens a file.
+
+    On POSIX systems a process that closes any handle on a file loses its locks on it. Reading the first bytes
+    of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
+    cannot be stored in a study or an export.
+
+    Raises `InputError` for a file NAME.rscope or NAME.rsread, a pipe, socket or device, a link to one of
+    them, and a name that is not UTF-8. A missing file and a folder are not refused.
+    """
+    target = path
+    mode: int | None = None
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode) or path.name in ("", ".."):  # links among the folders do not change the name
+            target, mode = Path(os.path.realpath(path)), None
+            mode = path.stat().st_mode
+    except (OSError, ValueError):
+        pass
+    if STUDY_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
+        raise InputError("is a study; open it instead of importing it", file=path)
+    if READING_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
+        raise InputError(
+            "is a reader's file; open it to read, or collect it with `raterscope reader-study collect`",
+            file=path,
+        )
+    refuse_name(path, path.name)
+    if mode is None:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError("is a pipe or a device; expected a file", file=path)
+
+
+def refuse_name(path: Path, name: str) -> None:
+    """Refuse a file or folder whose name on disk is not UTF-8."""
+    if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InputError("has a name or folder that is not UTF-8; rename it", file=path)

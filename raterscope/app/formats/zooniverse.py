@@ -28,8 +28,8 @@ from raterscope.app.formats.annotations import (
     Kind,
     Points,
     Remarks,
+    join_choices,
 )
-from raterscope.app.formats.labels.collector import join_choices
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 from raterscope.app.formats.untrusted import answer_text, decode_json, entries, text_of

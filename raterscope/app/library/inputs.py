@@ -26,7 +26,7 @@ from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.text import counted
 
 if TYPE_CHECKING:
-    from raterscope.app.formats.labels.columns import Head
+    from raterscope.app.formats.table_files import Head
 
 
 class ArrowTable(Protocol):
@@ -118,7 +118,7 @@ def read_input(table: TableLike, name: str = _NOWHERE.name) -> Table:
 
 def head_of(table: TableLike, name: str = _NOWHERE.name) -> Head:
     """Read a table for the readers of labels and pairs; see `read_input`."""
-    from raterscope.app.formats.labels.columns import Head
+    from raterscope.app.formats.table_files import Head
 
     return Head(read_input(table, name), (), "", 0, headed=True, plainly=False, is_complete=True)
 

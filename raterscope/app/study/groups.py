@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.app.errors import InputError, StudyError, plain
-from raterscope.app.formats.tables import Faults, find_columns, read_names, read_table
+from raterscope.app.formats.table_files import read_table
+from raterscope.app.formats.tables import Faults, find_columns, read_names
 from raterscope.app.review import Decision, GroupsSubject, ReviewState, fold
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames

@@ -24,7 +24,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled, Watch, silent, steps_of
 from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.png import BY_CHECKSUMS, SIGNATURE, has_right_checksums, read_chunks
-from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_name, refuse_special
+from raterscope.app.formats.records import ImageFile, VolumeFile
+from raterscope.app.formats.untrusted import refuse_name, refuse_special
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of

@@ -11,8 +11,8 @@ from pyarrow import parquet
 
 from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.labels.columns import read_columns, read_head
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.labels.columns import read_columns
+from raterscope.app.formats.table_files import read_head, read_table
 from raterscope.app.importing import read_files
 
 TABLES = {

@@ -14,7 +14,7 @@ from raterscope.app.formats.masks.naming import NameParts
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.points.tables import read_clicks
 from raterscope.app.formats.sources import open_source
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.table_files import read_table
 
 
 def _write(folder: Path, text: str) -> Path:

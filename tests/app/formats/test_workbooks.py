@@ -9,7 +9,7 @@ import pytest
 from raterscope.app.errors import InputError
 from raterscope.app.formats import read, workbooks
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.table_files import read_table
 from raterscope.app.importing import read_files
 
 

@@ -16,7 +16,7 @@ from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.sources import Source
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.table_files import read_table
 from raterscope.app.study import ImageEntry, Study, StudyError
 from tests.app.study.made import a_table, reopened
 

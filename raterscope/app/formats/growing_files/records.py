@@ -25,25 +25,25 @@ from raterscope.app.formats.dialects import (
     detect_delimiter,
     fit_width,
     header_cells,
-    is_headed,
     not_text_error,
     possible_encodings,
     split_rows,
     unique_names,
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
-from raterscope.app.formats.records import ClickTable, first_seen, refuse_special
+from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import (
     Faults,
     Table,
     UnknownColumns,
     assign_columns,
+    is_headed,
     read_names,
     read_numbers,
     scale_of,
     seconds_of,
 )
-from raterscope.app.formats.untrusted import decode_json, is_number
+from raterscope.app.formats.untrusted import decode_json, is_number, refuse_special
 from raterscope.text import counted
 
 _BLOCK = 4096

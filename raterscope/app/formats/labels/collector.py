@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.annotations import Document, Remarks
+from raterscope.app.formats.annotations import JOINT, Document, Remarks, join_choices
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.text import counted, natural
 
 MOST_OUTPUTS = 1000
-JOINT = " + "
 SEPARATORS = (JOINT, ";", "|")
 """Between the tags of an answer; the first joins the values of a list."""
 
@@ -113,11 +112,6 @@ def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
 def no_label_notice(rows: int) -> str:
     """Return the notice on rows that are skipped because they have no label."""
     return f"{counted(rows, 'row')} skipped: no label."
-
-
-def join_choices(choices: list[str]) -> str:
-    """Join answers that were chosen together to one answer, in any order."""
-    return JOINT.join(sorted(set(choices), key=str.casefold))
 
 
 @dataclass

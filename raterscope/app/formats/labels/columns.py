@@ -6,14 +6,12 @@ any other table, which reports problems with their lines.
 
 from __future__ import annotations
 
-import io
 import math
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,37 +19,28 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats import dialects, json_lines, tables
-from raterscope.app.formats.long_tables import Coded, coded
+from raterscope.app.formats import dialects
 from raterscope.app.formats.records import TaskContents
+from raterscope.app.formats.table_files import (
+    BLOCK,
+    Head,
+    parse_by_row,
+    parse_with_arrow,
+    read_parquet_batches,
+    split_file,
+)
 from raterscope.app.formats.tables import (
     LONGEST_NAME,
+    Coded,
     Table,
     UnknownColumns,
     assign_columns,
     read_number,
+    scale_of,
     seconds_of,
 )
 
-_HEAD = 256 << 10
-_ROWS = 500
-_BATCH = 10_000
-_BLOCK = 4 << 20
 _SLICE = 50_000
-
-
-@dataclass(frozen=True, eq=False)
-class Head:
-    """The first rows of a table, and its dialect."""
-
-    table: Table  # the first rows
-    encodings: tuple[str, ...]  # possible encodings, the likeliest first
-    delimiter: str
-    skip: int  # lines above the header
-    headed: bool  # whether the first row is a header
-    plainly: bool  # whether the first row follows immediately, with as many cells as the header
-    is_parquet: bool = False  # whether rows have numbers instead of lines
-    is_complete: bool = False  # whether `table` holds all rows, as of JSON lines
 
 
 @dataclass(eq=False)
@@ -76,7 +65,7 @@ class Columns:
         index = row + self.head.headed
         for encoding in self.head.encodings:
             try:
-                for rows, lines in _rows(self.head, encoding):
+                for rows, lines in split_file(self.head, encoding):
                     if self.even:
                         _, lines = dialects.fit_width(rows, lines, len(self.head.table.header), [])
                     if index < len(lines):
@@ -85,46 +74,6 @@ class Columns:
             except UnicodeDecodeError:
                 index = row + self.head.headed
         return 1
-
-
-def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
-    """Read the first rows of a table, from `file` if it is open already, which is then closed.
-
-    Raises `InputError` for a file that is not a table.
-    """
-    if is_parquet:
-        return _parquet_head(path, file)
-    data = dialects.read_table_bytes(path, _HEAD, file)
-    if json_lines.is_json_lines(path, data):
-        return records_head(path)
-    is_complete = len(data) < _HEAD
-    text = dialects.decode_text(data, path, is_complete=is_complete)
-    delimiter, skip = dialects.detect_delimiter(text, path)
-    stream = io.StringIO(text, newline="")
-    rows, lines = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
-    if not is_complete and 1 < len(rows) < _BATCH:
-        rows, lines = rows[:-1], lines[:-1]
-    names = dialects.header_cells(rows[0] if rows else [], path)
-    headed = dialects.is_headed(names)
-    plainly = lines[0] == skip + 1 and len(rows[0]) == len(names)
-    rows, lines = dialects.fit_width(rows[headed:_ROWS], lines[headed:_ROWS], len(names), [])
-    header = dialects.unique_names(names if headed else [""] * len(names))
-    columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
-    table = Table(path, header, columns, lines)
-    return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
-
-
-def records_head(path: Path) -> Head:
-    """Read JSON lines, or a JSON list of records, as a table; raises `InputError` as `read_records`."""
-    return Head(json_lines.read_records(path), (), "", 0, headed=True, plainly=False, is_complete=True)
-
-
-def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
-    names = tables.read_parquet_columns(path, file)
-    first = next(tables.read_parquet_batches(path, names, file, _ROWS), [])
-    cells = tuple(tuple(coded([column])) for column in first) or tuple(() for _ in names)
-    table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
-    return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
 
 
 def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns:
@@ -138,7 +87,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     import pyarrow
 
     if head.is_parquet:
-        batches = tables.read_parquet_batches(head.table.path, list(column.values()))
+        batches = read_parquet_batches(head.table.path, list(column.values()))
         return _gather(head, column, batches, watch)
     if head.is_complete:
         cells = [pyarrow.array(head.table.column(name), pyarrow.string()) for name in column.values()]
@@ -151,61 +100,13 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     refused: UnicodeError | None = None
     for encoding in head.encodings:
         try:
-            columns = _gather(head, column, _parse_by_row(head, encoding, list(column.values())), watch)
+            columns = _gather(head, column, parse_by_row(head, encoding, list(column.values())), watch)
             columns.even = True
             return columns
         except UnicodeError as error:
             refused = error
     assert refused is not None
     raise dialects.not_text_error(head.table.path) from refused
-
-
-def parse_with_arrow(
-    head: Head, encoding: str, columns: list[str], file: BinaryIO | None = None
-) -> Iterator[Any]:
-    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already."""
-    import pyarrow
-    from pyarrow import csv
-
-    name = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    reading = csv.ReadOptions(
-        block_size=_BLOCK, column_names=list(head.table.header), skip_rows=head.skip,
-        skip_rows_after_names=int(head.headed),
-        encoding="utf8" if encoding.startswith("utf-8") else encoding,
-    )  # fmt: skip
-    parsing = csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
-    converting = csv.ConvertOptions(
-        column_types=dict.fromkeys(columns, name), include_columns=columns, strings_can_be_null=False,
-        null_values=[],
-    )  # fmt: skip
-    with (
-        file or dialects.open_table(head.table.path) as stream,
-        csv.open_csv(stream, reading, parsing, converting) as reader,
-    ):
-        for batch in reader:
-            yield batch.columns
-
-
-def _rows(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int]]]:
-    with io.TextIOWrapper(dialects.open_table(head.table.path), encoding, newline="") as stream:
-        yield from dialects.split_rows(stream, head.delimiter, head.skip, head.table.path)
-
-
-def _parse_by_row(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
-    """Parse the file row by row; rows of different widths are counted and refused at the end."""
-    import pyarrow
-
-    header = head.table.header
-    indices = [header.index(name) for name in columns]
-    bad: list[tuple[int, int]] = []
-    first = head.headed
-    for rows, lines in _rows(head, encoding):
-        kept, _ = dialects.fit_width(rows[first:], lines[first:], len(header), bad)
-        first = False
-        if kept:
-            cells = list(zip(*kept, strict=True))
-            yield [pyarrow.array(cells[at], pyarrow.string()).dictionary_encode() for at in indices]
-    dialects.refuse_uneven(bad, len(header), head.table.path)
 
 
 def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch: Watch) -> Columns:
@@ -224,7 +125,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
             else:
                 pieces[name].append(array)
         rows += len(arrays[0])
-        read += _BLOCK
+        read += BLOCK
     coded = [name for name in column if name != "time"]
     for name, step in steps_of(part(watch, 0.7, 1.0), coded):
         kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
@@ -309,7 +210,7 @@ class _Times:
     """Reader of times: numbers if any of the first cells is a number, else dates."""
 
     def __init__(self, column: str) -> None:
-        self._scale = 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
+        self._scale = scale_of(column)
         self._parts: list[NDArray[np.float64]] = []
         self._numbers: bool | None = None
         self.no_time: tuple[int, str] | None = None

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.programs import Program
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import LabelTable
-from raterscope.app.formats.tables import Table, find_columns, number_or_nan, read_table
+from raterscope.app.formats.table_files import read_table
+from raterscope.app.formats.tables import Table, find_columns, number_or_nan
 from raterscope.text import counted, natural
 
 _PREFIX = re.compile(r"^(?:(?:p|prob|probability|score)(?=[\s_:(\[]))?[\s_:(\[]*", re.IGNORECASE)

@@ -24,7 +24,6 @@ from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.labels.columns import (
     Columns,
-    Head,
     content_columns,
     contents_of,
     find_contents,
@@ -33,12 +32,13 @@ from raterscope.app.formats.labels.columns import (
     without_contents,
 )
 from raterscope.app.formats.labels.tag_sets import columns_as_tags
-from raterscope.app.formats.long_tables import Coded
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
+from raterscope.app.formats.table_files import Head
 from raterscope.app.formats.tables import (
     COLUMN_NAMES,
     CORNERS,
     LONGEST_NAME,
+    Coded,
     Faults,
     Table,
     UnknownColumns,

@@ -11,7 +11,7 @@ from typing import Literal
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_path, strip_suffixes
-from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile, refuse_special
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 
 __all__ = ["holds_masks", "read_masks"]
@@ -104,7 +104,6 @@ def read_masks(
     """
     source = open_source(file)
     path = source.path
-    refuse_special(path)
     volumes = tuple(volumes)
     names = _names(path, naming, annotator, structure)
     table = _read(source, volumes, names, naming, spacing, watch)

@@ -18,9 +18,9 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
-from raterscope.app.formats.records import MaskTable, RaterMask, refuse_special
+from raterscope.app.formats.records import MaskTable, RaterMask
 from raterscope.app.formats.signatures import SNIFFED, image_kind
-from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
+from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed, refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
 _MOST_LABELS = 1000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.labels.columns import Columns, Head, read_columns
+from raterscope.app.formats.labels.columns import Columns, read_columns
 from raterscope.app.formats.labels.table import (
     find_filled_rows,
     first_values,
@@ -23,7 +23,6 @@ from raterscope.app.formats.labels.table import (
     select_rows,
     time_notices,
 )
-from raterscope.app.formats.long_tables import Coded, unite
 from raterscope.app.formats.pairs.tasks import (
     TaskColumns,
     contents_of_tasks,
@@ -33,7 +32,9 @@ from raterscope.app.formats.pairs.tasks import (
 )
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
+from raterscope.app.formats.table_files import Head
 from raterscope.app.formats.tables import (
+    Coded,
     Faults,
     Table,
     UnknownColumns,
@@ -42,6 +43,7 @@ from raterscope.app.formats.tables import (
     find_columns,
     number_or_nan,
     read_names,
+    unite,
 )
 from raterscope.text import counted
 

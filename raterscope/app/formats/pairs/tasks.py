@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.formats.labels.columns import LONGEST_TEXT, Columns
-from raterscope.app.formats.long_tables import Coded, unite
 from raterscope.app.formats.records import TaskContents
-from raterscope.app.formats.tables import LONGEST_NAME, Table
+from raterscope.app.formats.tables import LONGEST_NAME, Coded, Table, unite
 from raterscope.text import counted
 
 _IDENTIFIER = re.compile(

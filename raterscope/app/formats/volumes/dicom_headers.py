@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.signatures import is_dicom_start
-from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
+from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file, refuse_special
 
 SUV = "SUV"
 PET_TAGS = (

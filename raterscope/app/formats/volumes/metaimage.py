@@ -10,7 +10,6 @@ import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
@@ -39,7 +38,6 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     of a voxel count as layers. Raises `InputError` for a file that is not a MetaImage, names a data file
     elsewhere, or claims more than 2^30 voxels.
     """
-    refuse_special(path)
     with file_errors(path):
         fields, end = _fields(path, file)
         sizes = tuple(int(word) for word in _words(fields, "DimSize"))

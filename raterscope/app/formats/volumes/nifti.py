@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
@@ -39,7 +38,6 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     the third count as layers, the first of them the fastest. Raises `InputError` for a file that is not
     NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
-    refuse_special(path)
     with file_errors(path):
         header_path, data_path = _pair(path)
         with open_file(header_path, file if header_path == path else None) as stream:

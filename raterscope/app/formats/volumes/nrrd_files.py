@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
@@ -61,7 +60,6 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     counts as layers or as colour. `fields` is the complete header, as read by pynrrd. Raises `InputError` for
     a file that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
-    refuse_special(path)
     with file_errors(path):
         header, end = _parsed(path, file)
         sizes = tuple(int(size) for size in header["sizes"])

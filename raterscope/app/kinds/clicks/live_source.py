@@ -37,7 +37,8 @@ from raterscope.algorithms.clicks.stream import (
 )
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.formats.growing_files import Growth, Position, look
-from raterscope.app.formats.records import ClickTable, refuse_special
+from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.untrusted import refuse_special
 from raterscope.app.kinds.clicks.live_watching import (
     PendingClicks,
     WatchedImage,

@@ -37,7 +37,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number
-from raterscope.app.formats.tables import read_table
+from raterscope.app.formats.table_files import read_table
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
 from raterscope.text import counted, estimate, percent

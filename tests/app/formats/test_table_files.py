@@ -1,4 +1,4 @@
-"""Long tables, parsed by Arrow: the same as row by row, with the same errors."""
+"""Files of tables: long ones are parsed by Arrow: the same as row by row, with the same errors."""
 
 import csv
 from pathlib import Path
@@ -8,17 +8,17 @@ import pytest
 
 from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats import tables
-from raterscope.app.formats.long_tables import read_long_table
+from raterscope.app.formats import table_files
 from raterscope.app.formats.records import first_seen
-from raterscope.app.formats.tables import Faults, read_names, read_numbers, read_table
+from raterscope.app.formats.table_files import read_long_table, read_table
+from raterscope.app.formats.tables import Faults, read_names, read_numbers
 
 
 def both_readings(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Read a table by Arrow where that is possible, and row by row; an error is a result too."""
     results: list[object] = []
     for long in (0, 1 << 40):
-        monkeypatch.setattr(tables, "LONG", long)
+        monkeypatch.setattr(table_files, "LONG", long)
         try:
             table = read_table(path)
         except InputError as error:

@@ -1,0 +1,347 @@
+"""Files of tables (CSV, TSV, workbooks, JSON lines, Parquet): their first rows, and all columns as text.
+
+References
+----------
+Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/file-format/.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import dialects, json_lines
+from raterscope.app.formats.tables import Coded, Table, coded, is_headed
+from raterscope.app.formats.untrusted import most_unpacked, open_file
+
+LONG = 1 << 20
+"""Bytes from which a table is long: to load Arrow takes as long as to read them row by row."""
+
+BLOCK = 4 << 20
+"""Bytes that Arrow parses at once."""
+
+_HEAD = 256 << 10
+_ROWS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """The first rows of a table, and its dialect."""
+
+    table: Table  # the first rows
+    encodings: tuple[str, ...]  # possible encodings, the likeliest first
+    delimiter: str
+    skip: int  # lines above the header
+    headed: bool  # whether the first row is a header
+    plainly: bool  # whether the first row follows immediately, with as many cells as the header
+    is_parquet: bool = False  # whether rows have numbers instead of lines
+    is_complete: bool = False  # whether `table` holds all rows, as of JSON lines
+
+
+def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
+    """Read the first rows of a table, from `file` if it is open already, which is then closed.
+
+    Raises `InputError` for a file that is not a table.
+    """
+    if is_parquet:
+        return _parquet_head(path, file)
+    data = dialects.read_table_bytes(path, _HEAD, file)
+    return records_head(path) if json_lines.is_json_lines(path, data) else _text_head(path, data)
+
+
+def _text_head(path: Path, data: bytes) -> Head:
+    """Parse the first bytes of a text table."""
+    is_complete = len(data) < _HEAD
+    text = dialects.decode_text(data, path, is_complete=is_complete)
+    delimiter, skip = dialects.detect_delimiter(text, path)
+    stream = io.StringIO(text, newline="")
+    rows, lines = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
+    if not is_complete and 1 < len(rows) < dialects.BATCH:
+        rows, lines = rows[:-1], lines[:-1]
+    names = dialects.header_cells(rows[0] if rows else [], path)
+    headed = is_headed(names)
+    plainly = lines[0] == skip + 1 and len(rows[0]) == len(names)
+    rows, lines = dialects.fit_width(rows[headed:_ROWS], lines[headed:_ROWS], len(names), [])
+    header = dialects.unique_names(names if headed else [""] * len(names))
+    columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
+    table = Table(path, header, columns, lines)
+    return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
+
+
+def records_head(path: Path) -> Head:
+    """Read JSON lines, or a JSON list of records, as a table; raises `InputError` as `read_records`."""
+    return Head(json_lines.read_records(path), (), "", 0, headed=True, plainly=False, is_complete=True)
+
+
+def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
+    names = read_parquet_columns(path, file)
+    first = next(read_parquet_batches(path, names, file, _ROWS), [])
+    cells = tuple(tuple(coded([column])) for column in first) or tuple(() for _ in names)
+    table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
+    return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
+
+
+def read_table(
+    path: Path, watch: Watch = silent, *, may_be_empty: bool = False, is_parquet: bool = False
+) -> Table:
+    """Read a table of text, in any encoding and with any delimiter of spreadsheets, or Parquet.
+
+    The first row is the header unless it holds a number. Empty rows are skipped. Raises `InputError` for a
+    file that is missing, empty, not text, without columns, or with rows of different widths.
+
+    `may_be_empty`: whether a table without rows is accepted.
+    """
+    watch(0.0, f"reading {plain(path.name)}")
+    if is_parquet:
+        return _read_parquet(path, watch)
+    data = dialects.read_table_bytes(path)
+    table = read_long_table(path, data, watch) if len(data) >= LONG else None
+    if table is not None:
+        watch(0.8, f"{len(table):,} rows read")
+        return table
+    text = dialects.decode_text(data, path)
+    delimiter, skip = dialects.detect_delimiter(text, path)
+    header: list[str] = []
+    columns: list[list[str]] = []
+    lines: list[int] = []
+    bad: list[tuple[int, int]] = []
+    for some, starts in dialects.split_rows(io.StringIO(text, newline=""), delimiter, skip, path):
+        watch(0.5, f"reading {plain(path.name)}, line {starts[0]:,}")
+        if not header:
+            header = dialects.header_cells(some[0], path)
+            columns = [[] for _ in header]
+        rows, kept = dialects.fit_width(some, starts, len(header), bad)
+        for column, more in zip(columns, zip(*rows, strict=True), strict=False):
+            column.extend(more)
+        lines.extend(kept)
+    dialects.refuse_uneven(bad, len(header), path)
+    if not is_headed(header):
+        header = [""] * len(header)
+    else:
+        lines = lines[1:]
+        columns = [column[1:] for column in columns]
+    if not lines and not may_be_empty:
+        raise InputError("has a header but no rows", file=path)
+    watch(0.8, f"{len(lines):,} rows read")
+    return Table(path, dialects.unique_names(header), tuple(columns), lines)
+
+
+def _read_parquet(path: Path, watch: Watch) -> Table:
+    with path.open("rb") as file:
+        names = read_parquet_columns(path, file)
+        pieces: list[list[Any]] = [[] for _ in names]
+        rows = 0
+        for batch in read_parquet_batches(path, names, file):
+            watch(0.5, f"reading {plain(path.name)}, row {rows:,}")
+            rows += len(batch[0])
+            for column, cells in zip(pieces, batch, strict=True):
+                column.append(cells)
+    return Table(path, tuple(names), tuple(map(coded, pieces)), range(1, rows + 1))
+
+
+def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
+    """Parse a long text table by Arrow into columns that hold each text once; None for one to be read by row.
+
+    A table that Arrow and the reader by row might understand differently is left to the latter: one with a
+    line break within quotes, with empty rows, or with rows of different widths.
+    """
+    import pyarrow
+
+    lines = _count_lines(data)
+    try:
+        head = _text_head(path, data[:_HEAD])
+    except InputError:
+        return None
+    if not head.plainly or lines is None or not head.encodings[0].startswith("utf-8"):
+        return None
+    pieces: list[list[Any]] = [[] for _ in head.table.header]
+    rows = 0
+    try:
+        data.decode()
+        for arrays in parse_with_arrow(head, head.encodings[0], list(head.table.header), io.BytesIO(data)):
+            watch(0.6 * rows / lines, f"reading {plain(path.name)}, line {rows + head.headed + 1:,}")
+            rows += len(arrays[0])
+            for column, array in zip(pieces, arrays, strict=True):
+                column.append(array)
+    except (pyarrow.ArrowInvalid, UnicodeError):
+        return None
+    if not rows or rows + head.headed + head.skip != lines:
+        return None
+    columns = []
+    for at, column in enumerate(pieces):
+        watch(0.6 + 0.2 * at / len(pieces), f"reading {plain(path.name)}")
+        columns.append(coded(column))
+        pieces[at] = []
+    empty = np.logical_and.reduce([_are_blank(column) for column in columns])
+    if empty.any():
+        return None
+    first = 1 + head.headed + head.skip
+    return Table(path, head.table.header, tuple(columns), range(first, first + rows))
+
+
+def _count_lines(data: bytes) -> int | None:
+    """Count the lines of a text with one sort of line breaks, which do not end in empty ones."""
+    if b"\x00" in data:
+        return None
+    feeds = data.count(b"\n")
+    returns = data.count(b"\r")
+    if returns and not (returns == feeds == data.count(b"\r\n")):
+        return None
+    return feeds + (not data.endswith(b"\n"))
+
+
+def _are_blank(column: Coded) -> NDArray[np.bool_]:
+    blank = np.array([not text.strip() for text in column.names], dtype=bool)
+    return np.asarray(blank[column.numbers])
+
+
+def parse_with_arrow(
+    head: Head, encoding: str, columns: list[str], file: BinaryIO | None = None
+) -> Iterator[Any]:
+    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already."""
+    import pyarrow
+    from pyarrow import csv
+
+    name = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    reading = csv.ReadOptions(
+        block_size=BLOCK, column_names=list(head.table.header), skip_rows=head.skip,
+        skip_rows_after_names=int(head.headed),
+        encoding="utf8" if encoding.startswith("utf-8") else encoding,
+    )  # fmt: skip
+    parsing = csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    converting = csv.ConvertOptions(
+        column_types=dict.fromkeys(columns, name), include_columns=columns, strings_can_be_null=False,
+        null_values=[],
+    )  # fmt: skip
+    with (
+        file or dialects.open_table(head.table.path) as stream,
+        csv.open_csv(stream, reading, parsing, converting) as reader,
+    ):
+        for batch in reader:
+            yield batch.columns
+
+
+def split_file(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """Split the file into rows of cells, in batches, with the line where each begins."""
+    with io.TextIOWrapper(dialects.open_table(head.table.path), encoding, newline="") as stream:
+        yield from dialects.split_rows(stream, head.delimiter, head.skip, head.table.path)
+
+
+def parse_by_row(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
+    """Parse the file row by row; rows of different widths are counted and refused at the end."""
+    import pyarrow
+
+    header = head.table.header
+    indices = [header.index(name) for name in columns]
+    bad: list[tuple[int, int]] = []
+    first = head.headed
+    for rows, lines in split_file(head, encoding):
+        kept, _ = dialects.fit_width(rows[first:], lines[first:], len(header), bad)
+        first = False
+        if kept:
+            cells = list(zip(*kept, strict=True))
+            yield [pyarrow.array(cells[at], pyarrow.string()).dictionary_encode() for at in indices]
+    dialects.refuse_uneven(bad, len(header), head.table.path)
+
+
+_MOST_CELLS = 2_000_000_000
+_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}
+"""Encodings of Parquet that Arrow reads as a dictionary."""
+_PARQUET_ROWS = 1 << 17
+_TEXTS_AT_ONCE = 1 << 30
+"""Bytes that the texts of a batch may take where they share their beginnings in the file."""
+
+
+def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
+    """Read the names of the columns of a Parquet file, from `file` if it is open already.
+
+    Raises `InputError` for a file that is damaged, or claims more content than its size allows.
+    """
+    with _open_parquet(path, file) as parquet:
+        names = list(parquet.schema_arrow.names)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError("has one column, or two of one name; expected a table", file=path)
+    return names
+
+
+def read_parquet_batches(
+    path: Path, columns: Sequence[str], file: BinaryIO | None = None, rows: int = _PARQUET_ROWS
+) -> Iterator[list[Any]]:
+    """Read columns of a Parquet file as Arrow dictionaries of text, in batches; a missing value is empty.
+
+    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory;
+    nor can texts that share their beginnings.
+    Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
+    """
+    import pyarrow
+
+    most, size = most_unpacked(path.stat().st_size), 0
+    with _open_parquet(path, file) as parquet:
+        rows = min(rows, max(1, _TEXTS_AT_ONCE // _longest_text(parquet.metadata)))
+        for batch in parquet.iter_batches(rows, columns=list(columns)):
+            size += sum(column.nbytes for column in batch.columns if pyarrow.types.is_string(column.type))
+            if size > most:
+                raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
+            texts = []
+            for name in columns:
+                try:
+                    texts.append(_as_text(batch.column(name)))
+                except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+                    raise InputError("holds no text, numbers or times", file=path, field=name) from None
+            yield texts
+
+
+def _longest_text(metadata: Any) -> int:
+    """Return the most bytes of a text among columns in which texts share their beginnings, at least 1."""
+    chunks = [
+        metadata.row_group(group).column(at)
+        for group in range(metadata.num_row_groups)
+        for at in range(metadata.num_columns)
+    ]
+    shared = (chunk.total_uncompressed_size for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings)
+    return max(shared, default=1)
+
+
+def _as_text(column: Any) -> Any:
+    """Return a column as a dictionary of texts in the order of first appearance; a missing value is empty."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return compute.fill_null(compute.cast(column, pyarrow.string()), "").dictionary_encode()
+    used = column.indices.dictionary_encode("encode")  # the file's dictionary may hold other texts too
+    names = compute.cast(column.dictionary.take(used.dictionary), pyarrow.string())
+    names = compute.fill_null(names, "").dictionary_encode()
+    return pyarrow.DictionaryArray.from_arrays(names.indices.take(used.indices), names.dictionary)
+
+
+@contextmanager
+def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    with open_file(path, file) as stream:
+        try:
+            metadata = ParquetFile(stream).metadata
+            groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+            size = sum(group.total_byte_size for group in groups)
+            cells = metadata.num_rows * metadata.num_columns
+            if size > most_unpacked(path.stat().st_size) or cells > _MOST_CELLS:
+                raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
+            stored_once = [
+                metadata.schema.column(at).path
+                for at in range(metadata.num_columns)
+                if all(_DICTIONARIES.issuperset(group.column(at).encodings) for group in groups)
+            ]
+            yield ParquetFile(stream, metadata=metadata, read_dictionary=stored_once)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError("is damaged or cut short; expected a Parquet table", file=path) from error
