@@ -36,7 +36,6 @@ from raterscope.app.review import (
     Subject,
     TaskSubject,
     WeightSubject,
-    fold,
     identities,
     known_voxels,
 )
@@ -108,7 +107,7 @@ class _Reader:
         self._questions = {(kind, name.casefold()): item for (kind, item), name in study.names().items()}
         self._annotators = set(study.annotators())
         self._new_names: set[str] = set()
-        self._review = fold(study.decisions())
+        self._review = study.review_state()
 
     def decisions(self) -> Iterator[Decision]:
         """Yield the decisions, with their numbers in the table."""

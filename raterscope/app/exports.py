@@ -243,7 +243,7 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
     folder, form, used = folder_of(request), FORMATS[request.format], set[str]()
     make_folder(folder)
     files: list[Path] = []
-    made, problem = Provenance(), None
+    made, problem = provenance(export, study, request), None
     for (name, images), step in steps_of(watch, request.groups.items()):
         items = tuple(image for image in images if not request.items or image in request.items)
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
@@ -256,7 +256,6 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
             continue
         if written is not None:
             files += written.files
-            made = written.made_from
     if not files:
         raise problem or InputError("no group has any of these images", file=study.path)
     return Written(tuple(files), made)
@@ -326,11 +325,11 @@ def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
 def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
     """Write the items of the last acceptance samples, with what was re-read. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
-    from raterscope.app.review import NO_SAMPLE, fold, read_last_samples
+    from raterscope.app.review import NO_SAMPLE, read_last_samples
 
     watch(0.0, "writing acceptance samples")
     names = study.names()
-    samples = read_last_samples(fold(study.decisions()))
+    samples = read_last_samples(study.review_state())
     if not samples:
         raise InputError(NO_SAMPLE, file=study.path)
     rows = []
@@ -515,12 +514,11 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
 
 def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, dict[str, bool]]:
     """Name a run's control images and say whether they are known to hold structures; nothing without any."""
-    from raterscope.app.review import fold
     from raterscope.app.study.kinds import STORED
 
     if not STORED[run.kind].has_controls:
         return {}
-    then = fold([decision for decision in study.decisions() if decision.id <= run.known])
+    then = study.review_state(run.known)
     marks = {study.name_of(run.kind, item): then.control(item) for item in items}
     named = {name: mark.holds for name, mark in marks.items() if mark is not None}
     return {"controls": named} if named else {}

@@ -55,7 +55,7 @@ from raterscope.app.kinds.masks.placement import (
 from raterscope.app.kinds.pairs.imports import names_of as names_of_items
 from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_files, store_pairs
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import Decision, fold, in_words
+from raterscope.app.review import Decision, in_words
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
@@ -450,7 +450,7 @@ def _store(
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _in_words(reports, placement)
-    new = readings.programs & set(study.annotators()) - fold(study.decisions()).programs
+    new = readings.programs & set(study.annotators()) - study.review_state().programs
     if new:
         decision = study.record(Decision(verb="program", annotators=tuple(sorted(new))))
         sentences.append(f"{in_words(decision).capitalize()}.")

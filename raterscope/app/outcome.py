@@ -202,10 +202,7 @@ def gather(
     `items`: names by number. `read`: returns the input of the item with a number, by the expert's decisions;
     None omits the item. `words`: progress text before the item's name.
     """
-    from raterscope.app.review import fold
-
-    decisions = study.decisions()
-    state = fold(decisions)
+    state = study.review_state()
     numbers: dict[str, int] = {}
     inputs: dict[str, Given] = {}
     for done, (number, name) in enumerate(items.items()):
@@ -216,7 +213,7 @@ def gather(
     return Inputs(
         items=numbers,
         given=inputs,
-        decision=decisions[-1].id if decisions else 0,
+        decision=study.last_decision(),
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),
         aliases=state.aliases,

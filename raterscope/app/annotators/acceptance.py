@@ -15,7 +15,7 @@ from raterscope.algorithms.annotators.acceptance import (
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import Decision, SampledItem, SampleSubject, fold
+from raterscope.app.review import Decision, SampledItem, SampleSubject
 from raterscope.app.study import Study
 from raterscope.text import counted, percent
 
@@ -27,7 +27,7 @@ def list_undecided(kind: str, study: Study, watch: Watch = silent) -> Sequence[S
 
     Raises `InputError` where there are none.
     """
-    listed = KINDS[kind].functions.undecided(study, fold(study.decisions()), watch)
+    listed = KINDS[kind].functions.undecided(study, study.review_state(), watch)
     if not listed:
         answers = f"{KINDS[kind].detail}s"
         raise InputError(

@@ -35,7 +35,7 @@ from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Me
 from raterscope.app.assessment import Change, ComparedItem, Differences
 from raterscope.app.errors import plain
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import ReviewState, all_names, fold, groups
+from raterscope.app.review import ReviewState, all_names, groups
 from raterscope.app.study import RunEntry, Study
 from raterscope.text import counted, figure
 
@@ -94,7 +94,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
     before = previous_run(study.runs.all(), run, chosen)
     if not before:
         return None
-    state = fold([decision for decision in study.decisions() if decision.id <= run.known])
+    state = study.review_state(run.known)
     names = {entry.id: entry.name for entry in KINDS[run.kind].items(study)}
     differences = Differences()
     compare = KINDS[run.kind].functions.compare_runs
@@ -272,7 +272,7 @@ def _weighed(state: ReviewState) -> dict[str, tuple[float, str]]:
 
 def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
     """Read what all kinds know of the annotators of a study, from the runs shown."""
-    state = fold(study.decisions())
+    state = study.review_state()
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
     evidence_by_kind = []
     for done, kind in enumerate(kinds):
@@ -313,7 +313,7 @@ def preview_change(
 
     `weight`: None excludes them.
     """
-    every = frozenset(all_names(names, fold(study.decisions()).aliases))
+    every = frozenset(all_names(names, study.review_state().aliases))
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
     by_kind = []
     for done, kind in enumerate(kinds):

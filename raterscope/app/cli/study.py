@@ -33,7 +33,6 @@ from raterscope.app.exports import (
     Export,
     Request,
     format_of,
-    provenance,
     provenance_of_report,
     usual_format,
     write_export,
@@ -61,7 +60,7 @@ from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
-from raterscope.app.review import NO_SAMPLE, SampleSubject, fold, read_last_samples
+from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples
 from raterscope.app.study import Study
 from raterscope.app.study.groups import store_groups
 from raterscope.app.study.journal_comparison import Conflict
@@ -300,11 +299,9 @@ def export(options: argparse.Namespace) -> int:
             groups_from=options.groups,
             group_column=options.group_by,
         )
-        print_results(provenance(chosen_export, study, request).outdated, ())
         write = write_export if options.groups is None else write_groups
         results = write(chosen_export, study, request, watch)
-    for notice in notices:
-        print(f"note: {one_line(notice)}", file=sys.stderr)
+    print_results((*results.made_from.outdated, *notices), ())
     print(one_line(results.in_words(chosen_export.title)), file=sys.stderr)
     for path in results.files:
         print(path)
@@ -580,7 +577,7 @@ def _sample(options: argparse.Namespace) -> str:
 
 def _progress(options: argparse.Namespace) -> str:
     with Study.open(options.study, to_read=True) as study:
-        samples = read_last_samples(fold(study.decisions()))
+        samples = read_last_samples(study.review_state())
     if not samples:
         raise InputError(NO_SAMPLE, file=options.study)
     return "\n".join(sample.in_words() for sample in samples)

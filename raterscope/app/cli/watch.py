@@ -30,10 +30,10 @@ def watch(options: argparse.Namespace) -> int:
     """Follow a source into a new or existing study until stopped."""
     plan = WatchPlan.make(dict(options.settings))
     extent = tuple(options.extent) if options.extent else None
-    wish = WatchRequest(options.source, plan, dict(options.mapping), extent)
+    request = WatchRequest(options.source, plan, dict(options.mapping), extent)
     try:
         with _made_or_opened(options.study) as study, _stopping() as stop:
-            _watch(LiveSource(study, wish), study, stop, options)
+            _watch(LiveSource(study, request), study, stop, options)
     except UnknownColumns as error:
         raise InputError(f"{error.what}, by --map column=field", file=error.file) from error
     return 0

@@ -288,7 +288,7 @@ class MaskTable:
     masks: tuple[RaterMask, ...]
     notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
     run: str = ""  # the run of Raterscope that the file is an export of; empty for all other files
-    # (field, name): fields of a DICOM file that may serve as the annotator's name, the most telling first
+    # (field, name): fields of a DICOM file that may serve as the annotator's name, the most distinctive first
     origins: tuple[tuple[str, str], ...] = ()
 
 

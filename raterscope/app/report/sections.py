@@ -30,13 +30,12 @@ from raterscope.app.review import (
     ImageSubject,
     ReviewState,
     View,
-    fold,
     groups,
     read_last_samples,
     viewed_places,
 )
 from raterscope.app.review.decision import target_of
-from raterscope.app.study import RunEntry
+from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.expert_agreement import PAUSE, read_sessions
 from raterscope.app.study.records import CohortCase, ReaderStudy
 from raterscope.figures.drawing import LINES, paper_line
@@ -263,21 +262,18 @@ def _minute(time: datetime | None) -> str:
 def methods_section(
     runs: Sequence[RunEntry],
     parts: Sequence[ReportPart],
-    decisions: Sequence[Decision],
+    study: Study,
     items: Mapping[tuple[str, int], str],
 ) -> Section:
     """Describe the methods behind all results of the report.
 
-    `runs`: all runs of the report.
-    `parts`: sections of the kinds.
-    `decisions`: the whole journal.
-    `items`: names by kind and number.
+    `runs`: all runs of the report. `parts`: sections of the kinds. `items`: names by kind and number.
     """
     paragraphs: list[Paragraph] = []
     for run in runs:
         paragraphs.append((f"Run {run.id}", plan_in_words(run)))
         paragraphs += _about(
-            run, [paragraph for part in parts for paragraph in part.of_runs.get(run.id, ())], decisions, items
+            run, [paragraph for part in parts for paragraph in part.of_runs.get(run.id, ())], study, items
         )
     for part in parts:
         paragraphs += part.measures
@@ -304,10 +300,10 @@ def _references(paragraphs: Sequence[Paragraph]) -> list[Section]:
 def _about(
     run: RunEntry,
     of_run: Sequence[Paragraph],
-    decisions: Sequence[Decision],
+    study: Study,
     items: Mapping[tuple[str, int], str],
 ) -> list[Paragraph]:
-    previous = fold([decision for decision in decisions if decision.id <= run.known])
+    previous = study.review_state(run.known)
     fixed = []
     for number in run.items:
         settled = previous.settled(run.kind, number)

@@ -17,7 +17,6 @@ from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Block, Contents, Notices, Prose, Section, Table, as_html
 from raterscope.app.program_files import STUDY_SUFFIX
-from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.expert_agreement import ExpertAgreement, Interval, read_agreement
 from raterscope.app.study.records import Item
@@ -94,8 +93,7 @@ def _gather(
         trust_section,
     )
 
-    decisions = study.decisions()
-    state = fold(decisions)
+    decisions, state = study.decisions(), study.review_state()
     is_complete = item is None and question is None
     scope = {
         kind.name: [
@@ -139,8 +137,8 @@ def _gather(
     experts = experts_section(study) if is_complete else None
     sections += [] if experts is None else [experts]
     sections.append(decisions_section(decisions_shown, state, views))
-    told_runs = [_limit_excluded(study, runs[number]) for number in sorted(runs)]
-    sections.append(methods_section(told_runs, parts, decisions, named))
+    runs_shown = [_limit_excluded(study, runs[number]) for number in sorted(runs)]
+    sections.append(methods_section(runs_shown, parts, study, named))
     facts = [("Study", plain(study.path.stem, 200))]
     facts.append(("About", _about(study)) if is_complete else ("Only", plain(next(iter(named.values())))))
     facts.append(("Runs" if len(origin.runs) > 1 else "Run", origin.in_words()))
@@ -186,7 +184,7 @@ def _about(study: Study) -> str:
     """Describe what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
     counts = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
     phrases = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in counts.items() if number]
-    number = len(study.annotators()) - len(fold(study.decisions()).aliases)
+    number = len(study.annotators()) - len(study.review_state().aliases)
     return f"{', '.join(phrases)}; {counted(number, 'annotator')}"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.formats.table_files import read_table
 from raterscope.app.formats.tables import Faults, find_columns, read_names
-from raterscope.app.review import Decision, GroupsSubject, ReviewState, fold
+from raterscope.app.review import Decision, GroupsSubject, ReviewState
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames
 from raterscope.app.study.study import Study
@@ -43,7 +43,7 @@ def read_groups(
     if str(source) == FOLDERS:
         return _sorted({entry.id: _folder(study, entry) for entry in entries}), []
     if str(source) == STUDY:
-        stored = present_groups(study, fold(study.decisions()))
+        stored = present_groups(study, study.review_state())
         if not stored:
             raise StudyError(
                 "holds no groups; `raterscope import --groups TABLE` stores them", file=study.path

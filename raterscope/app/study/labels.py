@@ -18,7 +18,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.records import LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
-from raterscope.app.review import ReviewState, fold, standing_names
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme
@@ -236,7 +236,7 @@ def decided_sets(
 
 def known_truth(study: Study, question: int) -> ClassArray:
     """Return the true class of each gold task, imported or marked by the expert, (N,) int16; else `OPEN`."""
-    return with_gold(study.vote_set(question), fold(study.decisions()).gold_tasks(question))
+    return with_gold(study.vote_set(question), study.review_state().gold_tasks(question))
 
 
 def with_gold(crowd: VoteSet, gold: Mapping[str, str]) -> ClassArray:

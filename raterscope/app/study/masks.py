@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import StudyError, plain
-from raterscope.app.review import Region, described_structures, fold, known_voxels, standing_names
+from raterscope.app.review import Region, described_structures, known_voxels, standing_names
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.kinds import mismatch_of_mask
@@ -47,8 +47,7 @@ def stored_codings(study: Study) -> dict[str, Coding]:
 
 def chosen_codings(study: Study) -> dict[str, Coding]:
     """Read the codings that the expert's decisions in effect set."""
-    decisions = study.decisions()
-    return described_structures(decisions, fold(decisions))
+    return described_structures(study.decisions(), study.review_state())
 
 
 def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping[str, Coding]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import ChannelDisplay, Displays
 from raterscope.app.errors import StudyError, plain, plain_names
 from raterscope.app.program_files import user_name
-from raterscope.app.review import Names, ReviewState, View, differ, fold
+from raterscope.app.review import Names, ReviewState, View, differ
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
 from raterscope.app.study.records import CohortCase, ImageQuality, Read, ReaderStudy, RunEntry, SecondRead
@@ -36,24 +36,12 @@ if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
 
-_STATES = 16
-"""Past states of the journal that are kept in memory."""
-
-
-@dataclass
-class ShownState:
-    """Cached state of the shown runs of an open study."""
-
-    only: RunEntry | None = None  # the run that alone is shown of its kind
-    # by decision: past states of the journal: a journal that is only added to has one past
-    past: dict[int, ReviewState] = field(default_factory=dict)
-
-
 class ShownRuns:
     """The shown runs of an open study."""
 
-    def __init__(self, study: Study, state: ShownState) -> None:
-        self._study, self._state = study, state
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._only: RunEntry | None = None  # the run that alone is shown of its kind
 
     def chosen(self) -> dict[str, int]:
         """Return the run chosen for each kind; kinds without a choice are omitted."""
@@ -76,18 +64,18 @@ class ShownRuns:
         None changes nothing. Raises `StudyError` when there is no such run; the message lists those there
         are.
         """
-        before, self._state.only = self._state.only, self._state.only if run is None else self._named(run)
+        before, self._only = self._only, self._only if run is None else self._named(run)
         try:
             yield
         finally:
-            self._state.only = before
+            self._only = before
 
     def run(self, item: int, kind: str, chosen: int | None = None) -> int | None:
         """Return the run shown of an item; None if none is valid under the journal.
 
         `chosen`: the run that is chosen to be shown; by default that of the attribute `chosen`.
         """
-        only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
+        only = self._only if self._only is not None and self._only.kind == kind else None
         if only is not None and item not in only.items:
             return None
         with self._study.reading() as connection:
@@ -124,7 +112,7 @@ class ShownRuns:
 
     def names(self, kind: str, last: int | None = None) -> Names:
         """Return the present names of renamed structures or classes, or those after a decision."""
-        return self._journal(last).names_of(kind) if self._study.has_new_names else {}
+        return self._study.review_state(last).names_of(kind) if self._study.has_new_names else {}
 
     def answers(self) -> dict[int, Answers | None]:
         """Return the answers of the shown run of clicks for each image; None without an outline."""
@@ -150,7 +138,8 @@ class ShownRuns:
         entry = self._study.runs.get(run)
         if not self._undone_after(entry):
             return []
-        return self._journal().undone_since(self._journal(entry.known), entry.kind, item)
+        previous = self._study.review_state(entry.known)
+        return self._study.review_state().undone_since(previous, entry.kind, item)
 
     def outdated(self, run: RunEntry, items: Sequence[int]) -> list[str]:
         """Describe changes of journal and annotations since a run, in sentences.
@@ -159,7 +148,7 @@ class ShownRuns:
 
         `items`: items for which the run is shown.
         """
-        current, previous = self._journal(), self._used(run)
+        current, previous = self._study.review_state(), self._used(run)
         reasons = []
         newer = [item for item in items if self._annotated_since(run, item)]
         if newer:
@@ -181,7 +170,7 @@ class ShownRuns:
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:
         """Return whether a fusion now would use other decisions than a run did."""
-        current, previous = self._journal(), self._used(run)
+        current, previous = self._study.review_state(), self._used(run)
         return (
             differ(previous, current, run.kind)
             if not items
@@ -190,7 +179,7 @@ class ShownRuns:
 
     def replaced(self, kind: str, items: Sequence[int]) -> list[str]:
         """Describe items whose chosen or latest run is not shown because decisions were undone."""
-        only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
+        only = self._only if self._only is not None and self._only.kind == kind else None
         number = self.chosen().get(kind) if only is None else only.id
         chosen: Collection[int] = () if number is None else frozenset(self._study.runs.get(number).items)
         latest = {item: run.id for run in self._study.runs.all() if run.kind == kind for item in run.items}
@@ -221,7 +210,7 @@ class ShownRuns:
 
     def _used(self, run: RunEntry) -> ReviewState:
         """Return the state of the journal that a run used."""
-        return self._journal(run.known).with_weights(run.weights)
+        return self._study.review_state(run.known).with_weights(run.weights)
 
     def _undone_after(self, run: RunEntry) -> bool:
         """Return whether a decision known to a run was undone or redone later."""
@@ -231,18 +220,6 @@ class ShownRuns:
                 (run.known, run.known),
             ).fetchone()
         return row is not None
-
-    def _journal(self, last: int | None = None) -> ReviewState:
-        """Return the state of the journal after a decision, by default the last."""
-        end = self._study.last_decision()
-        last = end if last is None else min(last, end)
-        if last not in self._state.past:
-            while len(self._state.past) >= _STATES:
-                del self._state.past[next(iter(self._state.past))]
-            self._state.past[last] = fold(
-                [decision for decision in self._study.decisions() if decision.id <= last]
-            )
-        return self._state.past[last]
 
     def _annotated_since(self, run: RunEntry, item: int) -> bool:
         with self._study.reading() as connection:

@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.program_files import FileState
-from raterscope.app.review import Decision, standing_names
+from raterscope.app.review import Decision, ReviewState, fold, standing_names
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
@@ -48,7 +48,7 @@ from raterscope.app.study.references import (
 )
 from raterscope.app.study.rows import append_decision, question_of, read_decisions, read_imports, read_marks
 from raterscope.app.study.runs import RunStore, renamed_marks
-from raterscope.app.study.state import ShownRuns, ShownState, StudySettings, ViewLog
+from raterscope.app.study.state import ShownRuns, StudySettings, ViewLog
 from raterscope.app.study.vote_sets import (
     ComparisonSet,
     VoteSet,
@@ -56,6 +56,9 @@ from raterscope.app.study.vote_sets import (
     read_comparison_set,
     read_vote_set,
 )
+
+_STATES = 16
+"""States of the journal that are kept in memory."""
 
 _LISTED = 6
 """Unfinished sessions of readers that a message lists."""
@@ -70,6 +73,7 @@ class Study:
     ----------
     runs : RunStore
     settings : StudySettings
+    shown : ShownRuns
     views : ViewLog
     """
 
@@ -79,9 +83,10 @@ class Study:
         self.settings = StudySettings(file)
         self.views = ViewLog(file)
         self.runs = RunStore(self)
-        self._shown = ShownState()
+        self.shown = ShownRuns(self)
         # No other process changes the file while it is open, and no annotator or run ever changes.
         self._names: list[str] | None = None
+        self._states: dict[int, ReviewState] = {}
         self._vote_sets: dict[tuple[int, int], VoteSet] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
 
@@ -132,11 +137,6 @@ class Study:
         """The file."""
         return self._file.path
 
-    @property
-    def shown(self) -> ShownRuns:
-        """The runs that are shown."""
-        return ShownRuns(self, self._shown)
-
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot for another thread; see `StudyFile.copy`."""
         return type(self)(self._file.copy(watch))
@@ -185,6 +185,7 @@ class Study:
     def forget(self) -> None:
         """Drop cached contents, which may differ from the file after a failed change."""
         self._names = None
+        self._states.clear()
         self._vote_sets.clear()
         self._comparison_sets.clear()
 
@@ -538,6 +539,16 @@ class Study:
         """List all decisions, oldest first."""
         with self.reading():
             return read_decisions(self._connection, self.path)
+
+    def review_state(self, last: int | None = None) -> ReviewState:
+        """Return the effect of all decisions, or of those up to one; a few states are kept."""
+        end = self.last_decision()
+        last = end if last is None else min(last, end)
+        if last not in self._states:
+            while len(self._states) >= _STATES:
+                del self._states[next(iter(self._states))]
+            self._states[last] = fold([decision for decision in self.decisions() if decision.id <= last])
+        return self._states[last]
 
     @property
     def has_new_names(self) -> bool:

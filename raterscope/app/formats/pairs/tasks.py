@@ -54,8 +54,8 @@ class TaskColumns:
 def find_task_columns(table: Table, assigned: Collection[str]) -> TaskColumns | None:
     """Find the columns of prompts and answers among those that are not taken; None without them.
 
-    A column "question" holds prompts if the table has answers or identifiers of questions; otherwise it names
-    what all annotators were asked.
+    A column "question" holds prompts if the table has answers or identifiers of questions; otherwise it holds
+    the question to all annotators.
     """
     free = [name for name in table.header if name not in assigned]
     answers = [name for name in free if _ANSWER.fullmatch(name.strip())]

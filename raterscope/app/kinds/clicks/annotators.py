@@ -36,7 +36,7 @@ from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.runs import read_knowledge
 from raterscope.app.outcome import successful
 from raterscope.app.page.contents import Gallery, Picture, Section, Table, photograph
-from raterscope.app.review import ReviewState, fold, match
+from raterscope.app.review import ReviewState, match
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.figures.canvas import Pen, PixelCanvas
@@ -83,7 +83,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     """Read the inputs of a run, with the decisions it held fixed, and its results."""
     entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
-    state = fold([decision for decision in study.decisions() if decision.id <= entry.known])
+    state = study.review_state(entry.known)
     truth_held = bool(entry.log.get("truth_held"))
     names = {image_entry.id: image_entry.name for image_entry in study.images()}
     last_view = entry.log.get("last_view")
@@ -237,7 +237,7 @@ def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry,
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the rates of exports and reports, with offset and scatter; see `AnnotatorFunctions`."""
-    state = fold(study.decisions())
+    state = study.review_state()
     pool = Pool(state.aliases, 0)
     counts, names, moments, verdicts = [], [], [], []  # freeing 10,000 fusions at once stops all threads
     for entry, run, fusion in _results(study, watch):
@@ -344,7 +344,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
     """Fuse the images shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
-    state = fold(study.decisions())
+    state = study.review_state()
     shown: dict[int, list[int]] = {}
     for entry in study.items()["clicks"]:
         run = study.shown.run(entry.id, "clicks")
@@ -398,7 +398,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     Each annotator of an image marked each of its spots or did not. See `AnnotatorFunctions`.
     """
     spots, marks, total = [], [], 0
-    state = fold(study.decisions())
+    state = study.review_state()
     for entry, run, fusion in _results(study, watch):
         annotators = study.clicks(entry.id, run).annotators
         rows = [
@@ -437,7 +437,7 @@ class _Mistake(NamedTuple):
 
 def mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
     """List up to five spots that an annotator clearly missed, or clearly marked in error."""
-    state = fold(study.decisions())
+    state = study.review_state()
     listed: list[_Mistake] = []
     marked_any = False
     for entry, run, fusion in _results(study, part(watch, 0.0, 0.7)):

@@ -50,7 +50,7 @@ from raterscope.app.assessment import (
 from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, successful
-from raterscope.app.review import ReviewState, SampledItem, Spot, fold, match, standing_names
+from raterscope.app.review import ReviewState, SampledItem, Spot, match, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import Answers
 from raterscope.text import counted
@@ -62,7 +62,7 @@ _LOOKED_AT = 8
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
     """Compare the posteriors of all spots of the images shown with ground truth, or else with decisions."""
     past = EarlierRuns(study)
-    state, radius = fold(study.decisions()), study.settings.matching_radius()
+    state, radius = study.review_state(), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
     for done, image in enumerate(images):
@@ -89,16 +89,10 @@ class EarlierRuns:
     def __init__(self, study: Study) -> None:
         self._study = study
         self._runs = study.runs.all()
-        self._decisions = study.decisions()
-        self._states: dict[int, ReviewState] = {}
 
     def free(self, run: RunEntry, image: int, fusion: Fusion) -> BoolArray:
         """Return for each cluster of a run whether no decision was held fixed on it."""
-        if run.known not in self._states:
-            self._states[run.known] = fold(
-                [decision for decision in self._decisions if decision.id <= run.known]
-            )
-        is_held = apply_decisions(fusion, self._states[run.known].spots(image)).decided
+        is_held = apply_decisions(fusion, self._study.review_state(run.known).spots(image)).decided
         return np.asarray(~is_held[: len(fusion.detection.posterior)])
 
     def decided(self, shown_run: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
@@ -361,7 +355,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     truth.
     """
     names = {entry.id: entry.name for entry in study.images()}
-    state = fold(study.decisions())
+    state = study.review_state()
     truth = {
         image: positions
         for image, positions in truths_of(study).items()

@@ -41,7 +41,7 @@ from raterscope.app.formats.points.writing import (
 )
 from raterscope.app.kinds.clicks.runs import reduced_weights
 from raterscope.app.outcome import Outcome, successful
-from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
+from raterscope.app.review import Measures, Spot, Weighed, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.references import subjects_of
 
@@ -375,8 +375,7 @@ def rows_of_images(
 
     Raises `InputError` if there is no fusion or decision.
     """
-    decisions = study.decisions()
-    state = fold(decisions)
+    decisions, state = study.decisions(), study.review_state()
     entries = _images(study, request)
     fusions: list[tuple[ImageEntry, Fusion | None]] = []
     runs: dict[int, RunEntry] = {}
@@ -468,14 +467,14 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 def _write_annotators(study: Study, request: Request) -> Path:
     """Write the annotators with their weight in the last run; 0 for excluded ones."""
     fusions, names, runs = [], [], []
-    aliases = fold(study.decisions()).aliases
+    aliases = study.review_state().aliases
     for entry, (run, fusion) in _results(study, request):
         runs.append(run)
         fusions.append(fusion)
         names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
     if not fusions:
         raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
-    counted = reduced_weights(max(runs, key=attrgetter("id")), study.decisions())
+    counted = reduced_weights(max(runs, key=attrgetter("id")), study)
     annotators, rates = pool_rates(fusions, names)
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
     accuracy = class_accuracy(fusions, names)
@@ -549,8 +548,7 @@ def export_measurements(study: Study, request: Request, watch: Watch = silent) -
     nothing was measured.
     """
     watch(0.0, "writing measurements")
-    decisions = study.decisions()
-    measures = read_measures(decisions, fold(decisions))
+    measures = read_measures(study.decisions(), study.review_state())
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     rows = [row for entry in entries for row in _rows(entry, measures)]
     if not rows:

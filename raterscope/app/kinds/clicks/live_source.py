@@ -218,16 +218,16 @@ class LiveSource:
     Methods that take a study run in its thread; `look` and `advance` may run in another, one at a time.
     """
 
-    def __init__(self, study: Study, wish: WatchRequest) -> None:
-        refuse_special(wish.source)
+    def __init__(self, study: Study, request: WatchRequest) -> None:
+        refuse_special(request.source)
         stream = next(
-            (entry for entry in streams.streams(study) if entry.source == wish.source.resolve()), None
+            (entry for entry in streams.streams(study) if entry.source == request.source.resolve()), None
         )
         since = study.last_import() if stream is None else _since(stream)
-        settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}
-        self.wish = wish
+        settings = {"plan": request.plan.as_dict(), "since": since, "mapping": dict(request.mapping)}
+        self.request = request
         self.resumed = stream is not None  # whether the study had watched the source before
-        entry = streams.begin(study, wish.source.resolve(), settings)
+        entry = streams.begin(study, request.source.resolve(), settings)
         # position up to which the source was read
         self.position = Position.from_dict(entry.position) if entry.position else Position()
         # by image: the state of each image
@@ -244,7 +244,7 @@ class LiveSource:
 
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
         """Read what was appended to the source since the last position; all of it at its end."""
-        growth = look(self.wish.source, self.position, self.wish.mapping or None, watch, ended=ended)
+        growth = look(self.request.source, self.position, self.request.mapping or None, watch, ended=ended)
         self._heard = True
         return growth
 
@@ -253,13 +253,13 @@ class LiveSource:
         if growth.table is not None or growth.position != self.position:
             table = None if growth.table is None else _by_annotator(growth.table)
             position = growth.position.as_dict()
-            streams.take_in(study, self._stream, table, position, watch, extent=self.wish.extent)
+            streams.take_in(study, self._stream, table, position, watch, extent=self.request.extent)
             self.position = growth.position
 
     def gather(self, study: Study, watch: Watch = silent) -> list[int]:
         """Read the pending clicks from the study; return the images that have some."""
         images = [entry.id for entry in study.items()["clicks"]]
-        self._given = read_pending(study, images, self.wish.plan, self._given, self._since, watch)
+        self._given = read_pending(study, images, self.request.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
         people = {number for image_arrivals in arrivals for number in image_arrivals.order.tolist()}
         self.counts = (
@@ -274,7 +274,7 @@ class LiveSource:
         for image, step in steps_of(watch, images):
             experience = partial(self.experience, image)
             for answer in follow_image(
-                self.watched.get(image), self._given[image], experience, self.wish.plan, step
+                self.watched.get(image), self._given[image], experience, self.request.plan, step
             ):
                 self.watched[image] = answer
                 yield image, answer
@@ -282,12 +282,12 @@ class LiveSource:
     @property
     def is_settled(self) -> bool:
         """Whether no complete image changed since all were settled."""
-        return not self._settler.is_needed(self.watched, self._given, self.wish.plan)
+        return not self._settler.is_needed(self.watched, self._given, self.request.plan)
 
     @property
     def is_settling_due(self) -> bool:
         """Whether images changed since, and it is time to settle them again."""
-        return self._settler.is_due(self.watched, self._given, self.wish.plan)
+        return self._settler.is_due(self.watched, self._given, self.request.plan)
 
     def is_settled_image(self, image: int) -> bool:
         """Return whether an image has the answer of the last settling."""
@@ -297,7 +297,7 @@ class LiveSource:
     def settling_words(self) -> str:
         """What the last settling changed, or may change."""
         settler = self._settler
-        if not can_share_streams(self.wish.plan.stream):
+        if not can_share_streams(self.request.plan.stream):
             return "With these settings, images are not settled together."
         if not settler.ended:
             return (
@@ -317,7 +317,7 @@ class LiveSource:
 
     def settle(self, watch: Watch = silent) -> list[int]:
         """Fuse the complete images as a run over all of them does; return those changed."""
-        answers = self._settler.settle(self.watched, self._given, self.wish.plan, watch)
+        answers = self._settler.settle(self.watched, self._given, self.request.plan, watch)
         self.watched.update(answers)
         return list(answers)
 
@@ -359,7 +359,7 @@ class LiveSource:
         }
         if not complete:
             return None
-        inputs, plan = gather(list(complete), study), self.wish.plan
+        inputs, plan = gather(list(complete), study), self.request.plan
         fusion = plan.stream.fusion
         answers = {image: answer.fusion for image, answer in complete.items()}
         answers |= self._settler.with_halves(complete, self._given, plan)
@@ -400,13 +400,13 @@ class LiveSource:
         if not loose:
             return None, 0.0
         fusions = [self.watched[image].fusion for image in loose]
-        best = rank_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
+        best = rank_images([self.clicks(image) for image in loose], fusions, self.request.plan.stream)
         return loose[int(best.image[0])], float(best.gain[0])
 
     def rank_for(self, image: int) -> RankedAnnotators:
         """Rank the annotators who have not looked at an image."""
         fusion, experience = self.watched[image].fusion, self.experience(image)
-        return rank_annotators(self.clicks(image), fusion, self.wish.plan.stream, experience)
+        return rank_annotators(self.clicks(image), fusion, self.request.plan.stream, experience)
 
     def _in_order(self, image: int, answer: Fusion) -> Fusion:
         """Return an image's answer with the annotators in the study's order."""

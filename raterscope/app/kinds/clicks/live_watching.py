@@ -36,7 +36,6 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
-from raterscope.app.review import fold
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
 from raterscope.app.study.references import subjects_of
@@ -296,8 +295,7 @@ def read_pending(
 
     Imports up to `since`, before watching began, are one step.
     """
-    decisions = study.decisions()
-    state = fold(decisions)
+    state = study.review_state()
     names, views = study.annotators(), study.views.by_image()
     excluded = tuple(sorted(state.apart))
     numbers = frozenset(number for number, name in enumerate(names) if name in state.apart)

@@ -30,7 +30,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.kinds.clicks.evaluation import apply_decisions
-from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
+from raterscope.app.review import CountingSubject, Measures, Spot, read_measures
 from raterscope.app.review.subjects import PARASITES, STRUCTURES
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
@@ -276,9 +276,8 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
 
     Raises `InputError` when nothing was fused or decided yet.
     """
-    decisions = study.decisions()
-    state = fold(decisions)
-    measures = read_measures(decisions, state)
+    state = study.review_state()
+    measures = read_measures(study.decisions(), state)
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     fields = []
     for step, entry in enumerate(entries):

@@ -24,7 +24,7 @@ from raterscope.app.outcome import Outcome, finite_or_none, record_of
 from raterscope.text import counted
 
 if TYPE_CHECKING:  # processes that fuse load no study
-    from raterscope.app.review import Decision, ReviewState, View, Weighed
+    from raterscope.app.review import ReviewState, View, Weighed
     from raterscope.app.study import RunEntry, Study
     from raterscope.app.study.records import TruePoints
 
@@ -135,7 +135,7 @@ def gather(
     left without a decision go along, and what control images are known to hold. With a plan, the images
     that are not fused are read too, as their shown runs have them.
     """
-    from raterscope.app.review import fold, standing_names
+    from raterscope.app.review import standing_names
 
     names = {entry.id: entry.name for entry in study.images()}
 
@@ -155,7 +155,7 @@ def gather(
     other_images = OtherImages()
     if plan is not None:
         other_images = gather_others(
-            study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
+            study, set(images), plan, study.review_state(), views, part(watch, 0.6, 1.0)
         )
     last_view = max((image_views[-1].id for image_views in views.values()), default=0)
     return Inputs(
@@ -163,11 +163,11 @@ def gather(
     )
 
 
-def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
+def reduced_weights(run: RunEntry, study: Study) -> dict[str, Weighed]:
     """Return the annotators with reduced weight in a run, with the reason; 0 for excluded ones."""
-    from raterscope.app.review import Weighed, fold
+    from raterscope.app.review import Weighed
 
-    counted = fold([decision for decision in decisions if decision.id <= run.known]).counted
+    counted = study.review_state(run.known).counted
     weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
     return {
         name: Weighed(weight, counted[name].reason if name in counted else "")

@@ -51,7 +51,7 @@ from raterscope.app.page.variability import (
     statistic_rows,
     write,
 )
-from raterscope.app.review import fold, standing_names
+from raterscope.app.review import standing_names
 from raterscope.app.study import Study
 from raterscope.text import counted
 
@@ -86,7 +86,7 @@ class CountVariability:
 
 def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silent) -> CountVariability | None:
     """Compare the counts and marks of the annotators who viewed the most images; None without two of them."""
-    state = fold(study.decisions())
+    state = study.review_state()
     marks: dict[str, dict[int, NDArray[np.float64]]] = {}
     images = [entry for entry in study.images() if not items or entry.id in items]
     for done, entry in enumerate(images):

@@ -41,7 +41,6 @@ from raterscope.app.kinds.labels.report.sections import thumbnails
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, programs_of_run, read_answer
 from raterscope.app.kinds.labels.variability import last_votes, measure_agreement
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Table
-from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.study.labels import decided_classes, labels_of_voters, read_contents
 from raterscope.app.study.vote_sets import class_indices
@@ -87,7 +86,7 @@ def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
-    state = fold(study.decisions())
+    state = study.review_state()
     pool = Pool(state.aliases, len(MEASURES))
     verdicts, gold = [], []
     worst: dict[int, tuple[list[float], str]] = {}
@@ -319,7 +318,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
 
 def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
     """Return Krippendorff's alpha of annotators, nominal, by question; see `AnnotatorFunctions`."""
-    state, agreements = fold(study.decisions()), []
+    state, agreements = study.review_state(), []
     for entry, step in steps_of(watch, study.questions()):
         step(0.0, "measuring agreement")
         labels = labels_of_voters(study, entry.id, state)

@@ -41,7 +41,7 @@ from raterscope.app.assessment import (
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Question, read_truths, unseen_truths
-from raterscope.app.review import ReviewState, SampledItem, fold
+from raterscope.app.review import ReviewState, SampledItem
 from raterscope.app.study import RunEntry, Study
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import DASHES, LINES, PaperChart, line_chart, paper_line, sheet
@@ -87,7 +87,7 @@ def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArr
     """Return each decided task's probability before the decision, and whether the consensus was right."""
     runs, classes = study.runs.all(), study.question(question).scheme.classes
     by_run: dict[int, list[tuple[str, str]]] = {}
-    for name, decided_task in fold(study.decisions()).tasks(question).items():
+    for name, decided_task in study.review_state().tasks(question).items():
         run = run_before(runs, shown_run, question, decided_task.decision)
         if run is not None and decided_task.label in classes:  # not a parent
             by_run.setdefault(run.id, []).append((name, decided_task.label))

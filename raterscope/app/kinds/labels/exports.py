@@ -68,7 +68,7 @@ from raterscope.app.kinds.labels.vote_budget import (
     read_budget,
 )
 from raterscope.app.page.variability import COLUMNS, statistic_rows
-from raterscope.app.review import ReviewState, fold
+from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.groups import split_groups
 from raterscope.app.study.labels import known_truth, labels_of, labels_of_voters, pictures_of
@@ -157,7 +157,7 @@ def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:
 
 def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
     """List the expert's decisions on a question's tasks that are in effect, with who, when and why."""
-    state: ReviewState = fold(study.decisions())
+    state: ReviewState = study.review_state()
     labels = []
     for task, decision in state.tasks(entry.id).items():
         by = state.decision(decision.decision)
@@ -332,7 +332,7 @@ def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch:
 
 def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write rates over time for decisions on the last class."""
-    labels = labels_of(study, entry.id).without(fold(study.decisions()).programs)
+    labels = labels_of(study, entry.id).without(study.review_state().programs)
     question = Question(labels, known_truth(study, entry.id))
     rates = follow_question(question, watch=watch)
     return [(write_rates_chart if form == "svg" else write_rates)(path, rates)]
@@ -398,21 +398,21 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 
 def _write_variability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the observer variability of annotators who are not excluded."""
-    labels = labels_of_voters(study, entry.id, fold(study.decisions()))
+    labels = labels_of_voters(study, entry.id, study.review_state())
     statistics = label_statistics(measure_labels(entry.name, labels, watch))
     return [write_table(path, COLUMNS, statistic_rows(statistics))]
 
 
 def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the agreement of annotators who are not excluded."""
-    labels = labels_of_voters(study, entry.id, fold(study.decisions()))
+    labels = labels_of_voters(study, entry.id, study.review_state())
     return [write_table(path, AGREEMENT, agreement_rows(labels, watch))]
 
 
 def _write_tag_agreement(study: Study, tags: TagSet, path: Path, watch: Watch) -> Path:
     """Write the agreement over whole sets of annotators who are not excluded."""
     watch(0.0, "measuring agreement")
-    state = fold(study.decisions())
+    state = study.review_state()
     votes = [labels_of_voters(study, entry.id, state) for entry in tags.questions]
     return write_tag_agreement(path, votes)
 

@@ -28,7 +28,7 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
-from raterscope.app.review import ReviewState, fold, standing_names
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import (
@@ -232,7 +232,7 @@ def hold_decisions(study: Study, question: int, run: RunEntry, fusion: LabelFusi
     labels = replace(labels, known=fusion.known)
     if not run.known:
         return labels
-    state = fold([decision for decision in study.decisions() if decision.id <= run.known])
+    state = study.review_state(run.known)
     crowd = study.vote_set(question, run.imported)
     return labels.restricted(decided_sets(crowd, state, question, fusion.classes))
 

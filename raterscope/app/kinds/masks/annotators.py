@@ -45,7 +45,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.case import Case, Inputs, combine_in_case
 from raterscope.app.kinds.masks.runs import followed_consensus, read_case
-from raterscope.app.review import ReviewState, fold
+from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import ImageEntry
@@ -101,7 +101,7 @@ def _outlined(fusion: MaskFusion, report: Report) -> tuple[str, ...]:
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the figures of exports and reports, as means over cases; see `AnnotatorFunctions`."""
-    state = fold(study.decisions())
+    state = study.review_state()
     pool = Pool(state.aliases, 4)
     verdicts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     calibrated = False
@@ -225,7 +225,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     """Return Krippendorff's alpha of raters on voxels, by structure; see `AnnotatorFunctions`."""
     from raterscope.algorithms.annotators.agreement import alpha_over_cases, voxel_units
 
-    state = fold(study.decisions())
+    state = study.review_state()
     units: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
     images = study.items()["masks"]
     for done, entry in enumerate(images):
@@ -277,7 +277,7 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
     """Read a case as a run had it, with the decisions that it held fixed; None if the run has no result."""
     watch(0.0, "reading the masks")
     entry = study.runs.get(run)
-    state = fold([decision for decision in study.decisions() if decision.id <= entry.known])
+    state = study.review_state(entry.known)
     case, result = read_case(study.image(image), study, state), study.runs.result(run, image)
     if case is None or result is None:
         return None

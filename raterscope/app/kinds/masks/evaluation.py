@@ -35,7 +35,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.case import crop_truth
-from raterscope.app.review import Region, ReviewState, SampledItem, fold, known_voxels
+from raterscope.app.review import Region, ReviewState, SampledItem, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.text import counted, percent
@@ -270,7 +270,7 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
     The probability of the true outline depends on masks alone, so that decisions made before the run count
     too.
     """
-    state = fold(study.decisions())
+    state = study.review_state()
     decided = {
         case: [
             region for region in state.regions(case) if region.voxels is not None and not region.subject.whole

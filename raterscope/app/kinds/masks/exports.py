@@ -39,7 +39,7 @@ from raterscope.app.kinds.masks.variability import (
     variability_statistics,
 )
 from raterscope.app.page.variability import COLUMNS, statistic_rows
-from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
 from raterscope.app.study.new_study import export_key
@@ -211,7 +211,7 @@ def fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = No
 
     Raises `InputError` for a requested case without result, or if no case has one.
     """
-    state = fold(study.decisions())
+    state = study.review_state()
     has_run = False
     for entry in study.images():
         shown_result = study.shown.result(entry.id, "masks") if not items or entry.id in items else None
@@ -391,18 +391,18 @@ def maps_of_structure(
 
 
 def _agreement(report: Report) -> tuple[Measure, ...]:
-    """Return the raters' agreement with each other: means over all pairs."""
+    """Return the raters' agreement with each other: means over all pairs, unless their masks are empty."""
     pairs = np.triu_indices(len(report.pair_dice), 1)
-    if not pairs[0].size:
-        return ()
-    dice, distance = (
-        float(np.nanmean(values[pairs])) for values in (report.pair_dice, report.pair_hausdorff_95)
+    dice, distances = (
+        values[pairs][~np.isnan(values[pairs])] for values in (report.pair_dice, report.pair_hausdorff_95)
     )
-    return (
-        Measure("RATERS", "Number of raters", len(report.pair_dice)),
-        Measure("PAIR_DICE", "Mean Dice coefficient of pairs of raters", dice),
-        Measure("PAIR_HD95", "Mean 95th percentile Hausdorff distance of pairs of raters", distance, "mm"),
-    )
+    words = "95th percentile Hausdorff distance of pairs of raters"
+    measures = [Measure("RATERS", "Number of raters", len(report.pair_dice))] if pairs[0].size else []
+    if dice.size:
+        measures.append(Measure("PAIR_DICE", "Mean Dice coefficient of pairs of raters", float(dice.mean())))
+    if distances.size:
+        measures.append(Measure("PAIR_HD95", f"Mean {words}", float(distances.mean()), "mm"))
+    return tuple(measures)
 
 
 def _lazy_map(fusion: MaskFusion, values: np.ndarray, largest: np.float32 | None = None) -> _Make:

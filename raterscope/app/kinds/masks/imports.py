@@ -90,7 +90,7 @@ def _derive_raters(
     """Return field and name, by file, for DICOM files of which neither content nor name gives a rater.
 
     All take the same field: the first that every file has, and that differs between files of one image; or
-    else each its most telling field. A letter or a number in the names of files is no rater.
+    else each its most distinctive field. A letter or a number in the names of files is no rater.
 
     `alike`: files of one program, which name the same annotator.
     """

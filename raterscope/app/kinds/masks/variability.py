@@ -40,7 +40,6 @@ from raterscope.app.page.variability import (
     reader_statistics,
     write,
 )
-from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks
 from raterscope.text import figure, percent
@@ -83,7 +82,7 @@ def measure_variability(
     cases, those are compared who have the most volumes together.
     """
     by_unit: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    state = fold(study.decisions())
+    state = study.review_state()
     entries = [entry for entry in mask_entries(study) if not items or entry.image in items]
     for done, entry in enumerate(entries):
         watch(done / len(entries), "measuring volumes")
@@ -233,7 +232,7 @@ def measure_differences(
 
     Excluded annotators and programs are left out, and joined names are one rater.
     """
-    state = fold(study.decisions())
+    state = study.review_state()
     marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}
     entries = [entry for entry in study.images() if entry.id in marked and (not items or entry.id in items)]
     collected: dict[tuple[str, str], OutlineDifferences] = {}

@@ -29,7 +29,7 @@ from raterscope.app.annotator_evidence import (
 from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
 from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
-from raterscope.app.review import fold, standing_names
+from raterscope.app.review import standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.text import counted
@@ -67,7 +67,7 @@ def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
-    state = fold(study.decisions())
+    state = study.review_state()
     pool = Pool(state.aliases, len(MEASURES))
     flags: dict[int, str] = {}
     verdicts: dict[int, str] = {}
@@ -197,7 +197,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
 
     See `AnnotatorFunctions`.
     """
-    state, agreements = fold(study.decisions()), []
+    state, agreements = study.review_state(), []
     for entry, step in steps_of(watch, study.pair_questions()):
         step(0.0, "measuring agreement")
         pairs = pairs_of(study, entry.id)

@@ -31,7 +31,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import plan_of, read_answer
-from raterscope.app.review import ReviewState, SampledItem, fold
+from raterscope.app.review import ReviewState, SampledItem
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
 from raterscope.text import counted, percent
@@ -151,7 +151,7 @@ def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsT
     fusion, pairs = answered.fusion, answered.pairs
     watch(0.0, "comparing with your decisions")
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
-    judged = fold(study.decisions()).judged(question)
+    judged = study.review_state().judged(question)
     verbs = [task.verb for name, task in judged.items() if flagged.get(name, False)]
     return trust_in_fusion(pairs, fusion, plan_of(answered.run), verbs, watch)
 
@@ -209,7 +209,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
     names = at.study.annotators()
     old = _flags(old_fusion, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
     new = _flags(new_fusion, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
-    old_state = fold([decision for decision in at.study.decisions() if decision.id <= at.earlier.known])
+    old_state = at.study.review_state(at.earlier.known)
     judged, earlier = at.state.judged(at.item), old_state.judged(at.item)
     differences.disputed_before += _count_flagged(old, names, earlier)
     differences.decided += sum(

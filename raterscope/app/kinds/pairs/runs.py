@@ -29,7 +29,7 @@ from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, finite_or_none
-from raterscope.app.review import ReviewState, fold, standing_names
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.pairs import pairs_of
@@ -147,8 +147,7 @@ def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> 
     """
     fusion, pairs = answered.fusion, answered.pairs
     verbs = {
-        name: judgement.verb
-        for name, judgement in fold(study.decisions()).judged(answered.question.id).items()
+        name: judgement.verb for name, judgement in study.review_state().judged(answered.question.id).items()
     }
     flagged = _flagged(pairs, fusion, verbs)
     if np.array_equal(flagged, fusion.flagged):

@@ -80,14 +80,14 @@ class LiveWatch(QObject):
         """Seconds since the last new clicks; None without any."""
         return None if self._came is None else time.monotonic() - self._came
 
-    def start(self, wish: WatchRequest) -> None:
+    def start(self, request: WatchRequest) -> None:
         """Watch a source, from the position where it was left."""
         self.forget()
         self.paused = self._stopping = False
         self.notice = ""
         self.refused_lines = 0
         self._came = None
-        job = self._document.ask("Beginning to watch", partial(_begin, wish), changes=True)
+        job = self._document.ask("Beginning to watch", partial(_begin, request), changes=True)
         self._run_step(job, self._on_begun)
 
     def pause(self, paused: bool) -> None:
@@ -117,7 +117,7 @@ class LiveWatch(QObject):
     def _read_source(self) -> None:
         following = self.following
         if following is not None:
-            name = plain(following.wish.source.name, 80)
+            name = plain(following.request.source.name, 80)
             job = self._jobs.start(f"Reading {name}", partial(_read_growth, following), quiet=True)
             self._run_step(job, self._on_growth)
             self.changed.emit()
@@ -135,7 +135,7 @@ class LiveWatch(QObject):
             self.following = None
             self._keep(following, ASKS)
             self.changed.emit()
-            self.columns_unknown.emit(following.wish, growth)
+            self.columns_unknown.emit(following.request, growth)
             return
         contents = self._document.contents
         programs = contents.review.programs if contents else ()
@@ -241,8 +241,8 @@ class LiveWatch(QObject):
             self.refused.emit(job.error)
 
 
-def _begin(wish: WatchRequest, study: Study, _watch: Watch) -> LiveSource:
-    return LiveSource(study, wish)
+def _begin(request: WatchRequest, study: Study, _watch: Watch) -> LiveSource:
+    return LiveSource(study, request)
 
 
 def _read_growth(following: LiveSource, watch: Watch) -> Growth | UnknownColumns:

@@ -116,7 +116,7 @@ class Streaming(ClicksPart):
         names = self._document.contents.annotators if self._document.contents else ()
         if not set(names).issuperset(clicks.annotators):  # the study is still being read
             return scene
-        note = f"watching {plain(following.wish.source.name, 80)}, {_stop_rule(watched)}"
+        note = f"watching {plain(following.request.source.name, 80)}, {_stop_rule(watched)}"
         note += "" if following.is_settled_image(scene.image.id) else ", not settled"
         return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, stream_note=note)
 
@@ -247,10 +247,10 @@ class Streaming(ClicksPart):
             return
         self._follow(WatchRequest(source, self.plan, {}))
 
-    def _follow(self, wish: WatchRequest) -> None:
+    def _follow(self, request: WatchRequest) -> None:
         self.replay.leave()
         self._show_tabs()
-        self.live.start(wish)
+        self.live.start(request)
 
     def _on_resume_requested(self) -> None:
         if self._source is not None:
@@ -291,26 +291,26 @@ class Streaming(ClicksPart):
         self._source = max(entries, key=lambda entry: entry.seen, default=None)
         self._show_state()
 
-    def _ask_columns(self, wish: WatchRequest, unknown: UnknownColumns) -> None:
+    def _ask_columns(self, request: WatchRequest, unknown: UnknownColumns) -> None:
         fields = tuple(MappingField(name, words, needed) for name, words, needed in FIELDS)
         kind = TableKind("clicks", fields, unknown.guess)
-        file = wish.source if unknown.file is None else unknown.file
+        file = request.source if unknown.file is None else unknown.file
         dialog = ColumnMappingDialog(
             unknown.header, unknown.rows, (kind,), 0, file.name, parent=self._screen.window()
         )
-        dialog.accepted.connect(partial(self._on_mapped, wish, dialog))
+        dialog.accepted.connect(partial(self._on_mapped, request, dialog))
         dialog.open()
         self._show_runs_in_queue()
 
-    def _on_mapped(self, wish: WatchRequest, dialog: ColumnMappingDialog) -> None:
+    def _on_mapped(self, request: WatchRequest, dialog: ColumnMappingDialog) -> None:
         mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
-        self._follow(replace(wish, mapping=mapping))
+        self._follow(replace(request, mapping=mapping))
 
     def _on_stopping_changed(self) -> None:
         """Apply another stop rule from now on; a replay is computed again."""
         following = self.live.following
         if following is not None:
-            following.wish = replace(following.wish, plan=self.plan)
+            following.request = replace(following.request, plan=self.plan)
         elif self.replay.on:
             self._replay()
         self._show_state()
@@ -392,7 +392,7 @@ class Streaming(ClicksPart):
         assert following is not None
         clicks, annotators, images = following.counts
         return LiveLine(
-            name=plain(following.wish.source.name, 200),
+            name=plain(following.request.source.name, 200),
             words="paused" if live.paused else "waiting for new clicks" if live.waiting else "reading",
             paused=live.paused,
             since=live.since,

@@ -21,7 +21,6 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.evaluation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
-from raterscope.app.review import fold
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.study.labels import known_truth, labels_of
@@ -115,7 +114,7 @@ class MethodComparison(LabelsPart):
 def _rests_on(question: int, shown: int | None, run: int | None, study: Study) -> object:
     """Return the key of a measurement's input: while it is equal, the measurement is valid."""
     when = tuple(None if number is None else study.runs.get(number).started for number in (shown, run))
-    state = fold(study.decisions())
+    state = study.review_state()
     gold = tuple(sorted(state.gold_tasks(question).items()))
     return question, study.last_import(), study.question(question).scheme, when, gold, state.programs
 
@@ -159,7 +158,7 @@ def _measure(
 ) -> MeasuredMethod | None:
     if run is None:
         truth = _without(known_truth(study, question), held)
-        labels = labels_of(study, question).without(fold(study.decisions()).programs)
+        labels = labels_of(study, question).without(study.review_state().programs)
         vote = assess(majority(labels).posterior, truth, scheme.classes)
         return None if vote is None else MeasuredMethod(None, vote)
     result = study.runs.result(run, question)

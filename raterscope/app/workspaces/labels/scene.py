@@ -45,7 +45,6 @@ from raterscope.app.kinds.labels.runs import (
     tempering_for,
     unseen_truths,
 )
-from raterscope.app.review import fold
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, with_gold
@@ -126,7 +125,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     vote_set = study.vote_set(question, None if run_shown is None else run_shown.imported)
     labels = labels_of(study, question, run_shown)
     fixed = labels
-    truth = with_gold(vote_set, fold(study.decisions()).gold_tasks(question))
+    truth = with_gold(vote_set, study.review_state().gold_tasks(question))
     if result is not None:
         truth = read_truths(study, entry, result.fusion)
         labels = fixed = order_like_answer(labels, result.fusion)

@@ -20,7 +20,6 @@ from raterscope.algorithms.masks.metrics import Comparison, compare_with_referen
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Job
-from raterscope.app.review import fold
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks
@@ -127,7 +126,7 @@ def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
     watch(0.0, "looking for cases that all runs have")
     entries = tuple(study.runs.get(number) for number in runs)
     common = set.intersection(*(set(run.items) for run in entries)) if entries else set()
-    excluded = frozenset(fold(study.decisions()).apart)
+    excluded = frozenset(study.review_state().apart)
     marked, true = set(), set()
     for mask in mask_entries(study):
         if mask.annotator is None:

@@ -20,7 +20,7 @@ from raterscope.app.assessment import MATTERS
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
 from raterscope.app.formats.volumes import find_volumes, load_volume
-from raterscope.app.review import CommentSubject, Region, ReviewState, fold, known_voxels
+from raterscope.app.review import CommentSubject, Region, ReviewState, known_voxels
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, read_program_masks, settled_of
@@ -119,7 +119,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     watch(0.0, "reading")
     entry = study.image(image)
     run_shown, result = study.shown.run_and_result(image, "masks", run)
-    state = fold(study.decisions())
+    state = study.review_state()
     entries = mask_entries(study, image, run_shown)
     structures = dict.fromkeys(mask.structure for mask in entries if mask.annotator is not None)
     truths = dict.fromkeys(mask.structure for mask in entries if mask.annotator is None)

@@ -156,6 +156,16 @@ def test_several_images_go_into_a_folder(tmp_path, run):
     np.testing.assert_array_equal(read(tmp_path / "one.nii.gz"), read(out / "case2_consensus.nii.gz"))
 
 
+def test_empty_masks_are_exported_without_agreement(tmp_path, run):
+    folder, study, out = tmp_path / "in", tmp_path / "s.rscope", tmp_path / "out.nii.gz"
+    folder.mkdir()
+    files = [write(folder / f"rater{number}.nii.gz", np.zeros(SHAPE, np.uint8)) for number in range(3)]
+    run("import", study, *files)
+    run("run", study, "majority")
+    run("export", study, "--what", "consensus", "-o", out)
+    assert not read(out).any()
+
+
 def test_a_refused_export_leaves_no_folder_behind(tmp_path, run, refusal):
     files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
     study, out = tmp_path / "s.rscope", tmp_path / "out"

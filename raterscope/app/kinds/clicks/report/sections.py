@@ -137,7 +137,7 @@ def clicks_section(
 ) -> Section:
     """Report on all fused images of clicks; `excluded` gives the current reason of each exclusion."""
     last = max((image.run for image in images), key=lambda run: run.id)
-    weighed = reduced_weights(last, study.decisions())
+    weighed = reduced_weights(last, study)
     people = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
     blocks: list[Block | None] = [
         _convergence_notices(images),
