@@ -1,4 +1,10 @@
-"""Inner loops of detection: the log probability of votes, annotators' odds, draws of all parameters."""
+"""Inner loops of detection: the log probability of votes, annotators' odds, draws of all parameters.
+
+References
+----------
+.. [marsaglia2000] G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM
+   Transactions on Mathematical Software 26 (2000) 363-372, doi:10.1145/358407.358414.
+"""
 
 from __future__ import annotations
 
@@ -410,12 +416,37 @@ def ascend(
 
 
 @compiled(error_model="numpy")
+def _draw_gammas(row: int, shapes: Array, table: Array, drawn: Array) -> int:
+    """Draw from Gamma distributions of scale 1 by rejection [marsaglia2000]_, with the table from a row on.
+
+    Return the next row. `shapes`, `table`: as for `draw`. `drawn`: (S,), written.
+    """
+    small_code()
+    for s in range(len(shapes)):
+        third, width, power = shapes[s, 0], shapes[s, 1], shapes[s, 2]
+        while True:
+            normal, uniform, exponent = table[row, 0], table[row, 1], table[row, 2]
+            row = row + 1 if row + 1 < len(table) else 0
+            root, square = 1.0 + width * normal, normal * normal
+            cube = root * root * root
+            if root > 0.0 and (
+                uniform < 1.0 - 0.0331 * square * square  # most are accepted without a logarithm
+                or np.log(uniform) < 0.5 * square + third * (1.0 - cube + np.log(cube))
+            ):
+                break
+        drawn[s] = third * cube
+        if power > 0.0:
+            drawn[s] *= np.exp(-exponent * power)
+    return row
+
+
+@compiled(error_model="numpy")
 def draw(
     begin: int, end: int, first: Array, annotator: Array, counts: Array, level: Array, worth: Array,
-    artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array,
+    artefact: Array, rest: Array, trust: float, shapes: Array, centre: Array, table: Array, kinds: Array,
     shift: Array, share: Array, drawn: Array,
 ) -> None:  # fmt: skip
-    """Compute the chances that clusters look like structures for drawn parameters.
+    """Draw annotators' rates; compute the chances that clusters look like structures with them.
 
     The sum over the nodes of a structure depends only on its number of votes and the odds of their
     annotators.
@@ -426,22 +457,33 @@ def draw(
     `level`: (M,) int64, index into `counts` of each cluster.
     `worth`: (R,) float64, weights; empty where all count fully.
     `artefact`, `rest`, `trust`: as `drawn`, `rest`, `trust` of `StackedVotes`.
-    `odds`, `chance`: (D * R,) float64.
+    `shapes`: (4 * R, 3) float64, as from `gamma_shapes`, of each annotator's marks on structures, omissions
+        there, marks and omissions by chance.
+    `centre`: (R,) float64, added to the log odds of a mark on a structure.
+    `table`: (N, 3) float64, normal, uniform and exponential random numbers.
     `kinds`: (D, 3) float64, logarithms.
     `shift`, `share`: (K,) float64, the share's logarithm.
     `drawn`: (D, M) float64, written.
     """
     small_code()
     nodes, quiet, at = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
-    annotators = len(odds) // len(kinds)
+    annotators = len(centre)
     evidence, likely = np.empty(annotators), np.empty(annotators)
+    odds, chance, gammas = np.empty(annotators), np.empty(annotators), np.empty(len(shapes))
+    row = begin - begin
+    zero = annotators - annotators  # for a literal the kernels would be compiled once more
     for d in range(begin, end):
         for count in range(len(counts)):
             nodes[count] = np.nan
-        own = d * annotators
-        weight = own - d * annotators  # 0: for a literal the kernels would be compiled once more
-        missed = _omitted(own, weight, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
-        _effects(own, weight, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
+        row = _draw_gammas(row, shapes, table, gammas)
+        for r in range(annotators):
+            rate = gammas[r] / (gammas[r] + gammas[annotators + r])
+            rate = min(max(rate, EDGE), 1.0 - EDGE)
+            odds[r] = np.log(rate / (1.0 - rate)) + centre[r]
+            rate = gammas[2 * annotators + r] / (gammas[2 * annotators + r] + gammas[3 * annotators + r])
+            chance[r] = min(max(rate, EDGE), 1.0 - EDGE)
+        missed = _omitted(zero, zero, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
+        _effects(zero, zero, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
         for m in range(len(artefact)):
             present, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):

@@ -419,19 +419,13 @@ def _intervals(
     hit, structures = problem.marks.sums(seen.present), float(seen.present.sum())
     estimated = 0.0 if prior.places else 1.0
     false, absent = estimated * problem.marks.sums(seen.chance), estimated * float(seen.chance.sum())
-    size = (draws, len(hit))
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
-    sensitivity = within(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
-    odds = np.log(sensitivity) - np.log1p(-sensitivity) + ascent.state.odds - np.log(right / wrong)
-    chance = within(
-        generator.beta(
-            false + np.maximum(prior.false, EDGE if prior.false.any() else 0.5),
-            np.maximum(absent - false, 0) + np.maximum(prior.quiet, 0.5),
-            size,
-        ),
-        EDGE,
-        1 - EDGE,
+    shapes = gamma_shapes(
+        right,
+        wrong,
+        false + np.maximum(prior.false, EDGE if prior.false.any() else 0.5),
+        np.maximum(absent - false, 0) + np.maximum(prior.quiet, 0.5),
     )
     counts = np.array([structures, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
     kinds = generator.gamma(counts, size=(draws, 3))
@@ -448,7 +442,9 @@ def _intervals(
     for begin, end in parts_of(draws, block):
         draw(
             begin, end, votes.first, votes.annotator, counts, level, problem.weights, problem.artefact,
-            problem.rest, prior.trust, odds.ravel(), chance.ravel(), kinds, prior.shift, share, drawn,
+            problem.rest, prior.trust, shapes, ascent.state.odds - np.log(right / wrong),
+            proposals(settings.detection_seed, begin, (end - begin) * len(shapes)), kinds, prior.shift,
+            share, drawn,
         )  # fmt: skip
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
@@ -458,6 +454,30 @@ def _intervals(
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)
     known = problem.known
     return np.where(known, problem.truth, low), np.where(known, problem.truth, high)
+
+
+def gamma_shapes(*shapes: FloatArray) -> FloatArray:
+    """Return the constants by which Gamma distributions of some shapes are drawn, a row for each."""
+    shape = np.concatenate(shapes)
+    small = shape < 1  # then drawn with a shape that is larger by 1, and multiplied
+    third = shape + small - 1 / 3
+    return np.column_stack([third, 1 / np.sqrt(9 * third), np.where(small, 1 / shape, 0.0)])
+
+
+def proposals(seed: int, begin: int, count: int) -> FloatArray:
+    """Return random numbers for at least `count` draws from Gamma distributions, see `_vote_kernels.draw`.
+
+    All images use the same ones. `begin`: the first of the draws.
+    """
+    return _random_numbers(seed, begin, 1 << (count + count // 8).bit_length())
+
+
+@lru_cache(maxsize=4)
+def _random_numbers(seed: int, begin: int, count: int) -> FloatArray:
+    generator = np.random.default_rng([seed, begin])
+    return np.column_stack(
+        [generator.standard_normal(count), generator.random(count), generator.standard_exponential(count)]
+    )
 
 
 @dataclass(frozen=True)

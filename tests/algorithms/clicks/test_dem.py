@@ -359,6 +359,28 @@ def test_the_interval_holds_the_posterior_and_narrows_with_what_is_known():
     assert np.mean(narrow) < 0.5 * np.mean(wide)
 
 
+def test_intervals_are_those_of_rates_drawn_from_beta_distributions():
+    votes, draws, generator = voting_crowd(7, 30, 2).votes, 10_000, np.random.default_rng(1)
+    result = dem(votes, DEMSettings(prior="beta", interval_draws=draws))
+    structures, rest = result.posterior.sum(), (1 - result.posterior).sum()
+
+    def rates(marked, total, before, omitted):
+        return generator.beta(marked + before, np.maximum(total - marked, 0) + omitted, (draws, 7))
+
+    sensitivity = rates(result.true_positive, structures, 3, 2)
+    by_chance = rates(result.false_positive, rest, 2, 3)
+    odds = np.log(generator.gamma(structures + 1, size=draws) / generator.gamma(rest + 1, size=draws))
+    if_marked, if_not = np.log(sensitivity / by_chance), np.log((1 - sensitivity) / (1 - by_chance))
+    drawn = 1 / (1 + np.exp(-odds[:, None] - if_marked @ votes.marked - if_not @ ~votes.marked))
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    away_low = result.posterior_low - np.minimum(low, result.posterior)
+    away_high = result.posterior_high - np.maximum(high, result.posterior)
+    for away in (away_low, away_high):
+        assert np.abs(away).max() < 0.03
+        assert abs(away.mean()) < 0.004
+    assert np.mean(result.posterior_high - result.posterior_low) > 0.05
+
+
 def test_expected_votes_add_up():
     votes, _ = simulated_votes(9)
     result = dem(votes)
