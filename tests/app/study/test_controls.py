@@ -56,7 +56,7 @@ def test_a_run_names_its_controls_and_can_be_repeated(study: Study) -> None:
     second = gather_run(run, study)
     assert digest_of(second.clicks) == study.runs.get(run).digest
     entry, items = study.runs.get(run), {("clicks", image.id): image.name for image in study.images()}
-    (prose,) = methods_section([entry], (), study.decisions(), items).blocks
+    (prose,) = methods_section([entry], (), study, items).blocks
     text = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     name = study.image(1).name
     assert f"Negative control images: {name};" in text

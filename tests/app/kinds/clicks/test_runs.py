@@ -350,7 +350,7 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
     assert (entry.log["others"], entry.log["other_runs"]) == (IMAGES - 1, [1])
     assert others_in_words(entry.log).startswith(f"Results of run 1 on {IMAGES - 1} other images were used")
     assert others_in_words(filled.runs.get(1).log) == ""
-    (prose,) = methods_section([entry], (), [], {}).blocks
+    (prose,) = methods_section([entry], (), filled, {}).blocks
     text = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     assert f"{IMAGES - 1} other images, as fused in earlier runs" in text
 
