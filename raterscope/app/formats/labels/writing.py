@@ -34,12 +34,21 @@ DECIDED = ("task", "label", "who", "when", "reason")
 _ROWS = 1 << 14
 """Rows of one block: about 50 ms of work."""
 
+_NUMBERS = 1 << 17
+"""Numbers of one block of labels.csv."""
+
 _THREADS = min(4, os.cpu_count() or 1)
 
 _INTERPOLATED_FROM = 200_000
 """From this count of numbers the ends of intervals are interpolated."""
 
-_POWERS = 10.0 ** np.arange(23)
+_COMPILED_FROM = 1_000_000
+"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
+
+_BYTES = 21
+"""Bytes of a number of twelve digits and the comma before it, at most."""
+
+_POWERS = np.array([10.0**power for power in range(23)])
 """Powers of ten that are exact in double precision."""
 
 
@@ -86,6 +95,8 @@ def write_labels(
     tree = class_tree(tuple(classes))
     parents = _texts(() if tree is None else tree.parents)
     digits = (12,) * (len(classes) + (tree is not None)) + (6, 12)
+    rows_at_once = max(1, _NUMBERS // len(digits))
+    many = len(tasks) * len(digits) >= _COMPILED_FROM
 
     def block(rows: slice) -> bytes:
         index = np.where(label[rows] < 0, len(classes), label[rows])
@@ -98,9 +109,9 @@ def write_labels(
             sums = tree.sums(posterior[rows])
             heads.append((parents, sums.argmax(axis=1)))
             values = [sums.max(axis=1), *values]
-        return _rows(heads, values, digits)
+        return _rows(heads, values, digits, many=many)
 
-    return _write(path, header, _blocks(len(tasks), block, watch))
+    return _write(path, header, _blocks(len(tasks), block, watch, rows_at_once))
 
 
 def label_columns(classes: Sequence[str], *, ordered: bool = False) -> tuple[str, ...]:
@@ -169,6 +180,7 @@ def write_confusion(
     row, column = np.divmod(np.arange(entries), len(outputs))
     cells = _joined([true.take(row), given.take(column)])
     interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
+    many = 3 * entries * len(annotator) >= _COMPILED_FROM
 
     def block(rows: slice) -> bytes:
         selected = rates.chosen(annotator[rows])
@@ -182,7 +194,7 @@ def write_confusion(
         matrix, entry = np.divmod(np.arange(values[0].size), entries)
         heads = _joined([names.take(annotator[rows]), _figures(step[rows], 12)])
         figures = [value.ravel() for value in values]
-        return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6))
+        return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6), many=many)
 
     # An interval that is not interpolated takes ten times longer than a row.
     size = max(1, _ROWS // (entries if interpolated else 10 * entries))
@@ -351,16 +363,32 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    heads: Sequence[tuple[Any, NDArray[np.integer]]], values: Sequence[NDArray[Any]], digits: Sequence[int]
+    heads: Sequence[tuple[Any, NDArray[np.integer]]],
+    values: Sequence[NDArray[Any]],
+    digits: Sequence[int],
+    *,
+    many: bool = False,
 ) -> bytes:
     """Format rows of texts and some numbers.
 
     `heads`: pairs of an Arrow column of texts and the text of each row.
     `values`: (N,) each.
     `digits`: significant digits of each column.
+    `many`: whether the table is large enough for compiled code.
     """
-    figures = [_figures(column, count) for column, count in zip(values, digits, strict=True)]
-    return _lines([*(names.take(index) for names, index in heads), *figures])
+    texts = [names.take(index) for names, index in heads]
+    if many:
+        from raterscope.app.formats.labels._number_kernels import write_rows
+
+        _, ends, joined = _joined(texts).buffers()
+        head_ends = np.frombuffer(ends, dtype=np.int32)[: len(values[0]) + 1]
+        numbers = np.stack(values, axis=1, dtype=np.float64)
+        lines = np.empty(int(head_ends[-1]) + numbers.size * _BYTES + len(numbers), dtype=np.uint8)
+        head = np.frombuffer(joined, dtype=np.uint8)
+        used = write_rows(head_ends, head, numbers, np.array(digits), _POWERS, lines)
+        if used >= 0:
+            return lines[:used].tobytes()
+    return _lines([*texts, *(_figures(column, count) for column, count in zip(values, digits, strict=True))])
 
 
 def _lines(columns: Sequence[Any]) -> bytes:

@@ -13,6 +13,7 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.label_studio import write_label_studio
+from raterscope.app.formats.labels import writing
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_annotators,
@@ -115,7 +116,11 @@ def test_many_tasks_are_all_written_and_in_order(tmp_path: Path) -> None:
     assert reported == sorted(reported)
 
 
-def test_numbers_have_twelve_digits_at_all_magnitudes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiled_from", [0, 1 << 60])
+def test_numbers_have_twelve_digits_at_all_magnitudes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_from: int
+) -> None:
+    monkeypatch.setattr(writing, "_COMPILED_FROM", compiled_from)
     generator = np.random.default_rng(0)
     posterior = np.concatenate([
         generator.random((200, 3)), 10.0 ** generator.uniform(-11, 0, (200, 3)),
@@ -129,6 +134,28 @@ def test_numbers_have_twelve_digits_at_all_magnitudes(tmp_path: Path) -> None:
     for row, values in zip(rows_of(path), posterior, strict=True):
         for cell, value in zip((row[name] for name in "abc"), values, strict=True):
             assert cell == "" if not np.isfinite(value) else float(cell) == float(f"{value:.12g}")
+
+
+def test_compiled_code_writes_large_tables_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(0)
+    count = 2000
+    posterior = np.concatenate([
+        generator.random((count - 2, 3)) * 10.0 ** generator.integers(-10, 14, (count - 2, 3)),
+        [[-0.0, np.inf, 0.9999995], [1 - 1e-16, 9.9999999999999e-7, -2.5]],
+    ])  # fmt: skip
+    labels = generator.integers(-1, 3, count).astype(np.int16)
+    rates = some_rates(9, generator)
+    written = []
+    for least in (0, 1 << 60):
+        monkeypatch.setattr(writing, "_COMPILED_FROM", least)
+        names = [f"task {number}, ü" for number in range(count)]
+        path = write_labels(tmp_path / "l.csv", names, "abc", posterior, labels, posterior[:, 0], labels)
+        votes = np.full(9, 7)
+        matrices = write_confusion(tmp_path / "c.csv", list("123456789"), "abc", CLASSES, rates, votes)
+        written.append((path.read_bytes(), matrices.read_bytes()))
+    assert written[0] == written[1]
 
 
 def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
