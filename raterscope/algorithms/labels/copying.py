@@ -195,11 +195,17 @@ def _outvoting(
 
 
 def fair_consensus(
-    labels: Labels, fusion: LabelFusion, first: NDArray[np.int64], cluster: NDArray[np.int64], watch: Watch
+    labels: Labels,
+    fusion: LabelFusion,
+    first: NDArray[np.int64],
+    cluster: NDArray[np.int64],
+    watch: Watch,
+    start: FloatArray | None = None,
 ) -> FairConsensus:
     """Estimate classes and rates by expectation-maximisation, each set of suspects as one annotator.
 
-    `fusion`: its known tasks are held fixed. `first`: (M,), the votes that count. `cluster`: (K,).
+    `fusion`: its known tasks are held fixed. `first`: (M,), the votes that count. `cluster`: (K,). `start`:
+    (N, J), initial probabilities, shares of these votes by default.
     """
     assert labels.meaning is not None
     people, tasks = len(labels.annotators), len(labels.tasks)
@@ -208,13 +214,10 @@ def fair_consensus(
     weight = np.where(cluster < 0, 1.0, 1.0 / np.maximum(size[cluster], 1))
     annotator, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
     stands = labels.meaning[:, None] == np.arange(classes)
-    share = np.full((tasks, classes), 1 / classes)
-    for j in range(classes):
-        share[:, j] += np.bincount(task, weight[annotator] * stands[label, j], minlength=tasks)
-    share /= share.sum(axis=1, keepdims=True)
+    share = _vote_shares(labels, first, weight) if start is None else start.copy()
     known = np.flatnonzero(fusion.known != OPEN)
     pair = annotator.astype(np.int64) * outputs + label
-    rates, posterior = np.zeros((people, classes, outputs)), np.log(share)
+    rates, posterior = np.zeros((people, classes, outputs)), share
     own: dict[int, FloatArray] = {}
     for turn in range(_ROUNDS):
         watch(turn / _ROUNDS, "comparing annotators")
@@ -239,6 +242,18 @@ def fair_consensus(
         share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         share /= share.sum(axis=1, keepdims=True)
     return FairConsensus(cluster, weight, rates, posterior, own)
+
+
+def _vote_shares(labels: Labels, votes: NDArray[np.int64], weight: FloatArray | None = None) -> FloatArray:
+    """Return shares of some votes by class, each task with one more vote for all classes alike, (N, J)."""
+    assert labels.meaning is not None
+    classes, tasks = len(labels.classes), len(labels.tasks)
+    task, meant = labels.task[votes], labels.meaning[labels.label[votes]]
+    weights = np.ones(len(votes)) if weight is None else weight[labels.annotator[votes]]
+    share = np.full((tasks, classes), 1 / classes)
+    for j in range(classes):
+        share[:, j] += np.bincount(task, weights * (meant == j), minlength=tasks)
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
 _LEAST_COMMON = 20
@@ -317,10 +332,11 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     with the rest (`find_suspects`) therefore count as one annotator in a separate consensus, and not at all
     for each other. Each annotator's rates of outputs by class are estimated from it, shrunk towards the
     overall accuracy; their products give the expected agreement. A pair is listed if its agreement exceeds
-    that significantly (normal tail, Bonferroni's correction), has at least half of the agreement beyond
+    that significantly (binomial tail, Bonferroni's correction), has at least half of the agreement beyond
     chance, and is far beyond the product of both skills, which does not depend on the few votes that others
-    gave to a task. If most annotators agree, they are suspects if the others agree with each other against
-    them. Only their own pairs are then tested: too few annotators remain to test the others.
+    gave to a task. A class that part of the crowd misreads must not explain it
+    (`_without_shared_misreadings`). If most annotators agree, they are suspects if the others agree with each
+    other against them. Only their own pairs are then tested: too few annotators remain to test the others.
 
     `labels`: input of the fusion. Of repeated votes the first counts.
     """
@@ -352,12 +368,12 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     wanted = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
     wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
-    tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
+    chance = _CHANCE / max(len(pairs), 1)
     count = np.asarray(together.data, dtype=np.float64)[wanted]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
     likely = same_of >= _LEAST_SHARE * count  # with less, whatever is expected
-    excess = skill_excess(pairs, count, same_of, labels, tail)
+    excess = skill_excess(pairs, count, same_of, labels, float(-ndtri(chance)))
     if excess is not None and not outvoting:
         _, beyond_skills, known = excess
         likely &= beyond_skills | ~known
@@ -373,7 +389,7 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     pairs_found = []
     for at, (pair, (annotator, other)) in enumerate(zip(possible, pairs[possible].tolist(), strict=True)):
         if at % 64 == 0:
-            watch(0.5 + 0.5 * at / len(possible), "comparing annotators")
+            watch(0.5 + 0.4 * at / len(possible), "comparing annotators")
         same = int(same_of[pair])
         if outvoting and not 0 <= cluster[annotator] == cluster[other]:  # too few are left to judge others by
             continue
@@ -382,13 +398,85 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
         agree = remaining @ (
             _rates(remaining, first_label, labels) * _rates(remaining, second_label, labels)
         ).sum(axis=1)
-        agree = np.clip(agree, 0.0, 1.0)
-        expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
-        # Half a task is the step from one whole number to the next.
-        beyond = same - expected - 0.5 > tail * spread
-        if beyond and same - expected >= _LEAST_SHARE * (len(both) - expected):
-            pairs_found.append((annotator, other, len(both), same, expected))
-    return _copying(pairs_found, outvoting)
+        if _is_beyond(same, agree, chance):
+            pairs_found.append((annotator, other, len(both), same, float(agree.sum())))
+    found = _copying(pairs_found, outvoting)
+    if outvoting or not pairs_found:
+        return found
+    return _without_shared_misreadings(found, labels, fusion, first, chance, watch)
+
+
+def _is_beyond(same: int, agree: FloatArray, chance: float) -> bool:
+    """Test whether agreement on some tasks is beyond its probabilities, and is mostly copies.
+
+    Of independent events with the same mean probability, equally probable ones have the widest tails
+    ([hoeffding1956]_).
+
+    References
+    ----------
+    .. [hoeffding1956] W. Hoeffding, "On the distribution of the number of successes in independent trials",
+       Annals of Mathematical Statistics 27 (1956) 713-721, doi:10.1214/aoms/1177728178.
+    """
+    from scipy.special import bdtrc
+
+    many, expected = len(agree), float(np.clip(agree, 0.0, 1.0).sum())
+    mostly = same - expected >= _LEAST_SHARE * (many - expected)
+    return bool(mostly and same > expected and bdtrc(same - 1, many, expected / many) < chance)
+
+
+def _without_shared_misreadings(
+    found: Copying, labels: Labels, fusion: LabelFusion, first: NDArray[np.int64], chance: float, watch: Watch
+) -> Copying:
+    """Keep the pairs whose agreement the behaviour of other annotators does not explain.
+
+    Where part of a crowd misreads a class, the consensus may follow either part, and agreement within a part
+    seems to be copied. The classes are therefore estimated again from three starts, one of which is the
+    accused annotators' own answers; the most likely estimate is taken. The accused count as one annotator in
+    it, and not at all in the classes that then explain their agreement. Each annotator's rates maximise the
+    likelihood of all their votes given these classes: a class that others misread too is expected to be
+    misread. If most votes are of accused annotators, each group is compared with all others.
+    """
+    from scipy.special import logsumexp, softmax
+
+    groups = found.groups()
+    accused, voter = np.unique(found.pairs), labels.annotator[first]
+    if np.isin(voter, accused).mean() < 0.5:
+        groups = (tuple(accused.tolist()),)
+    kept = np.zeros(len(found.pairs), dtype=bool)
+    for group in groups:
+        inside = np.isin(voter, group)
+        one = np.where(np.isin(np.arange(len(labels.annotators)), group), 0, -1)
+        fits = [
+            fair_consensus(labels, fusion, first, one, part(watch, 0.9, 0.9), start)
+            for start in (fusion.posterior, None, _vote_shares(labels, first[inside]))
+        ]
+        fit = max(fits, key=lambda fit: logsumexp(fit.posterior, axis=1).sum())
+        posterior = softmax(fit.posterior - fit.own[0], axis=1)
+        votes = {member: first[voter == member] for member in group}
+        rates = {member: _likeliest_rates(labels, rows, posterior) for member, rows in votes.items()}
+        for at in np.flatnonzero(np.isin(found.pairs[:, 0], group)).tolist():
+            annotator, other = found.pairs[at].tolist()
+            both = np.intersect1d(labels.task[votes[annotator]], labels.task[votes[other]])
+            agree = posterior[both] @ (rates[annotator] * rates[other]).sum(axis=1)
+            kept[at] = _is_beyond(int(found.same[at]), agree, chance)
+    return Copying(found.pairs[kept], found.common[kept], found.same[kept], found.expected[kept])
+
+
+def _likeliest_rates(labels: Labels, votes: NDArray[np.int64], posterior: FloatArray) -> FloatArray:
+    """Return an annotator's rates of outputs by class, (J, L), given the others' probabilities, (N, J)."""
+    assert labels.meaning is not None
+    task, label = labels.task[votes], labels.label[votes]
+    others = posterior[task]
+    given = (label[:, None] == np.arange(len(labels.outputs))).astype(np.float64)
+    usual = others.T @ given + 1 / given.shape[1]
+    usual /= usual.sum(axis=1, keepdims=True)
+    rates = usual
+    for _ in range(_ROUNDS):
+        share = others * rates[:, label].T
+        share /= share.sum(axis=1, keepdims=True)
+        rates = share.T @ given + usual
+        rates /= rates.sum(axis=1, keepdims=True)
+    return np.asarray(rates)
 
 
 def _copying(pairs: list[tuple[int, int, int, int, float]], outvoting: bool) -> Copying:

@@ -168,6 +168,19 @@ def test_two_with_the_same_misunderstanding_are_not_accused(share):
     assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
+@pytest.mark.parametrize("ring", [(), (3, 8, 11)])
+def test_half_of_a_crowd_that_reads_all_classes_as_others_does_not_copy(ring):
+    rng = np.random.default_rng(20)
+    truth = rng.integers(0, 4, 400)
+    read = np.where(np.arange(30) < 15, truth[:, None], np.array([3, 2, 1, 0])[truth][:, None])
+    answers = np.where(rng.random(read.shape) < 0.8, read, rng.integers(0, 4, read.shape))
+    for copier in ring[1:]:
+        answers[:, copier] = np.where(rng.random(400) < 0.97, answers[:, ring[0]], answers[:, copier])
+    labels = crowd(answers, rng.random(answers.shape) < 0.4, classes=4)
+    fusion = run(labels, LabelPlan.make("pooled", {}))
+    assert find_copies(labels, fusion).groups() == ((ring,) if ring else ())
+
+
 def test_rates_are_smoothed_by_five_votes_with_the_accuracy_of_the_crowd():
     """On known tasks, where the others say nothing about the classes; a ring of two counts as one."""
     answers, truth = sayings(3, tasks=60, people=6), np.arange(60, dtype=np.int16) % 3

@@ -297,10 +297,15 @@ def _copying() -> list[Row]:
     for seed in range(_RINGS):
         labels = _ring(seed, 0, 40)
         accused.append(len(find_copies(labels, pooled(labels)).groups()) > 0)
-    data = "simulated, 2 of 40"
+    misread = []
+    for seed in range(2 * _RINGS):
+        labels = _misread(seed)
+        misread.append(len(find_copies(labels, pooled(labels)).groups()) > 0)
+    number = "same misunderstanding is accused"
     return [
         *results,
-        Row("rates", "same misunderstanding is accused", data, 0.0, float(np.mean(accused)), _RINGS),
+        Row("rates", number, "simulated, 2 of 40", 0.0, float(np.mean(accused)), _RINGS),
+        Row("rates", number, "simulated, 15 of 30", 0.0, float(np.mean(misread)), 2 * _RINGS),
     ]
 
 
@@ -318,6 +323,18 @@ def _ring(seed: int, ring: int, annotators: int) -> Labels:
         swapped = np.array([0, 1, 3, 2, 4])[truth]
         answers[:, :2] = np.where(rng.random((300, 2)) < 0.95, swapped[:, None], answers[:, :2])
     return _labels(task, annotator, answers[task, annotator], 5)
+
+
+def _misread(seed: int) -> Labels:
+    """Draw a crowd of which half reads class 2 as class 1, with unequal numbers of votes."""
+    rng = np.random.default_rng([seed, 15, 30])
+    truth, good = rng.integers(0, 4, 400), rng.beta(10, 2, 30)
+    answers = np.where(rng.random((400, 30)) < good, truth[:, None], rng.integers(0, 4, (400, 30)))
+    misread = (truth == 2)[:, None] & (np.arange(30) < 15) & (rng.random((400, 30)) < 0.9)
+    answers[misread] = 1
+    chance = np.log(rng.pareto(1.5, 30) + 0.3) + rng.gumbel(size=(400, 30))
+    task, annotator = np.nonzero(chance >= np.sort(chance, axis=1)[:, -6:-5])
+    return _labels(task, annotator, answers[task, annotator], 4)
 
 
 def _labels(
