@@ -311,8 +311,9 @@ _SPLITS = np.arange(0.1, 0.901, 0.02)
 _WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLITS), 4).sum()
 """Weights of the splits: changes for only a few votes count less."""
 
-_FALLS = 0.65
-"""Prior probability that a change is a fall: annotators tire more often than they learn."""
+_FALLS, _FALLS_WEIGHT = 0.65, 8.0
+"""Prior probability that a change is a fall, and the changes that it counts as: annotators tire more often
+than they learn."""
 
 _NAMED = 10
 """The most annotators that one sentence names."""
@@ -345,7 +346,8 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     change of the tasks' classes is therefore no change of the annotator. Every split of the votes in time
     gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2) over
     splits ([andrews1994]_), compared with its distribution for a Brownian bridge. Falls count nearly twice as
-    much as rises, and are therefore found more often.
+    much as rises, and more if most others who changed became worse, less if they improved. The direction of
+    an annotator's own change does not count for this, so that the false alarms remain the same.
 
     A model of changing annotators follows each chance series of right or wrong votes, and its classes then
     confirm a change: in simulated crowds of 3 or 5 votes on a task, 8 to 15 % of constant annotators. The
@@ -376,16 +378,17 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     people = len(many)
     p, step = np.full(people, np.nan), np.zeros(people, dtype=np.int64)
     before, after = np.full(people, np.nan), np.full(people, np.nan)
-    null = _null()
-    for at, annotator in enumerate(np.flatnonzero(many >= LEAST_VOTES).tolist()):
+    tested = np.flatnonzero(many >= LEAST_VOTES)
+    z = np.zeros((len(tested), len(_SPLITS)))
+    for at, annotator in enumerate(tested.tolist()):
         if at % 256 == 0:
             watch(0.5 + annotator / people / 2, "testing annotators for changes")
         rows = slice(start[annotator], start[annotator + 1])
-        statistic, split = _strongest_split(residual[rows])
-        above = len(null) - int(np.searchsorted(null, statistic, side="left"))
-        p[annotator], step[annotator] = (above + 1) / (len(null) + 1), split
+        z[at], split = _differences(residual[rows])
         own = right[rows]
-        before[annotator], after[annotator] = own[:split].mean(), own[split:].mean()
+        step[annotator], before[annotator], after[annotator] = split, own[:split].mean(), own[split:].mean()
+    if len(tested):
+        p[tested] = _probabilities(z)
     return Constancy(p, step, before, after)
 
 
@@ -404,23 +407,50 @@ _CONSTANT: LastAnswers[FloatArray] = LastAnswers()
 """Window, files and report test the same annotators."""
 
 
-def _strongest_split(values: FloatArray) -> tuple[float, int]:
-    """Return the statistic of a series, and the split at which the means differ most."""
+def _differences(values: FloatArray) -> tuple[FloatArray, int]:
+    """Return the standardised differences of the means at all splits, and the split of the largest."""
     many = len(values)
     splits = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)
     deviation = float(values.std())
     if deviation < 1e-9:
-        return 0.0, int(splits[len(splits) // 2])
+        return np.zeros(len(splits)), int(splits[len(splits) // 2])
     sums = (values - values.mean()).cumsum()[splits - 1]
     z = sums / (deviation * np.sqrt(splits * (many - splits) / many))
-    return float(_statistic(np.atleast_2d(z))[0]), int(splits[np.abs(z).argmax()])
+    return z, int(splits[np.abs(z).argmax()])
 
 
-def _statistic(z: FloatArray) -> FloatArray:
+def _probabilities(z: FloatArray) -> FloatArray:
+    """Return p values of differences, (n, splits), with the directions of the other annotators' changes."""
+    p = _tail(z, _FALLS)
+    falling = np.take_along_axis(z, np.abs(z).argmax(axis=1)[:, None], axis=1)[:, 0] > 0
+    bridges = _bridges()
+    by_chance = bridges[_tail(bridges, _FALLS) < FALSE_ALARMS]
+    far = np.abs(by_chance).argmax(axis=1)
+    share = float((by_chance[np.arange(len(far)), far] > 0).mean())
+    named = p < FALSE_ALARMS
+    own = np.stack([named & falling, named & ~falling])
+    others = own.sum(axis=1, keepdims=True) - own
+    expected = FALSE_ALARMS * len(z) * np.array([[share], [1 - share]])
+    changes = np.maximum(others - expected, 0.0)
+    falls = (changes[0] + _FALLS * _FALLS_WEIGHT) / (changes.sum(axis=0) + _FALLS_WEIGHT)
+    for value in np.unique(np.round(falls, 3)).tolist():
+        of_value = np.round(falls, 3) == value
+        p[of_value] = _tail(z[of_value], value)
+    return p
+
+
+def _tail(z: FloatArray, falls: float) -> FloatArray:
+    """Return p values of differences, (n, splits), for a prior probability that a change is a fall."""
+    null = np.sort(_statistic(_bridges(), falls))
+    above = len(null) - np.searchsorted(null, _statistic(z, falls), side="left")
+    return np.asarray((above + 1) / (len(null) + 1))
+
+
+def _statistic(z: FloatArray, falls: float) -> FloatArray:
     """Return the logarithm of the weighted mean of exp(z^2 / 2) over splits, (n, splits); z > 0 is a fall."""
     half = np.square(z) / 2
     most = half.max(axis=1, keepdims=True)
-    weight = np.where(z > 0, _FALLS, 1 - _FALLS) * _WEIGHTS
+    weight = np.where(z > 0, falls, 1 - falls) * _WEIGHTS
     return np.asarray(most[:, 0] + np.log((weight * np.exp(half - most)).sum(axis=1)))
 
 
@@ -527,10 +557,10 @@ def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
 
 
 @cache
-def _null() -> FloatArray:
-    """Return the sorted statistics of Brownian bridges."""
+def _bridges() -> FloatArray:
+    """Return differences of samples of Brownian bridges, (samples, splits)."""
     rng = np.random.default_rng(0)
     gaps = np.diff(np.concatenate([[0.0], _SPLITS, [1.0]]))
     walk = (rng.standard_normal((_SAMPLES, len(gaps))) * np.sqrt(gaps)).cumsum(axis=1)
     bridge = walk[:, :-1] - walk[:, -1:] * _SPLITS
-    return np.sort(_statistic(bridge / np.sqrt(_SPLITS * (1 - _SPLITS))))
+    return np.asarray(bridge / np.sqrt(_SPLITS * (1 - _SPLITS)))

@@ -58,6 +58,27 @@ def test_a_rise_is_found_too() -> None:
     assert np.mean(result) >= 0.85
 
 
+def test_the_direction_of_others_counts_and_the_own_does_not() -> None:
+    """The classes are known, so that the residuals of the first annotator are those of its own votes."""
+    own, truth = crowd(2, 0.85, 0.75, 1, 1), np.random.default_rng(2).integers(0, 3, TASKS).astype(np.int16)
+    p = []
+    for before, after, others in ((0.9, 0.9, 0), (0.9, 0.5, 9), (0.5, 0.9, 9)):
+        rest = crowd(50, before, after, 10, 10) if others else own
+        label = rest.label.reshape(TASKS, -1).copy()
+        if others:  # votes of another crowd, for the same classes
+            shift = truth - np.random.default_rng(50).integers(0, 3, TASKS)
+            label = (label + shift[:, None]) % 3
+        label[:, 0] = own.label
+        task, annotator = (
+            np.repeat(np.arange(TASKS), label.shape[1]),
+            np.tile(np.arange(label.shape[1]), TASKS),
+        )
+        labels = replace(make(task, annotator, label.ravel(), 3), known=truth)
+        p.append(constancy(labels, ibcc(labels)).p[0])
+    alone, with_falls, with_rises = p
+    assert with_falls < alone < with_rises < 1
+
+
 def test_a_model_of_changing_annotators_does_not_make_constant_ones_change() -> None:
     alarms = []
     for seed in range(6):
