@@ -23,6 +23,21 @@ def count_votes(task: Array, count: Array) -> None:
 
 
 @compiled()
+def count_classes(task: Array, label: Array, meaning: Array, count: Array) -> None:
+    """Add the votes on each task to a count of the classes that they stand for.
+
+    `task`: (V,) int32.
+    `label`: (V,) int16.
+    `meaning`: (L,) int16, class of each output; negative for none.
+    `count`: (N, J), added to.
+    """
+    for v in range(len(task)):
+        meant = meaning[label[v]]
+        if meant >= 0:
+            count[task[v], meant] += 1
+
+
+@compiled()
 def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot: Array, pair: Array) -> None:
     """Pack votes and sort them by task.
 

@@ -105,6 +105,27 @@ def membership_sweep(
     return moved
 
 
+@compiled()
+def merge_parts(first: int, last: int, above: Array, base: Array, strength: float, counts: Array) -> None:
+    """Add the changes that each part of the tasks made to the counts of some pairs.
+
+    `first`, `last`: range of pairs.
+    `above`: (S, P, J) float64, numerators of `_pooled_kernels.weigh_pairs` in S parts, each updated by its
+        own tasks.
+    `base`, `strength`: as in `weigh_pairs`.
+    `counts`: (P, J) float64, counts before the updates; overwritten.
+    """
+    parts = len(above)
+    for p in range(first, last):
+        for j in range(counts.shape[1]):
+            total = above[0, p, j]
+            for part in range(1, parts):
+                total += above[part, p, j]
+            total -= base[p, j] * (parts * strength)
+            total -= (parts - 1) * counts[p, j]
+            counts[p, j] = total if total > 0.0 else 0.0
+
+
 @compiled(error_model="numpy")
 def membership_without_truth(
     tasks: Array,

@@ -140,15 +140,22 @@ def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -
     return total
 
 
-def class_votes(labels: Labels) -> NDArray[np.int64]:
+def class_votes(labels: Labels, dtype: Any = np.int64) -> NDArray[Any]:
     """Count the votes of each task for the classes that their outputs stand for, (N, J)."""
     assert labels.meaning is not None
     classes = len(labels.classes)
+    if len(labels) * classes >= _MANY_TERMS:
+        from raterscope.algorithms.labels._ibcc_kernels import count_classes
+
+        count = np.zeros((len(labels.tasks), classes), dtype=dtype)
+        count_classes(labels.task, labels.label, labels.meaning, count)
+        return count
     meant = labels.meaning[labels.label]
     cell = labels.task * np.int64(classes) + meant
     if (labels.meaning < 0).any():
         cell = cell[meant >= 0]
-    return np.bincount(cell, minlength=len(labels.tasks) * classes).reshape(len(labels.tasks), classes)
+    count = np.bincount(cell, minlength=len(labels.tasks) * classes).reshape(len(labels.tasks), classes)
+    return count.astype(dtype, copy=False)
 
 
 class LastAnswers(Generic[Result]):
@@ -301,12 +308,12 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight, weights = class_shares(labels, default_prior(labels)), labels.vote_weights()
-    vote: FloatArray = np.empty((tasks, classes), dtype=crowd.dtype)
     if weights is None and (weight == crowd.stands).all():
         watch(0.0, "counting votes")
-        vote[:] = class_votes(labels)
+        vote: FloatArray = class_votes(labels, crowd.dtype)
         vote += 1 / classes
     else:
+        vote = np.empty((tasks, classes), dtype=crowd.dtype)
         for j in range(classes):
             watch(j / classes, "counting votes")
             share = weight[labels.label, j]

@@ -154,7 +154,7 @@ def dawid_skene(
         like, _ = _Rounds(some, by_class, words).run(first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step)
         posterior[np.diff(crowd.start) > 0] = 0.0  # the others contribute nothing to these rates yet
         posterior[tasks] = first
-        counts, _, _ = fit.expect(like, posterior, part(watch, 0.3, 0.35))
+        fit.expect(like, posterior, counts, part(watch, 0.3, 0.35))
         fit = _Rounds(crowd, by_class, words, like)
     least = min(_LEAST_OF_LARGE, iterations)
     return fit.run(posterior, counts, (least, iterations), tolerance, part(watch, 0.35, 1.0), show)
@@ -192,20 +192,23 @@ class _Rounds:
             estimate_priors(
                 crowd, fit, counts, self.by_class, turn, turn in _STRENGTH_ROUNDS, watch, done
             )  # fmt: skip
+            fit.counts = counts[0].copy()
             fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
             fit.shares /= fit.shares.sum()
-            counts, mean, largest = self.expect(fit, posterior, part(watch, done, done))
+            mean, largest = self.expect(fit, posterior, counts, part(watch, done, done))
             changes.append(largest)
             if turn >= rounds[0] and mean < tolerance:
                 return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
         return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
 
-    def expect(self, fit: Fit, posterior: FloatArray, watch: Watch) -> tuple[FloatArray, float, float]:
-        """Update the tasks by a fit's rates; return counts, (S, P, J), and mean and largest change."""
+    def expect(
+        self, fit: Fit, posterior: FloatArray, counts: FloatArray, watch: Watch
+    ) -> tuple[float, float]:
+        """Update the tasks by a fit's rates, and the counts, (S, P, J); return mean and largest change."""
         from raterscope.algorithms.labels._pooled_kernels import expect
 
         crowd, model = self.crowd, fit.tables(self.crowd)
-        counts = np.zeros((len(crowd.parts), *fit.counts.shape))
+        counts[:] = 0.0
 
         def update(at: int, first: int, last: int) -> list[tuple[float, float]]:
             return [
@@ -219,7 +222,8 @@ class _Rounds:
         spans = run_by_part(crowd.parts, update, partial(watch, 0.0, self.words))
         updated = list(chain.from_iterable(spans))
         mean = sum(change for change, _ in updated) / self._tasks
-        return crowd.weigh(counts), mean, max((change for _, change in updated), default=0.0)
+        crowd.weigh(counts)
+        return mean, max((change for _, change in updated), default=0.0)
 
 
 def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:

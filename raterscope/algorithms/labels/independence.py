@@ -35,7 +35,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import (
+    TERMS,
     Crowd,
     class_votes,
     count_votes_of,
@@ -94,7 +95,12 @@ def mixed_membership(
     The mixtures, (N, J), of judged tasks are those without their own class. The rates of the fit are those
         given the apparent class.
     """
-    from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
+    from raterscope.algorithms.labels._membership_kernels import (
+        membership_sweep,
+        membership_without_truth,
+        merge_parts,
+    )
+    from raterscope.algorithms.labels._pooled_kernels import weigh_pairs
 
     words = "fitting mixed membership"
     votes = crowd.votes_of_tasks
@@ -103,8 +109,7 @@ def mixed_membership(
     share = _shares(crowd, single, partial(watch, 0.0, words))
     total = single * votes[:, None].astype(crowd.dtype)
     del single
-    counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
-    fit.counts = counted.sum(axis=0)
+    fit.counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words)).sum(axis=0)
     fixed = crowd.known > OPEN
     if crowd.sets is not None:
         posterior = keep_to_sets(posterior.copy(), crowd.known, crowd.sets)
@@ -114,19 +119,26 @@ def mixed_membership(
     of_known = posterior[fixed].sum(axis=0) + 1.0
     fit.shares = crowd.active.astype(crowd.dtype) @ posterior + 1.0
     parts = len(crowd.parts)
+    above, below = (np.empty((parts, *table.shape)) for table in (fit.counts, fit.rows))
     active = max(1, int((crowd.active & ~fixed).sum()))
 
-    def sweep(
-        tables: Sequence[tuple[FloatArray, FloatArray]], prior: FloatArray, at: int, first: int, last: int
-    ) -> float:
+    def begin(at: int, _: int) -> None:
+        weigh_pairs(crowd.begin, fit.base, fit.strength, fit.counts, fit.rows, above[at], below[at])
+
+    def sweep(prior: FloatArray, at: int, first: int, last: int) -> float:
+        model = above[at], below[at]
         return sum(
             membership_sweep(
-                low, high, crowd.by_task, crowd.known, tables[at], own * (prior.sum() / own.sum()), share,
+                low, high, crowd.by_task, crowd.known, model, own * (prior.sum() / own.sum()), share,
                 total, crowd.each_class, crowd.weights,
             )
             for low, high, own in crowd.split(first, last, prior)
         )  # fmt: skip
 
+    def merge(first: int, last: int) -> None:
+        merge_parts(first, last, above, fit.base, fit.strength, fit.counts)
+
+    spans = parts_of(len(fit.counts), TERMS // fit.counts.shape[1])
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
         strengthen = turn in (_STRENGTH_ROUNDS if like is None else _STRENGTH_ROUNDS_OF_LARGE)
@@ -136,16 +148,11 @@ def mixed_membership(
         fit.shares /= fit.shares.sum()
         prior = mixture * fit.shares
         # Each part knows the changes of the others after the round ([newman2009]_).
-        above, below = fit.tables(crowd, np.float64)
-        tables = [(above, below), *((above.copy(), below.copy()) for _ in range(1, parts))]
-        moved = sum(run_by_part(crowd.parts, partial(sweep, tables, prior), partial(watch, done, words)))
-        for table in tables[1:]:
-            for added, own in zip(table, (above, below), strict=True):
-                own += added
-        above -= np.multiply(fit.base, parts * fit.strength, dtype=np.float64)
-        above -= (parts - 1) * fit.counts
-        fit.counts = np.maximum(above, 0.0, out=above)
-        fit.rows = below - parts * fit.strength - (parts - 1) * fit.rows
+        report = partial(watch, done, words)
+        run_parts(begin, parts_of(parts, 1), report)
+        moved = sum(run_by_part(crowd.parts, partial(sweep, prior), report))
+        run_parts(merge, spans, report)
+        fit.rows = below.sum(axis=0) - parts * fit.strength - (parts - 1) * fit.rows
         if like is not None and turn >= _LEAST_OF_LARGE and moved / active < tolerance:
             break
     alone = None

@@ -216,50 +216,52 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
     known = np.flatnonzero(crowd.known > OPEN)
     judged = known[np.diff(crowd.start)[known] > 0]
     weights = _WEIGHTS if crowd.ordinal is None else _ORDINAL_WEIGHTS
-    pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
-    if len(judged):
-        votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
-        pool.add(smoothed_vote(labels, votes_alone, silent), weights["vote"])
-    else:
-        pool.add(vote, weights["vote"])
-    free = np.zeros_like(vote)
+    # Unlike those of zeros_like, these tables take memory when something is added.
+    pool, free = _Pool(*np.zeros((2, *vote.shape), vote.dtype)), np.zeros(vote.shape, vote.dtype)
     traces: list[LabelTrace] = []
     unheld: FloatArray | None = None
     like: Fit | None = None
     mixture: Callable[[Check], tuple[FloatArray, Fit]] | None = None
-    correlation = settings.correlation
-    posterior = vote
+    subtypes = None
+    begin = vote
     with Background() as beside:
         models = ("ordinal",) if crowd.ordinal is not None else ("by class", "by skill")
-        for name, step in zip(models, (part(watch, 0.03, 0.3), part(watch, 0.3, 0.5)), strict=False):
-            posterior = (vote if like is None else posterior).copy()
+        for name, step in zip(models, (part(watch, 0.03, 0.45), part(watch, 0.45, 0.65)), strict=False):
+            posterior = begin.copy() if like is None else begin
             fit, trace = dawid_skene(
                 crowd, posterior, name != "by skill", *limits, part(step, 0.0, 0.7), show, like
             )  # fmt: skip
             estimated = correlation_of(crowd, fit, posterior, part(step, 0.7, 0.8))
             used = max(settings.correlation, estimated)
             if not traces:
-                correlation = used
                 if len(judged):
                     unheld = tempered_posteriors(crowd, fit, posterior, [0.0], silent)[0][judged]
                 chance = beside.start(partial(_independence, labels, settings, beside.watch))
-                if crowd.large:
-                    like = replace(fit)
-                    begin = crowd, posterior, settings.mixture, part(step, 0.8, 0.9), judged, unheld, like
-                    pool.add(mixed_membership(*begin, settings.tolerance)[0], weights["membership"])
-                else:  # half of the time, on one processor
+                if not crowd.large:  # half of the time, on one processor
                     alone = crowd, posterior, settings.mixture, beside.watch, judged, unheld
                     mixture = beside.start(partial(mixed_membership, *alone))
+                if labels.prior is None and "subtypes" in weights:
+                    subtypes = tempered_subtypes(labels, vote, used, *limits, part(step, 0.8, 0.85))
+                mixed = None
+                if crowd.large:
+                    like, begin = replace(fit), posterior
+                    start = crowd, posterior, settings.mixture, part(step, 0.85, 0.9), judged, unheld, like
+                    mixed, _ = mixed_membership(*start, settings.tolerance)
+                if len(judged):
+                    votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
+                    vote = smoothed_vote(labels, votes_alone, silent)
+                pool.add(vote, weights["vote"])
+                del vote
+                if mixed is not None:
+                    pool.add(mixed, weights["membership"])
+                del mixed
             effects = [used] if estimated == used else [used, estimated]
             views = tempered_posteriors(crowd, fit, posterior, effects, part(step, 0.9, 1.0))
             pool.add(views[0], weights[name])
             _by_block(partial(_add_logs, free, views[-1], len(models)), len(free))
             traces.append(trace)
             del fit, views
-        del posterior
-        subtypes = None
-        if labels.prior is None and "subtypes" in weights:
-            subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.5, 0.65))
+        del posterior, begin
         if mixture is not None:
             pool.add(mixture(partial(watch, 0.65, "fitting mixed membership"))[0], weights["membership"])
         independent = chance(partial(watch, 0.8, "fitting simulated crowds"))

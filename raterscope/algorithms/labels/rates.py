@@ -396,7 +396,8 @@ def estimate_rates(
 
     def sums(at: int, _: int) -> tuple[FloatArray, FloatArray]:
         weight = (lambda: posterior, lambda: chance * (1 - chance), lambda: power_derivative(chance))[at]()
-        return weighted_counts(counted, weight), sum_of_meant(every, weight)
+        counts = weighted_counts(counted, weight)
+        return counts, diagonal_sums(labels, counts) if own else sum_of_meant(every, weight)
 
     (counts, right), (doubt, right_doubt), (shift, right_shift) = run_parts(
         sums, parts_of(3, 1), partial(watch, 0.0, "counting votes")
@@ -468,6 +469,13 @@ def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
         values = np.where(meant >= 0, weight[labels.task[votes], meant], 0.0)
         total += np.bincount(labels.annotator[votes], values, minlength=len(total))
     return total
+
+
+def diagonal_sums(labels: Labels, counts: FloatArray) -> FloatArray:
+    """Sum the counts, (K, J, L), of the outputs that stand for the class, by annotator, (K,)."""
+    assert labels.meaning is not None
+    used = np.flatnonzero(labels.meaning >= 0)
+    return np.asarray(counts[:, labels.meaning[used], used].sum(axis=1))
 
 
 def power_derivative(chance: FloatArray) -> FloatArray:
