@@ -2,13 +2,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog
 
-from raterscope.widgets.dialogs.dicom_dialogs import RegistrationDialog
 from raterscope.widgets.dialogs.import_dialogs import (
     AnnotatorNamesDialog,
     ColumnMappingDialog,
     MappingField,
     TableKind,
 )
+from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
 FIELDS = [

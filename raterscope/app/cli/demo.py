@@ -1,16 +1,24 @@
-"""`raterscope demo`: the sample studies, fused; their results; the window, or pictures of it."""
+"""The commands `demo`, which fuses the sample studies and shows them, and `simulate`."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
-from raterscope.app.command_line.output import ProgressLine, has_display, make_folder, raise_failures
+from raterscope.app.command_line.output import (
+    ProgressLine,
+    has_display,
+    make_folder,
+    print_files,
+    print_results,
+    raise_failures,
+)
 from raterscope.app.errors import InputError, plain
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.registry import KINDS
@@ -78,3 +86,30 @@ def _take_pictures(studies: Sequence[Path], pictures: Sequence[Path]) -> None:
     if process.returncode:
         lines = process.stderr.strip().splitlines() or ["no reason was given"]
         raise InputError(f"the pictures of the window could not be made: {plain(lines[-1], 200)}")
+
+
+def simulate_files(options: argparse.Namespace) -> int:
+    """Draw a set-up, write its files, and print the commands that fuse and import them."""
+    from raterscope.app.simulation.setups import find_setup
+    from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
+
+    setup = find_setup(options.setup)
+    settings = {
+        spec.name: vars(options)[spec.name] for spec in setup.settings.specs() if spec.name in options
+    }
+    folder = options.output
+    with ProgressLine(sys.stderr) as watch:
+        files_drawn = simulate(setup, setup.settings(**settings), folder, part(watch, 0.0, 0.8))
+        study = study_in(setup, files_drawn, part(watch, 0.8, 1.0)) if options.study else None
+    files = [
+        *files_drawn.data,
+        *files_drawn.truth,
+        *files_drawn.other_truth,
+        *([study] if study is not None else []),
+    ]
+    print_files(files, folder)
+    fuse_command, import_command = commands_in_words(setup, files_drawn, folder)
+    print_results(
+        (), [fuse_command, import_command if study is None else f"raterscope {shlex.quote(str(study))}"]
+    )
+    return 0

@@ -22,7 +22,6 @@ from raterscope.app.kinds.registry import KINDS
 
 INTERRUPTED = 130
 
-
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
     "rename", "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
@@ -48,13 +47,13 @@ def _execute(options: argparse.Namespace) -> int:
         case "rename":
             from raterscope.app.cli.structures import rename as command
         case "references":
-            from raterscope.app.cli.tools import references as command
+            from raterscope.app.cli.papers import references as command
         case "watch":
             from raterscope.app.cli.watch import watch as command
         case "simulate":
-            from raterscope.app.cli.tools import simulate_files as command
+            from raterscope.app.cli.demo import simulate_files as command
         case "papers":
-            from raterscope.app.cli.tools import papers as command
+            from raterscope.app.cli.papers import papers as command
         case "prepare":
             return _prepare(options)
         case "batch":
@@ -72,9 +71,9 @@ def _execute(options: argparse.Namespace) -> int:
         case "plan":
             from raterscope.app.cli.study import plan as command
         case "desktop":
-            from raterscope.app.cli.tools import desktop as command
+            from raterscope.app.cli.desktop import desktop as command
         case "pacs":
-            from raterscope.app.cli.tools import pacs as command
+            from raterscope.app.cli.pacs import pacs as command
         case "merge":
             from raterscope.app.cli.study import merge as command
         case _:

@@ -44,8 +44,9 @@ from raterscope.app.papers.experiments import (
     paired_difference,
     read_results,
 )
-from raterscope.app.papers.labels import LABELS, PAIRS
+from raterscope.app.papers.labels import LABELS
 from raterscope.app.papers.masks import MASKS
+from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
 from raterscope.figures.drawing import LINES, paper_line
 from raterscope.resources.bibliography import references_text

@@ -1,6 +1,26 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.decision import VERBS, Decision, identities, in_words, one_by_one, target_of
+from raterscope.app.review.decision import (
+    VERBS,
+    Decision,
+    counts_by_name,
+    find_comment,
+    identities,
+    in_words,
+    is_bookmarked,
+    one_by_one,
+    target_of,
+)
+from raterscope.app.review.effects import (
+    Measures,
+    Shape,
+    described_structures,
+    is_measure,
+    read_last_samples,
+    read_measures,
+    read_sample,
+    registered_series,
+)
 from raterscope.app.review.journal import (
     REVIEWED,
     DecisionStatus,
@@ -13,29 +33,8 @@ from raterscope.app.review.journal import (
     reviewed,
     undo,
 )
-from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
-from raterscope.app.review.names import NOUNS as NAMED
-from raterscope.app.review.names import (
-    Aliases,
-    CommentSubject,
-    Names,
-    NameSubject,
-    all_names,
-    counts_by_name,
-    find_comment,
-    group_of,
-    groups,
-    is_bookmarked,
-    standing_names,
-)
-from raterscope.app.review.samples import (
-    NO_SAMPLE,
-    SampledItem,
-    SampleProgress,
-    SampleSubject,
-    read_last_samples,
-    read_sample,
-)
+from raterscope.app.review.names import Aliases, Names, all_names, group_of, groups, standing_names
+from raterscope.app.review.samples import NO_SAMPLE, SampledItem, SampleProgress, SampleSubject
 from raterscope.app.review.spots import (
     LONG_ENOUGH,
     Control,
@@ -49,12 +48,15 @@ from raterscope.app.review.spots import (
     viewed_places,
 )
 from raterscope.app.review.subjects import (
+    NAMED,
     SUBJECTS,
     BiasSubject,
+    CommentSubject,
     CountingSubject,
     GoldSubject,
     GroupsSubject,
     ImageSubject,
+    NameSubject,
     RegionSubject,
     RegistrationSubject,
     ScaleSubject,
@@ -67,13 +69,7 @@ from raterscope.app.review.subjects import (
     TaskSubject,
     WeightSubject,
 )
-from raterscope.app.review.tasks import (
-    DecidedTask,
-    Region,
-    described_structures,
-    known_voxels,
-    registered_series,
-)
+from raterscope.app.review.tasks import DecidedTask, Region, known_voxels
 
 __all__ = [
     "LONG_ENOUGH",

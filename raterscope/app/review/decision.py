@@ -6,17 +6,18 @@ What is decided belongs to an item: an image of clicks or masks, a question of l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from raterscope.algorithms.masks.data import Settled
-from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
+    CommentSubject,
     GroupsSubject,
+    NameSubject,
     SpotsSubject,
     SpotSubject,
     Subject,
@@ -243,3 +244,43 @@ def identities(journal: Sequence[Decision]) -> Iterator[tuple[int, Hashable]]:
         key = decision.at, decision.who, decision.verb, decision.item, decision.annotators, undone
         seen[key] += 1
         yield decision.id, (key, seen[key])
+
+
+def last_comments(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return the last comment and the last bookmark of each subject of an item, the oldest first."""
+    last: list[Decision] = []
+    for decision in decisions:
+        subject = decision.subject
+        if isinstance(subject, CommentSubject):
+            last = [other for other in last if not (_is_on(other, subject) and _alike(other, decision))]
+            last.append(decision)
+    return last
+
+
+def find_comment(comments: Sequence[Decision], subject: CommentSubject) -> str:
+    """Return the text of the comment on a subject; empty without one."""
+    return next((each.reason for each in reversed(comments) if _is_on(each, subject)), "")
+
+
+def is_bookmarked(bookmarks: Sequence[Decision], subject: CommentSubject) -> bool:
+    """Return whether one of the bookmarks is on a subject."""
+    return any(_is_on(bookmark, subject) for bookmark in bookmarks)
+
+
+def counts_by_name(comments: Sequence[Decision], bookmarks: Sequence[Decision]) -> dict[str, dict[str, int]]:
+    """Return the number of comments and of bookmarks on each named subject of a question."""
+    counts: dict[str, dict[str, int]] = {}
+    for key, notes in (("comments", comments), ("bookmarks", bookmarks)):
+        for note in notes:
+            if isinstance(note.subject, CommentSubject) and note.subject.name:
+                counts.setdefault(note.subject.name, {})[key] = 1
+    return counts
+
+
+def _alike(decision: Decision, other: Decision) -> bool:
+    """Return whether two decisions are both about a comment, or both about a bookmark."""
+    return decision.verb.removeprefix("un") == other.verb.removeprefix("un")
+
+
+def _is_on(decision: Decision, subject: CommentSubject) -> bool:
+    return isinstance(decision.subject, CommentSubject) and decision.subject.matches(subject)

@@ -16,28 +16,23 @@ from typing import Any, Literal, Protocol, get_args
 from raterscope.app.review.decision import (
     Decision,
     in_words,
+    last_comments,
     target_of,
     touched_items,
     undo_and_redo,
     undone_decisions,
 )
-from raterscope.app.review.names import (
-    CommentSubject,
-    Names,
-    NameSubject,
-    all_names,
-    last_comments,
-    read_aliases,
-    read_names,
-)
+from raterscope.app.review.names import Names, all_names, read_aliases, read_names
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
+    CommentSubject,
     CountingSubject,
     GoldSubject,
     GroupsSubject,
+    NameSubject,
     OfClicks,
     RegionSubject,
     RegistrationSubject,

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from raterscope.algorithms.annotators.acceptance import SequentialSampling, SingleSampling, Verdict, decide
 from raterscope.text import counted
-
-if TYPE_CHECKING:
-    from raterscope.app.review.journal import ReviewState
 
 _NOUNS = {"clicks": "detection", "masks": "region", "labels": "task", "pairs": "annotator"}
 NO_SAMPLE = (
@@ -139,23 +136,3 @@ class SampleProgress:
         verdict = self.verdict_in_words() or "Not decided yet"
         words = self.subject.in_words("sample").capitalize()
         return f"{words} (seed {self.subject.seed}): {self.count_in_words()}. {verdict}."
-
-
-def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
-    """Return the open sample of a kind with what was re-read since it was drawn; None without one."""
-    drawn = state.sample(kind)
-    if drawn is None or not isinstance(drawn.subject, SampleSubject):
-        return None
-    right = {}
-    for position, sampled in enumerate(drawn.subject.items):
-        decided = state.decided(kind, sampled.item)
-        verdict = None if decided is None else decided.verdict_on(sampled, drawn.id)
-        if verdict is not None:
-            right[position] = verdict
-    return SampleProgress(drawn.id, drawn.subject, right)
-
-
-def read_last_samples(state: ReviewState) -> list[SampleProgress]:
-    """Return the last sample of each kind that has one, open or as it was when its plan was ended."""
-    samples = (read_sample(state.at_last_sample(kind), kind) for kind in _NOUNS)
-    return [sample for sample in samples if sample is not None]

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
-from raterscope.app.review.names import CommentSubject, NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 
@@ -454,6 +453,120 @@ class GroupsSubject(CompleteSubject):
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
+
+NAMED = {"masks": "structure", "clicks": "class"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NameSubject:
+    """Name of a structure or of a class of clicks in all images: change it, or merge it with another."""
+
+    form: ClassVar[str] = "name"
+    verbs: ClassVar[tuple[str, ...]] = ("rename", "merge")
+
+    of: str  # kind of annotation: masks or clicks
+    name: str  # present name
+    new: str  # new name; the name of another structure or class if both are merged
+
+    def __post_init__(self) -> None:
+        if self.of not in NAMED:
+            raise ValueError(f"a name of {self.of!r}; expected one of {', '.join(NAMED)}.")
+
+    @property
+    def kind(self) -> str:
+        """Kind of annotation."""
+        return self.of
+
+    def refuse(self, _verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return None if self.name and self.new and self.name != self.new else "another name"
+
+    def in_words(self, verb: str) -> str:
+        """Describe the decision: "rename structure gtv to GTV"."""
+        return f"{verb} {NAMED[self.of]} {self.name} {'to' if verb == 'rename' else 'with'} {self.new}"
+
+
+_NEAR = 3.0
+"""Pixels within which a spot of another run has the comment or bookmark of a spot."""
+
+_ITEM_NOUNS = {"clicks": "image", "masks": "case", "labels": "question", "pairs": "question"}
+
+_PART_NOUNS = {"labels": "task", "pairs": "annotator"}
+
+_COMMENT_WORDS = {
+    "comment": "comment on",
+    "uncomment": "remove the comment on",
+    "bookmark": "bookmark",
+    "unbookmark": "remove the bookmark of",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommentSubject:
+    """What a comment or a bookmark is on; the text of a comment is the reason of the decision."""
+
+    form: ClassVar[str] = "comment"
+    verbs: ClassVar[tuple[str, ...]] = tuple(_COMMENT_WORDS)
+
+    of: str  # kind of annotation
+    name: str = ""  # name of the structure, task or annotator; empty for a spot, an image or a question
+    number: int | None = None  # number of a spot or region on screen
+    # x, y: position of a spot, pixels
+    x: float | None = None
+    y: float | None = None
+    # origin, shape: box of a region, voxels; empty for other subjects
+    origin: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.of not in _ITEM_NOUNS:
+            raise ValueError(f"a comment on {self.of!r}; expected one of {', '.join(_ITEM_NOUNS)}.")
+
+    @property
+    def kind(self) -> str:
+        """Kind of annotation."""
+        return self.of
+
+    def refuse(self, _verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Describe the decision: "comment on spot 12", "remove the bookmark of the image"."""
+        return f"{_COMMENT_WORDS[verb]} {self.noun()}"
+
+    @property
+    def box(self) -> tuple[Box, Box] | None:
+        """Origin and shape of a region; None for other subjects."""
+        if len(self.origin) != 3 or len(self.shape) != 3:
+            return None
+        (slice_, row, column), (slices, rows, columns) = self.origin, self.shape
+        return (slice_, row, column), (slices, rows, columns)
+
+    def noun(self) -> str:
+        """Name the subject: "spot 12", "liver, region 3", "task t7", "the image"."""
+        if self.x is not None:
+            return "a spot" if self.number is None else f"spot {self.number}"
+        if self.of == "masks" and self.name:
+            return self.name if self.number is None else f"{self.name}, region {self.number}"
+        return f"{_PART_NOUNS[self.of]} {self.name}" if self.name else f"the {_ITEM_NOUNS[self.of]}"
+
+    def matches(self, other: CommentSubject) -> bool:
+        """Return whether another subject of the same item is the same spot, region, task or item.
+
+        Boxes of one region share half of what they cover together, or more.
+        """
+        if self.name != other.name or (self.x is None) != (other.x is None):
+            return False
+        if self.x is not None and self.y is not None and other.x is not None and other.y is not None:
+            return math.hypot(self.x - other.x, self.y - other.y) <= _NEAR
+        if len(self.origin) != len(other.origin):
+            return False
+        sides = zip(self.origin, self.shape, other.origin, other.shape, strict=True)
+        shared = math.prod(max(0, min(a + size, b + length) - max(a, b)) for a, size, b, length in sides)
+        return 2 * shared >= math.prod(self.shape) + math.prod(other.shape) - shared
+
+
 Subject = (
     OfClicks
     | RegionSubject

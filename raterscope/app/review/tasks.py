@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.class_tree import SEPARATOR
 from raterscope.algorithms.masks.data import OPEN, Settled, overlap
-from raterscope.app.coding import Coding
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.names import Names
 from raterscope.app.review.samples import SampledItem
@@ -20,14 +18,9 @@ from raterscope.app.review.subjects import (
     BiasSubject,
     GoldSubject,
     RegionSubject,
-    RegistrationSubject,
-    StructureSubject,
     TaskSubject,
 )
 from raterscope.text import counted
-
-if TYPE_CHECKING:
-    from raterscope.app.review.journal import ReviewState
 
 SKIP = "skip"
 
@@ -203,33 +196,6 @@ class BiasesOfQuestion:
         if judged is None or judged.decision <= since:
             return None
         return judged.decision, judged.verb == sampled.answer
-
-
-def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
-    """Read the codings of structures from the journal; the last decision in effect counts.
-
-    `decisions`: all decisions, in order. `state`: effect of the decisions.
-    """
-    names = state.names_of("masks")
-    return {
-        names.get(decision.subject.structure, decision.subject.structure): decision.subject.coding
-        for decision in decisions
-        if isinstance(decision.subject, StructureSubject) and state.in_effect(decision.id)
-    }
-
-
-def registered_series(
-    decisions: Sequence[Decision], state: ReviewState, case: int
-) -> dict[int, RegistrationSubject]:
-    """Return the registrations in effect of a case's second series, by the number of the series."""
-    return {
-        decision.subject.series: decision.subject
-        for decision in decisions
-        if isinstance(decision.subject, RegistrationSubject)
-        and decision.item == case
-        and decision.verb == "register"
-        and state.in_effect(decision.id)
-    }
 
 
 Box = tuple[int, int, int]

@@ -14,20 +14,16 @@ from PySide6.QtWidgets import QLineEdit, QMainWindow, QWidget
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.window import preferences
-from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
+from raterscope.app.window.bars import CohortBar, CohortCases, NoticeBar, StatusLine, TopBar
 from raterscope.app.window.experts import ExpertStudies, ReadingMode
-from raterscope.app.window.exporting import FigureExporter, PacsTransfer, StudyExporter
-from raterscope.app.window.files import (
-    CohortBar,
-    CohortCases,
-    FileActions,
-    RecentStudies,
-    Reproduction,
-    StartScreen,
-)
+from raterscope.app.window.exporting import FigureExporter, StudyExporter
+from raterscope.app.window.files import FileActions, RecentStudies
 from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
+from raterscope.app.window.pacs import PacsTransfer
 from raterscope.app.window.preferences import ReopenBar, SessionRestore
+from raterscope.app.window.simulations import Reproduction
+from raterscope.app.window.start_screen import StartScreen
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,
     MovedBar,

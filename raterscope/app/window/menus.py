@@ -18,8 +18,10 @@ from raterscope.app.program_files import login_name
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
-from raterscope.app.window.files import SAMPLES, SIMULATED, FileActions, RecentStudies, Reproduction
+from raterscope.app.window.files import FileActions, RecentStudies
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
+from raterscope.app.window.simulations import Reproduction
+from raterscope.app.window.start_screen import SAMPLES, SIMULATED
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.hints import KeyButton

@@ -11,7 +11,7 @@ from raterscope.app.formats.remote import archives
 from raterscope.app.import_candidates import classify_files
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.dicom_dialogs import PacsFetchDialog, PacsStoreDialog
+from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
 from tests.app.formats.remote.conftest import archive, node  # noqa: F401 - fixtures

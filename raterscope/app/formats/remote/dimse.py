@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.remote.archives import MOST_SERIES, Series, failure_words, series_of
+from raterscope.app.formats.remote.series import MOST_SERIES, Series, failure_words, series_of
 
 _TIMEOUT = 60
 _MOST_BYTES = 2 << 30

@@ -34,7 +34,7 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.app.workspaces.masks.scene import Scene, load_pixels
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import locate_image
-from raterscope.widgets.dialogs.dicom_dialogs import RegistrationDialog
+from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
 from raterscope.widgets.volume.scene import HeatMap
 
 MISSING = (
@@ -136,7 +136,6 @@ _BRIGHTEST = 99.8
 """Percentile of the values above 0 that has the brightest colour."""
 _SUV_BRIGHTEST = 10.0
 """Uptake that has the brightest colour, so that a small lesion keeps its shades; less if none has as much."""
-
 
 _FIELDS = 8
 """Fields of the checkerboard along the longest side of a volume."""

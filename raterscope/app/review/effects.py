@@ -1,4 +1,4 @@
-"""Measures on images: scales, lines and outlines, and counts of fields, as the journal records them."""
+"""What the decisions in effect set: measures of images, codings of structures, registrations, and samples."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
+from raterscope.app.coding import Coding
 from raterscope.app.review.decision import Decision
-from raterscope.app.review.journal import ReviewState
-from raterscope.app.review.subjects import COUNTED, CountingSubject, ScaleSubject, ShapeSubject
+from raterscope.app.review.journal import REVIEWED, ReviewState
+from raterscope.app.review.samples import SampleProgress, SampleSubject
+from raterscope.app.review.subjects import (
+    COUNTED,
+    CountingSubject,
+    RegistrationSubject,
+    ScaleSubject,
+    ShapeSubject,
+    StructureSubject,
+)
 
 _SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
 
@@ -110,3 +119,50 @@ def _shape(subject: ShapeSubject, decision: Decision) -> Shape:
     return Shape(
         subject, decision, points, length_of(points, closed=closed), area_of(points) if closed else None
     )
+
+
+def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
+    """Read the codings of structures from the journal; the last decision in effect counts.
+
+    `decisions`: all decisions, in order. `state`: effect of the decisions.
+    """
+    names = state.names_of("masks")
+    return {
+        names.get(decision.subject.structure, decision.subject.structure): decision.subject.coding
+        for decision in decisions
+        if isinstance(decision.subject, StructureSubject) and state.in_effect(decision.id)
+    }
+
+
+def registered_series(
+    decisions: Sequence[Decision], state: ReviewState, case: int
+) -> dict[int, RegistrationSubject]:
+    """Return the registrations in effect of a case's second series, by the number of the series."""
+    return {
+        decision.subject.series: decision.subject
+        for decision in decisions
+        if isinstance(decision.subject, RegistrationSubject)
+        and decision.item == case
+        and decision.verb == "register"
+        and state.in_effect(decision.id)
+    }
+
+
+def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
+    """Return the open sample of a kind with what was re-read since it was drawn; None without one."""
+    drawn = state.sample(kind)
+    if drawn is None or not isinstance(drawn.subject, SampleSubject):
+        return None
+    right = {}
+    for position, sampled in enumerate(drawn.subject.items):
+        decided = state.decided(kind, sampled.item)
+        verdict = None if decided is None else decided.verdict_on(sampled, drawn.id)
+        if verdict is not None:
+            right[position] = verdict
+    return SampleProgress(drawn.id, drawn.subject, right)
+
+
+def read_last_samples(state: ReviewState) -> list[SampleProgress]:
+    """Return the last sample of each kind that has one, open or as it was when its plan was ended."""
+    samples = (read_sample(state.at_last_sample(kind), kind) for kind in REVIEWED)
+    return [sample for sample in samples if sample is not None]
