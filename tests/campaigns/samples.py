@@ -27,7 +27,7 @@ from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.test_annotations import coco as coco_masks
 from tests.app.formats.masks.test_lidc import message, nodule, ring, roi
-from tests.app.formats.masks.test_polygons import brush, packed, runs
+from tests.app.formats.masks.test_shapes import brush, packed, runs
 from tests.app.formats.points.crowds import WRITERS
 from tests.app.formats.test_zooniverse import HEADER, drawing, looked, point, point_2
 from tests.app.formats.volumes import made_dicom

@@ -38,18 +38,18 @@ from raterscope.widgets.figures.ranking_shift import RankingShift
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.panels.rater_panels import LocalWeight
 from raterscope.widgets.volume.volume_controls import DisputeStrip
-from tests.widgets import (
+from tests.widgets.figures import (
     test_bias_path,
     test_community_flow,
     test_community_plots,
     test_confusion_matrix,
     test_confusion_wall,
     test_count_plots,
-    test_drift_panel,
     test_knockoff_bars,
     test_position_bias,
     test_ranking_shift,
 )
+from tests.widgets.panels import test_drift_panel
 
 __all__ = ["FIGURES"]
 

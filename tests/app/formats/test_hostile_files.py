@@ -26,7 +26,7 @@ from raterscope.app.formats.points import read_points
 from raterscope.app.formats.tiff_pages import series_of
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.test_annotations import MASK, coco, labelme, painted, region, studio
-from tests.app.formats.masks.test_polygons import runs
+from tests.app.formats.masks.test_shapes import runs
 
 SQUARE = [[0, 0], [4, 0], [4, 4], [0, 4]]
 READERS = [formats.read, read_labels, read_masks, read_pairs, read_points, find_volumes]

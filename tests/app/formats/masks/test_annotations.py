@@ -13,7 +13,7 @@ from PIL import Image
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
 from raterscope.app.formats.records import MaskTable
-from tests.app.formats.masks.test_polygons import brush, packed, runs
+from tests.app.formats.masks.test_shapes import brush, packed, runs
 
 MASK = np.zeros((10, 20), dtype=bool)
 MASK[2:5, 3:9] = True
