@@ -38,7 +38,7 @@ def half(x):
 print(compiled()(double)(21), compiled()(half)(42))
 """
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody can make a folder")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where no folder can be made")
 
 
 @pytest.fixture

@@ -207,4 +207,4 @@ def test_a_study_that_turns_out_damaged_is_closed_again(document, opened, qtbot)
         document.open(path)
         qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
     assert refused == ["s.rscope: is damaged: decision 1 cannot be read."] * 2
-    assert path.read_bytes()[18:20] == b"\x01\x01"  # not as if somebody were writing it
+    assert path.read_bytes()[18:20] == b"\x01\x01"  # not as while it is written

@@ -47,7 +47,7 @@ def test_a_process_that_dies_takes_only_its_task_with_it():
 
 
 def test_large_tasks_under_way_do_not_hold_up_the_end():
-    """A pipe holds 64 kB: what does not fit waits in the sender until somebody reads it."""
+    """A pipe holds 64 kB: what does not fit waits in the sender until it is read."""
     started = []
 
     def give_up(count):

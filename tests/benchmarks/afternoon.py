@@ -52,7 +52,7 @@ PARASITES, ARTEFACTS = 75, 75
 """So many that some 50 spots of a smear are disputed among those annotators."""
 
 TURNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-"""Each smear drawn is used in four ways, mirrored; everybody clicks on each anew."""
+"""Each smear drawn is used in four ways, mirrored; all annotators click on each again."""
 
 WHOLE = 5
 """One image in so many is settled whole, of the others a few spots."""

@@ -101,7 +101,7 @@ def replay(
 
 
 def simulated(seed: int, tasks: int = 400, annotators: int = 60) -> tuple[Labels, np.ndarray]:
-    """Draw annotators of all qualities, a quarter of whom guess; all vote on all tasks."""
+    """Draw annotators of all qualities, a quarter of which guess; all vote on all tasks."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, tasks).astype(np.int16)
     skill = np.where(np.arange(annotators) < annotators // 4, 1 / 3, rng.beta(6, 3, annotators))

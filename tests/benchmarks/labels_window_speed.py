@@ -224,11 +224,11 @@ class Session:
     def look_around(self) -> None:
         """Open views that are computed when first shown."""
         driven, work = self.driven, self.driven.work
-        with driven.once("who is like whom, drawn"):
+        with driven.once("similarity of annotators, drawn"):
             work.middle_tabs.setCurrentIndex(2)
             driven.settle()
         work.middle_tabs.setCurrentIndex(0)
-        with driven.once("whom to ask next, listed"):
+        with driven.once("next annotators, listed"):
             work.left_tabs.setCurrentWidget(work.ask)
             driven.settle()
         work.left_tabs.setCurrentIndex(0)

@@ -32,7 +32,7 @@ CASES = 6
 
 
 def make_study(folder: Path, slices: int, rows: int) -> Path:
-    """Write a volume with an organ of 40 x 35 x 35 mm by seven raters, one of whom leaks."""
+    """Write a volume with an organ of 40 x 35 x 35 mm by seven raters, one of which leaks."""
     import nibabel
 
     rng = np.random.default_rng(1)

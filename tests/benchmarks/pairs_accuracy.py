@@ -3,8 +3,8 @@
 Usage: [RATERSCOPE_DATA=FOLDER] python -m tests.benchmarks.pairs_accuracy [RUNS]
 
 The study (section 3.1) has 150 annotators, 50 of them biased, who compare all pairs of 16 items; rates are
-means over the runs, 100 by default. "local" makes knockoffs of each annotator's own noise, "share" flags whom
-half of 50 draws select, "t test" is that of each bias with Benjamini-Hochberg. Then a crowd without bias.
+means over the runs, 100 by default. "local" makes knockoffs of each annotator's own noise, "share" flags
+those that half of 50 draws select, "t test" tests each bias (Benjamini-Hochberg). Then a crowd without bias.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
             beside = dict(zip(METHODS, known, strict=False)).get(name)
             words = f" ({beside[0]:.3f} / {beside[1]:.2f})" if beside else ""
             print(f"    {name:10s}{rate:6.3f} / {right:5.2f}{words}", flush=True)
-    print("nobody biased, p1 .3: runs that accuse somebody (known: knockoff .52 to .56, knockoff+ none)")
+    print("none biased, p1 .3: runs that flag an annotator (known: knockoff .52 to .56, knockoff+ none)")
     for name, (*_, some) in study(0.3, 0.0, runs).items():
         print(f"    {name:10s}{some:6.2f}", flush=True)
     if "RATERSCOPE_DATA" not in os.environ:

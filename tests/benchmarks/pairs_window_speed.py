@@ -90,7 +90,7 @@ class Session:
                 slider.setValue(next(far))
                 awaited = not np.array_equal(before, work.flagged)
 
-            driven.measure("a leap of the slider, the items ranked anew", 100, leap,
+            driven.measure("a leap of the slider, the items ranked again", 100, leap,
                            lambda: bool(ranked) or not awaited)  # fmt: skip
         slider.setValue(10)
         driven.settle()

@@ -247,7 +247,7 @@ INTERACTIONS: tuple[Interaction, ...] = (
     Interaction("window: masks, accept", "masks_window_speed", "accept, on disk and on to the next", 30),
     Interaction("window: masks, undo", "masks_window_speed", "undo", 30),
     Interaction("window: pairs, a leap of the slider", "pairs_window_speed",
-                "a leap of the slider, the items ranked anew", 50),
+                "a leap of the slider, the items ranked again", 50),
     Interaction("window: pairs, a decision while fusing", "pairs_window_speed",
                 "decided while a fusion is at work", 40),
     Interaction("window: 1e7 votes opened", "window_driving", "study opened, the first item shown", 3000),

@@ -85,7 +85,7 @@ def write_smears(folder: Path, images: int, clicks: int, *, pictures: bool = Fal
 
 
 def write_votes(folder: Path, count: int, classes: int, annotators: int) -> None:
-    """Write votes on tasks, five a task, by annotators of whom each is right in .5 to .95 of cases."""
+    """Write votes on tasks, five a task, by annotators, each right in .5 to .95 of cases."""
     generator = np.random.default_rng(0)
     tasks = count // 5
     truth = generator.integers(0, classes, tasks)
@@ -104,7 +104,7 @@ def write_votes(folder: Path, count: int, classes: int, annotators: int) -> None
 
 
 def write_comparisons(folder: Path, count: int) -> None:
-    """Write comparisons of 200 items by 500 annotators, 25 of whom prefer the left side."""
+    """Write comparisons of 200 items by 500 annotators, 25 of which prefer the left side."""
     generator = np.random.default_rng(0)
     scores, bias = generator.normal(0, 1, 200), np.where(np.arange(500) < 25, 1.0, 0.0)
     annotator, left = generator.integers(0, 500, count), generator.integers(0, 200, count)

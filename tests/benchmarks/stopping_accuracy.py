@@ -261,7 +261,7 @@ def table_of_asking(images: Sequence[RealImage], held: Sequence[Experience]) -> 
                         best = strangers[0]
                     remaining.remove(best)
                     order[now:] = [best, *remaining]
-    print("\nquantius: S / P / F2 by annotators, in random order and by whom to ask")
+    print("\nquantius: S / P / F2 by annotators, in random order and as proposed")
     for now in steps:
         print(f"R = {now:2d}   {scored(pairs[False, now])}   {scored(pairs[True, now])}")
 

@@ -52,7 +52,7 @@ class Row:
     batch: list[list[float]] = field(default_factory=list)
     differ: list[int] = field(default_factory=list)
     detections: list[int] = field(default_factory=list)
-    anew: list[bool] = field(default_factory=list)
+    refreshed: list[bool] = field(default_factory=list)
 
 
 def figures(fusion: Fusion, truth: np.ndarray) -> list[float]:
@@ -79,7 +79,7 @@ def follow(clicks: Clicks, truth: np.ndarray, plan: StreamPlan, first: int, rows
             row.batch.append(figures(batch, truth))
             row.differ.append(differing(state.fusion, batch))
             row.detections.append(int(batch.detection.detected.sum()))
-            row.anew.append(state.refreshed)
+            row.refreshed.append(state.refreshed)
 
 
 def table(name: str, plan: StreamPlan, images: Sequence[RealImage], runs: int, first: int) -> None:
@@ -91,7 +91,7 @@ def table(name: str, plan: StreamPlan, images: Sequence[RealImage], runs: int, f
     print(f"\n{name}: {len(images)} images, {runs} orders, from {first} annotators, radius {RADIUS:g} px")
     columns = f"{'Sc':>8s}{'Pc':>7s}{'Sd':>7s}{'Pd':>7s}   "
     print(f"{'':4s}{'stream':>31s}{'batch':>32s}")
-    print(f"{'R':>4s}{columns}{columns}{'dF2':>7s}{'differ':>8s}{'of':>7s}{'anew':>7s}")
+    print(f"{'R':>4s}{columns}{columns}{'dF2':>7s}{'differ':>8s}{'of':>7s}{'again':>7s}")
     worst = np.zeros(4)
     for annotators in sorted(rows):
         row = rows[annotators]
@@ -102,7 +102,7 @@ def table(name: str, plan: StreamPlan, images: Sequence[RealImage], runs: int, f
             f"{annotators:4d} " + "    ".join(
                 "".join(f"{value:7.3f}" for value in values[:4]) for values in (ours, theirs)
             ) + f"   {ours[4] - theirs[4]:+7.3f}{np.mean(row.differ):8.1f}{np.mean(row.detections):7.1f}"
-            f"{np.mean(row.anew):7.0%}", flush=True,
+            f"{np.mean(row.refreshed):7.0%}", flush=True,
         )  # fmt: skip
     print("largest difference from 11 annotators on: " + " / ".join(f"{value:.3f}" for value in worst))
 

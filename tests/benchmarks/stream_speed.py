@@ -53,13 +53,13 @@ def steps(clicks: Clicks, earlier: int, most: int) -> Iterator[tuple[str, float,
         times, state = timed(lambda state=state, now=now: advance_stream(state, now))
         total = time.process_time()
         fuse(now)
-        yield "anew" if state.refreshed else "annotator", times, (time.process_time() - total) * 1e3
+        yield "again" if state.refreshed else "annotator", times, (time.process_time() - total) * 1e3
 
 
 def report(name: str, crowds: Iterable[Clicks], earlier: int, most: int) -> None:
     results = [step for clicks in crowds for step in steps(clicks, earlier, most)]
     for kind, words in (
-        ("annotator", "one more annotator"), ("anew", "same, all found anew"), ("click", "one more click")
+        ("annotator", "one more annotator"), ("again", "same, all found again"), ("click", "one more click")
     ):  # fmt: skip
         times = np.array([step[1:] for step in results if step[0] == kind])
         if not len(times):

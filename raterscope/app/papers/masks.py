@@ -137,8 +137,8 @@ _PROSTATES = Experiment(
     measure=_prostates,
     rows=table_rows("five raters", TABLE_5),
     runs=7, quick=3,
-    method="Simulated prostates of 48 x 128 x 128 voxels, five raters of unlike care, one of whom leaks and "
-    "one of whom marks too much, against the true outline.",
+    method="Simulated prostates of 48 x 128 x 128 voxels, five raters of unequal care: one leaks and "
+    "one marks too much, against the true outline.",
     command="raterscope simulate prostate --raters 5 --slices 48 --rows 128 --columns 128 --thickness 1.5 "
     "--pixel 1 -o x && raterscope fuse masks x/prostate_reader_*.nii.gz --structure prostate --truth "
     "x/prostate_truth.nii.gz -o x/fused",
@@ -236,7 +236,7 @@ _LOCAL = Experiment(
             words="above 1", default="default uncertainty", better="", digits=2),
     ),
     runs=20, quick=5,
-    method="Simulated prostates with seven raters, the third of whom leaks. The weight is the rater's share "
+    method="Simulated prostates with seven raters; the third leaks. The weight is the rater's share "
     "of what the consensus rests on at a voxel.",
     command="raterscope simulate prostate -o x && raterscope fuse masks x/prostate_reader_*.nii.gz "
     "--structure prostate -o x/fused",
@@ -297,7 +297,7 @@ _CLUSTERS = Experiment(
     command="raterscope simulate prostate --wider 2 -o x && raterscope fuse masks x/prostate_reader_*.nii.gz "
     "--structure prostate --algorithm mixture -o x/fused",
     remark="Algorithm 1 as published, from a soft start, hardly ever opens a second consensus.",
-    instead="The prostate scans and the seven radiologists' outlines (ProstateBin), of whom one was set "
+    instead="The prostate scans and the seven radiologists' outlines (ProstateBin), one of which was set "
     "apart in 2 of 40 cases, and the networks' outputs, are not published. Simulated CT and raters.",
 )  # fmt: skip
 
@@ -329,7 +329,7 @@ NODULES = Experiment(
     rows=table_rows("nine raters", TABLE_4),
     runs=34, quick=1,
     method="Simulated nodules of about 13 mm in cubes of 48 x 48 x 48 voxels of 1 mm, nine simulated raters, "
-    "one of whom leaks, against the true outline.",
+    "one of which leaks, against the true outline.",
     command="raterscope papers -o x --only masks --full",
     remark="Simulated raters are better than the paper's networks, so that all figures are better.",
     instead="The outputs of the nine networks (NoduleNet) are not published. Simulated nodules and raters.",
@@ -393,9 +393,9 @@ PROSTATE_RATERS = replace(
         ),
     ),
     runs=40, quick=0,
-    method="40 simulated prostates of the paper's size with seven raters, of whom one leaks and two follow a "
-    "wider outline; where nobody is to be set apart, those two are left out. Slopes of 5 and 1 as in Figure "
-    "18.",
+    method="40 simulated prostates of the paper's size with seven raters: one leaks and two follow a "
+    "wider outline; where no rater should be set apart, those two are left out. Slopes of 5 and 1 as in "
+    "Figure 18.",
     command="raterscope simulate prostate --wider 2 -o x && raterscope fuse masks x/prostate_reader_*.nii.gz "
     "--structure prostate --algorithm mixture --set slope=1 -o x/fused",
 )  # fmt: skip

@@ -60,7 +60,7 @@ _TOPICS = (
     "jet lag", "sourdough", "glaciers", "encryption", "a night shift", "earthquakes",
 )  # fmt: skip
 _ANSWERS = (
-    "It depends; nobody can say.",
+    "It depends; no answer is certain.",
     "There are several points, and the first matters most.",
     "The main point first, then an example that shows where it fails.",
     "A direct answer, one example with numbers, the usual mistake, and where to read more.",

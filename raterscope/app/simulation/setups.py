@@ -341,7 +341,7 @@ _LISTED = (
     ),
     Setup(
         "prostate", "Outlines of a prostate", "masks",
-        "A simulated CT volume and the masks of seven raters, one of whom leaks: in place of the private "
+        "A simulated CT volume and the masks of seven raters, one of which leaks: in place of the private "
         "ProstateBin data of the robust fusion paper, sections 4.1 and 4.2.1, Figures 5 to 7.",
         ProstateSettings,
         lambda s: s.slices * s.rows * s.columns * (s.raters + 10), 1_500_000_000,

@@ -110,7 +110,7 @@ def test_rejections_of_clear_artefacts_too_keep_the_order_of_review_known(count)
     assert disputed(after).sum() <= disputed(before).sum()
 
 
-def test_decisions_on_one_of_many_images_tell_nothing_of_clusters_on_the_others():
+def test_decisions_on_one_of_many_images_have_no_effect_on_clusters_of_the_others():
     """They were chosen in the order of that image; nothing on the others was viewed."""
     generator = np.random.default_rng(3)
     chance = [generator.uniform(0.15, 0.85, 20) for _ in range(24)]

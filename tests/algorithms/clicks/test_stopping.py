@@ -56,7 +56,7 @@ def history_of(changes) -> StreamHistory:
     return history
 
 
-def test_unanimous_annotators_are_firm_and_few_are_not():
+def test_unanimous_annotators_meet_the_stop_rule_and_few_do_not():
     positions = [(20, 20), (70, 30), (40, 80)]
     settings = StoppingSettings()
     firm = []
@@ -67,14 +67,14 @@ def test_unanimous_annotators_are_firm_and_few_are_not():
 
 
 @pytest.mark.parametrize(("annotators", "firm"), [(0, False), (1, False), (2, False), (10, True)])
-def test_an_image_without_clicks_is_firm_once_enough_have_looked(annotators, firm):
+def test_an_image_without_clicks_is_settled_once_enough_annotators_viewed_it(annotators, firm):
     ahead = predicted(made([], [], annotators))
     assert is_settled(ahead, history_of([]), StoppingSettings()) is firm
     assert np.isnan(ahead.sensitivity).all()
     assert np.isnan(ahead.precision).all()
 
 
-def test_annotators_who_never_meet_are_not_firm():
+def test_annotators_who_never_meet_do_not_meet_the_stop_rule():
     generator = np.random.default_rng(0)
     clicks = made(generator.uniform(0, 1000, (40, 2)), np.repeat([0, 1], 20), 2, (0.0, 0.0, 1000.0, 1000.0))
     ahead = predicted(clicks)
@@ -82,7 +82,7 @@ def test_annotators_who_never_meet_are_not_firm():
     assert ahead.any > 0.8
 
 
-def test_a_cluster_of_few_votes_is_less_firm_than_one_of_many():
+def test_a_cluster_of_few_votes_is_less_certain_than_one_of_many():
     clear, faint = [(20, 20)] * 10 + [(70, 70)] * 10, [(45, 20)] * 2
     clicks = made([*clear, *faint], [*range(10), *range(10), 0, 1], 10)
     fusion = fuse(clicks, PLAN)

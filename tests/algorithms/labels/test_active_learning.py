@@ -147,7 +147,7 @@ def test_what_is_known_needs_no_vote() -> None:
     ],
     ids=["nothing", "one output", "all known"],
 )
-def test_nothing_in_doubt_is_nothing_to_ask(labels: Labels) -> None:
+def test_without_disputed_tasks_no_vote_is_proposed(labels: Labels) -> None:
     assert len(next_votes(labels, majority(labels))) == 0
 
 

@@ -67,7 +67,7 @@ def test_counting_in_full_is_the_model_itself() -> None:
     assert (tempered(labels, fusion, 1.0).label() == fusion.label()).mean() > 0.99
 
 
-def test_the_less_votes_count_the_more_is_in_doubt() -> None:
+def test_the_less_votes_count_the_more_is_disputed() -> None:
     labels, _ = independent()
     fusion = ibcc(labels)
     doubt = [tempered(labels, fusion, power).entropy().mean() for power in (1.0, 0.5, 0.2, 0.05)]

@@ -139,7 +139,7 @@ def test_the_detectable_bias_is_found_in_nine_of_ten_cases():
         first = flip_test(crowd(seed, votes=100, people=20, bias=(0.75,)))
         result.append((first.probability[0] < 0.01, first.detectable(0.01)[0], first.bias[0]))
     flagged, detectable, bias = np.array(result).T
-    # the mean bias of these annotators is near what is said to be detectable
+    # the mean bias of these annotators is near what is reported as detectable
     assert abs(detectable.mean() - bias.mean()) < 0.12
     assert 0.7 < flagged.mean() <= 1.0
     few = flip_test(crowd(1, votes=6, people=20))

@@ -114,7 +114,7 @@ def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, vari
 
 
 def test_who_is_alone_on_items_cannot_be_reported():
-    """The bias of somebody alone on an item is as good a score of it; the others are told as without them."""
+    """The bias of the only annotator of an item fits its score as well; the others are as without them."""
     pairs = scattered(3)
     alone = Pairs(
         np.append(pairs.annotator, [12] * 6),

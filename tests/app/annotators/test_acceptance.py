@@ -92,9 +92,9 @@ def test_the_sample_is_exported_reported_and_reported_on_the_command_line(four_s
     with Study.open(four_study) as study:
         re_read(study, subject, wrong=1, count=3)
     assert run("plan", "progress", str(four_study)) == 0
-    told = capsys.readouterr().out
-    assert f"3 of {subject.single.size} re-read, 1 error" in told
-    assert "Not decided yet." in told
+    printed = capsys.readouterr().out
+    assert f"3 of {subject.single.size} re-read, 1 error" in printed
+    assert "Not decided yet." in printed
     path = tmp_path / "samples.csv"
     assert run("export", str(four_study), "--what", "acceptance", "-o", str(path)) == 0
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))

@@ -177,10 +177,10 @@ def test_joined_names_count_as_one_annotator_in_fusions(four_study, capsys):
         assert "cleo" not in clicks.annotators
         assert len(clicks) == len(study.clicks(1))
     fuse_all(four_study)
-    told = capsys.readouterr()
-    assert "300 votes by 4 annotators on 60 tasks" in told.out
-    assert "no votes that count" not in told.err
-    assert "no community" not in told.err
+    captured = capsys.readouterr()
+    assert "300 votes by 4 annotators on 60 tasks" in captured.out
+    assert "no votes that count" not in captured.err
+    assert "no community" not in captured.err
     with Study.open(four_study) as study:
         runs = study.runs.all()
         assert runs[-1].aliases == {"cleo": "ben"}
@@ -275,9 +275,9 @@ def test_a_folder_of_studies_gives_one_table_and_a_broken_study_is_named(four_st
         pass
     out = tmp_path / "all.csv"
     assert main(["annotators", str(tmp_path), "-o", str(out)]) == 0
-    said = capsys.readouterr()
-    assert "skipped: " in said.err
-    assert "broken.rscope" in said.err
+    captured = capsys.readouterr()
+    assert "skipped: " in captured.err
+    assert "broken.rscope" in captured.err
     assert {row["study"] for row in rows_of(out)} == {str(four_study)}
     rule = "accuracy < .6 or left_share > .75"
     assert main(["annotators", str(four_study), "--where", rule, "-o", str(out)]) == 0

@@ -74,7 +74,7 @@ class TestPairs:
     @pytest.fixture
     def crowd(self, tmp_path):
         rows = [(*row, "better?") for row in made_pairs.answers()]
-        rows.append(("ann", "a", "b", "left", "older?"))  # of which no noise can be told
+        rows.append(("ann", "a", "b", "left", "older?"))  # too few to estimate noise
         table = write(tmp_path / "crowd.csv", (*made_pairs.HEADER, "question"), rows)
         assert run("import", tmp_path / "crowd.rscope", table) == 0
         return tmp_path / "crowd.rscope"

@@ -74,7 +74,7 @@ def test_restarted_it_reports_its_position_and_reads_new_rows(
     assert [image_event["annotators"] for image_event in of_images(event_list)] == [3, 4]
 
 
-def test_it_ends_by_itself_once_every_image_is_firm(tmp_path: Path) -> None:
+def test_it_ends_by_itself_once_every_image_meets_the_stop_rule(tmp_path: Path) -> None:
     append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(25)))
     assert main(arguments(tmp_path, "--until-firm", "--set", "limit=0.2", "--every", "0.1")) == 0
 

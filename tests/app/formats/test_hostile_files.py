@@ -340,7 +340,7 @@ def write_bombs(folder: Path) -> None:
 
 
 def read_bombs(folder: Path, room: int) -> None:
-    """Read every bomb in a process that may take no more than so many bytes; print what is said of each."""
+    """Read every bomb in a process that may take no more than so many bytes; print the message on each."""
     import resource
 
     from raterscope.app.formats.volumes import load_volume

@@ -30,7 +30,7 @@ def fuse(study, algorithm="ibcc", **about):
 
 @pytest.fixture
 def labels(tmp_path):
-    """The planted crowd, all truths known, one task on which two people differ and nobody else voted."""
+    """The planted crowd, all truths known, one task on which two annotators differ and no other voted."""
     votes = write_votes(tmp_path / "votes.csv", times=True)
     lines = [line for line in votes.read_text(encoding="utf-8").splitlines() if ",t7," not in line]
     votes.write_text("\n".join([*lines, "good 0,t7,cat,1", "good 1,t7,dog,2"]), encoding="utf-8")

@@ -19,7 +19,7 @@ from tests.app.report.conftest import write_page
 from tests.app.tables import write
 
 COLUMNS = 10
-"""Of the table of annotators; one more where the expert has said something."""
+"""Columns of the table of annotators; one more with a decision of the expert."""
 
 
 def fuse(study, **texts):

@@ -184,7 +184,7 @@ steps = st.lists(
 
 
 def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
-    """Play a session: each step is a key that somebody pressed."""
+    """Play a session: each step is a key that was pressed."""
     decisions: list[Decision] = []
     for verb, number, image in moves:
         state = fold(decisions)

@@ -14,7 +14,7 @@ from raterscope.app.study import RunEntry, Study
 def a_table(
     seed: int, images: tuple[str, ...], clicks: int = 60, annotators: int = 7, size: float = 100.0
 ) -> ClickTable:
-    """Clicks at random, `clicks` on each image; the sizes are told."""
+    """Clicks at random, `clicks` on each image; the sizes are given."""
     rng = np.random.default_rng(seed)
     total = clicks * len(images)
     return ClickTable(

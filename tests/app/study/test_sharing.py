@@ -75,7 +75,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_study_that_another_process_changes_is_read_as_it_stands(path: Path) -> None:
-    """Every snapshot has all that was told as done before; after a kill nothing is missing either."""
+    """Every snapshot has all that was reported as done before; after a kill nothing is missing either."""
     with process(DECIDING, path) as other:
         count = 0
         for _ in range(20):

@@ -1,7 +1,7 @@
 """A process that edits a study and runs on it until it is killed.
 
 Started as ``python -m tests.app.study.worker STUDY``. For every line it reads it forks a process that works
-at random. That one writes a line for everything that it has been told is done, and never stops by itself.
+at random. That one writes a line for everything that was reported as done, and never stops by itself.
 """
 
 import os
@@ -65,7 +65,7 @@ def main() -> None:
             try:
                 emit("begin", os.getpid())
                 work(path, int(line))
-            except BaseException as error:  # an unexpected end is told, and fails the test
+            except BaseException as error:  # an unexpected end is reported, and fails the test
                 emit("broken", repr(error))
             os._exit(1)
         os.waitpid(child, 0)

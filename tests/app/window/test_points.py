@@ -17,7 +17,7 @@ from tests.app.tables import rows_of
 
 @pytest.fixture
 def marked(tmp_path):
-    """A photograph, and a file of points on it by nobody knows whom."""
+    """A photograph, and a file of points on it by an unknown annotator."""
     folder = tmp_path / "dropped"
     folder.mkdir()
     Image.effect_noise((120, 90), 60).save(folder / "smear.png")

@@ -207,7 +207,7 @@ def decide(kind, study, run):
         subject = SpotSubject(x=float(x), y=float(y), number=1)
     elif kind == "masks":
         verb, fusion = "paint", result.fusions[0]
-        settled = Settled((0, 0, 0), np.ones((2, 3, 3), dtype=np.int8))  # where nobody drew anything
+        settled = Settled((0, 0, 0), np.ones((2, 3, 3), dtype=np.int8))  # where no mask was drawn
         assert not fusion.mask[0].any(axis=(1, 2))[0]
         subject = RegionSubject(structure=fusion.structures[0], origin=(0, 0, 0), shape=(2, 3, 3))
     else:

@@ -32,7 +32,7 @@ NO_ORDER = ", in no order"
 BY_IMAGE = ", image by image"
 """Images in the order of the queue, the disputed spots of each from the most disputed to the least."""
 SMALL = (8, 12, 15, 20)
-"""Annotators of small crowds, half of whom look at each image."""
+"""Annotators of small crowds, half of which look at each image."""
 FEW = (4, 8, 12)
 """Rejections in small crowds."""
 WRONG = (0, 4, 7, 9)

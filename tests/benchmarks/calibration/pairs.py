@@ -110,7 +110,7 @@ def _grid(runs: int) -> Iterator[Row]:
             oracle.append(_rates(crowd.oracle(), crowd.biased))
             careful.append(_rates(crowd.careful_oracle(fusion.gate), crowd.biased))
             inside.append(np.mean((fusion.bias_low <= crowd.bias) & (crowd.bias <= fusion.bias_high)))
-            # offenders whose bias is as large as the one that is said to be detectable, or a little more
+            # offenders whose bias is as large as the one that is reported as detectable, or a little more
             near = crowd.biased & (np.abs(np.abs(crowd.bias) - fusion.detectable) < 0.05)
             reached += fusion.flagged[near].tolist()
         wrong, right = np.array(results).T
@@ -128,10 +128,10 @@ def _grid(runs: int) -> Iterator[Row]:
 
 def _fair(runs: int) -> Iterator[Row]:
     for votes, people in FAIR:
-        data = f"{votes} votes x {people}, nobody biased"
+        data = f"{votes} votes x {people}, none biased"
         fusions = [fuse(Crowd(votes, people, 0, run).pairs) for run in range(3 * runs)]
         some = np.array([fusion.flagged.any() for fusion in fusions], dtype=float)
-        yield _row("crowds with somebody accused", data, 0.05, some)
+        yield _row("crowds with an annotator flagged", data, 0.05, some)
         without = [bool((_known(fusion) <= RATE).any()) for fusion in fusions]
         yield _row("the same without the crowd test", data, RATE, np.array(without, dtype=float))
         plain = [fuse(Crowd(votes, people, 0, run).pairs, PairPlan.make("iss", {"effect": "0"}))
@@ -207,7 +207,7 @@ def _real(runs: int) -> Iterator[Row]:
             choice = np.where(turned, -pairs.choice, pairs.choice)
             redrawn = Pairs(pairs.annotator, left, right, choice, pairs.annotators, pairs.items)
             some.append(float(fuse(redrawn).flagged.any()))
-        yield _row("crowds with somebody accused", f"{name}, sides redrawn", 0.05, np.array(some))
+        yield _row("crowds with an annotator flagged", f"{name}, sides redrawn", 0.05, np.array(some))
 
 
 TASTES = ((8, 250, 15), (40, 40, 25), (200, 15, 25))

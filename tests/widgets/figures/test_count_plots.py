@@ -133,7 +133,7 @@ def test_steps_are_walked_by_keyboard_from_the_one_on_screen(curves, qtbot):
     assert requests == [11, 8]
 
 
-def test_firm_is_from_where_it_stayed_so():
+def test_an_image_is_settled_from_where_it_stayed_so():
     firm = np.zeros(60, dtype=bool)
     assert firm_from(history(firm=firm)) is None
     firm[20:25] = True

@@ -207,7 +207,7 @@ def test_a_watched_source_shows_what_arrived_and_when(panel, qtbot):
     assert (pauses, stops) == ([True, False], [True])
 
 
-def test_the_image_on_screen_is_stated_to_be_firm_or_not_and_why(panel):
+def test_the_stop_rule_of_the_image_on_screen_is_shown_with_its_reason(panel):
     panel.set_state(history(), 22)
     assert "Stop rule not met" in visible_words(panel)
     assert "11 % chance of a change with 5 more" in visible_words(panel)

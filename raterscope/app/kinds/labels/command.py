@@ -162,7 +162,7 @@ def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
 
 _TRUE_FIELDS = {"task", "label", "truth", "question"}
 _DOUBTFUL = 0.9
-"""A task whose most probable class is less so is in doubt."""
+"""A task whose most probable class is less probable is disputed."""
 
 Judged = dict[str, dict[str, Assessment]]
 

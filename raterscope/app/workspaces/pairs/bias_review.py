@@ -82,7 +82,7 @@ class BiasReview(PairsPart):
 
     @property
     def contested(self) -> dict[int, str]:
-        """Annotators on whom several experts decided differently, and what they decided."""
+        """Annotators on which several experts decided differently, and what they decided."""
         scene, contents = self._session.scene, self._document.contents
         reasons = {} if contents is None else contents.review.contested_annotators(scene.question.id)
         if not reasons:

@@ -77,7 +77,7 @@ def test_the_tables_hold_what_was_planted(fuse, votes):
     entries = {(row["annotator"], row["true"], row["given"]): row for row in rows_of(out / "confusion.csv")}
     assert len(entries) == 4 * len(PEOPLE)
     lazy = entries[LAZY, "dog", "cat"]
-    # 80 dogs, all said to be cats: the annotator's own mistakes are the prior's too.
+    # 80 dogs, all labelled as cats: the annotator's own mistakes are the prior's too.
     assert float(lazy["low"]) > 0.8
     assert float(lazy["probability"]) > 0.97
     assert float(lazy["low"]) < 81 / 83 < float(lazy["high"])
@@ -296,7 +296,7 @@ def test_assumed_meanings_of_outputs_are_reported(fuse, tmp_path):
     assert "? for none, cat for Cat, dog for Dog" in fuse(path, "--classes", "Cat,Dog")[1]
 
 
-def test_the_vote_to_ask_for_is_on_the_task_that_is_most_in_doubt(fuse, votes):
+def test_the_next_vote_is_on_the_most_disputed_task(fuse, votes):
     lines = votes.read_text(encoding="utf-8").splitlines()
     scarce = [lines[0], *(line for line in lines[1:] if ",t7," not in line), "good 0,t7,cat", "good 1,t7,dog"]
     votes.write_text("\n".join(scarce), encoding="utf-8")

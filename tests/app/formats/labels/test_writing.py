@@ -267,7 +267,7 @@ def test_decided_labels(tmp_path: Path) -> None:
 
 
 def crowd() -> Labels:
-    """Fifteen people, of whom one lies, on two hundred tasks of three classes."""
+    """Fifteen annotators, one of which lies, on two hundred tasks of three classes."""
     rng = np.random.default_rng(4)
     truth = rng.integers(3, size=200)
     task, annotator = (part.ravel() for part in np.meshgrid(np.arange(200), np.arange(15), indexing="ij"))
@@ -363,5 +363,5 @@ def test_label_studio_finds_a_choice_of_its_interface_in_every_task(
     assert {entry["model_version"] for task in tasks for entry in task["predictions"]} == {"ibcc"}
     assert [task["data"].get("decided_by") for task in tasks] == [None, "Änn", ""]
     assert tasks[1]["annotations"][0]["created_at"] == "2026-03-01T12:00:00+00:00"
-    # Label Studio refuses annotators whom it does not know.
+    # Label Studio refuses annotators that it does not know.
     assert not any("completed_by" in entry for task in tasks for entry in task["annotations"])

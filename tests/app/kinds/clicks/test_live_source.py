@@ -170,7 +170,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
             assert one.outlook.share <= 1
 
 
-def test_an_image_becomes_firm_and_stays_so(source: Path, tmp_path: Path) -> None:
+def test_an_image_is_settled_and_stays_so(source: Path, tmp_path: Path) -> None:
     write(source, crowd(("a.png",)))
     with Study.create(tmp_path / "watched.rscope") as study:
         following = LiveSource(study, wish_for(source))

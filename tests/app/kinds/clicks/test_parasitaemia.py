@@ -154,7 +154,7 @@ def test_a_figure_without_its_inputs_names_what_is_missing():
     assert few.rate is None
 
 
-def test_parasites_in_doubt_are_reported_with_the_interval_of_their_distribution():
+def test_disputed_parasites_are_reported_with_the_interval_of_their_distribution():
     """Ten spots that are each as probably one as none make a binomial distribution."""
     half = np.full(10, 0.5)
     rate = quantities_of([Field(1, "field 1", None, np.arange(10) < 7, half, half, half)])["Structures"].rate

@@ -141,7 +141,7 @@ class TestBothAtOnce:
         path = written(tmp_path / "export.json", json.dumps([task]))
         import_files(path)
         (question,) = study.questions()
-        assert question.name == "stage"  # what is said of a region is not said of the picture
+        assert question.name == "stage"  # the answer on a region is no answer on the picture
         assert labels_of(study, question.id).annotators == ("annotator 1", "annotator 2")
         assert len(study.items()["masks"]) == 1
 

@@ -40,7 +40,7 @@ NEOPLASM = Coding(
 
 
 def a_patient(folder: Path, **more: object) -> VolumeFile:
-    """A CT of somebody."""
+    """A CT of a patient."""
     write_series(folder, SHAPE, (2.5, 0.8, 0.8), series=SERIES, tags={**PATIENT, **more})
     (volume,) = find_volumes(folder)
     return volume

@@ -106,7 +106,7 @@ def test_decisions_in_a_study_that_is_there_are_kept(folder):
 
 
 def nodule(patient, shift):
-    """Four readers on one line of voxels, two of whom mark `shift` voxels further on."""
+    """Four readers on one line of voxels, of which two mark `shift` voxels further on."""
     masks = np.zeros((4, 1, 1, 40), dtype=bool)
     for mask, start in zip(masks, (0, 0, shift, shift), strict=True):
         mask[..., start : start + 20] = True

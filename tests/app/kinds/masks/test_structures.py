@@ -271,7 +271,7 @@ class TestChosen:
 
 @pytest.mark.parametrize(("name", "meaning"), [("Heart", "Heart"), ("spot", "Tissue")])
 def test_a_usual_name_shows_more_than_that_something_is_tissue(tmp_path, run, series, name, meaning):
-    """Tissue is what programs state where nobody chose a code."""
+    """Programs state tissue where no code was chosen."""
     file = segmented(tmp_path / "a.dcm", series, [Structure(name, box(1, 4, 4, 14, 5, 15))])
     study = tmp_path / "s.rscope"
     run("import", study, series.path, file, "--annotator", "able")

@@ -201,7 +201,7 @@ def test_a_restarted_source_without_header_needs_column_names(waiting, qtbot, tm
 
 
 @pytest.mark.parametrize(("disputed", "firm", "done"), [(0, True, True), (1, True, False), (0, False, False)])
-def test_an_image_is_done_once_it_is_firm_and_nothing_in_it_disputed(disputed, firm, done):
+def test_an_image_is_done_once_it_meets_the_stop_rule_without_disputed_spots(disputed, firm, done):
     line = Summary(
         fused=True, looked=True, detections=6, disputed=disputed, decided=0, doubt=0.1,
         settling=Settling(annotators=12, expected=0.1, firm=firm),

@@ -19,7 +19,7 @@ CLASSES = ("artefact", "ring", "trophozoite")
 
 @pytest.fixture
 def drifting(window, qtbot, tmp_path):
-    """Nine people of whom one takes rings for trophozoites from the 91st vote on."""
+    """Nine annotators; one takes rings for trophozoites from the 91st vote on."""
     rng = np.random.default_rng(11)
     truth = rng.integers(0, 3, TASKS)
     answers = np.where(

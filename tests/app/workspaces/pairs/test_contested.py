@@ -1,4 +1,4 @@
-"""Annotators on whom two experts differ head the queue, and are settled by key."""
+"""Annotators on which two experts differ head the queue, and are settled by key."""
 
 import shutil
 

@@ -32,7 +32,7 @@ def test_a_study_of_pairs_opens_on_its_annotators_as_not_fused(opened):
     assert len(opened.workspace.queue.view.lines) == PEOPLE
     assert "10 items" in opened.status._text.text()
     assert "not fused yet" in opened.status._text.text()
-    # Somebody is looked at already: not to choose is what keeps the evidence away.
+    # An annotator is shown already: without a choice there is no evidence.
     for empty in (opened.workspace.evidence.over_time, opened.workspace.evidence.pairs):
         assert empty._nothing.text().startswith("Press Fuse (F5)")
 
@@ -338,7 +338,7 @@ def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtb
     qtbot.waitUntil(lambda: workspace.session.scene.run.id == 1, timeout=LONG)
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
-    assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know
+    assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # flagged by the run shown, not by the other know
 
 
 def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qtbot):

@@ -506,7 +506,7 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     note = (
         "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
         "Adjusted: by Holm for the number of tests in this table. Relative: the rater's share of what the "
-        "consensus holds, less 1. Dice with a consensus favours the raters whom it follows."
+        "consensus holds, less 1. Dice with a consensus favours the raters that it follows."
     )
     columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
     return Table("Differences over cases", columns, rows, note, frozenset({1}))

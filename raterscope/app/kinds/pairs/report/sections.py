@@ -204,7 +204,7 @@ _MEASURES = (
     ),
     (
         "Decisions on annotators",
-        "The ranking also removes the bias of annotators whom the expert flags, and keeps that of cleared "
+        "The ranking also removes the bias of annotators that the expert flags, and keeps that of cleared "
         "ones. The guarantee covers the run's flags, before the expert's decisions.",
     ),
     (
