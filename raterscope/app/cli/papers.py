@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from raterscope.app.command_line.output import (
-    ProgressLine,
-    one_line,
-)
+from raterscope.app.command_line.output import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.resources.bibliography import bibliography, references_text
 

@@ -14,12 +14,7 @@ from raterscope.algorithms.masks.data import OPEN, Settled, overlap
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.names import Names
 from raterscope.app.review.samples import SampledItem
-from raterscope.app.review.subjects import (
-    BiasSubject,
-    GoldSubject,
-    RegionSubject,
-    TaskSubject,
-)
+from raterscope.app.review.subjects import BiasSubject, GoldSubject, RegionSubject, TaskSubject
 from raterscope.text import counted
 
 SKIP = "skip"

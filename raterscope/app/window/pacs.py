@@ -15,12 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.document import Document
-from raterscope.app.exports import (
-    Provenance,
-    Request,
-    provenance,
-    write_export,
-)
+from raterscope.app.exports import Provenance, Request, provenance, write_export
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.window import preferences

@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFormLayout,
-    QLineEdit,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QFormLayout, QLineEdit, QPushButton, QWidget
 
 from raterscope.widgets.dialogs.parts import FolderField, FormDialog
 from raterscope.widgets.layouts import horizontal, scroll_area

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QDoubleSpinBox,
-    QGridLayout,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QDoubleSpinBox, QGridLayout, QPushButton, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical

@@ -10,13 +10,7 @@ import pytest
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
 from raterscope.algorithms.clicks._vote_model import Stack, ascend
 from raterscope.algorithms.clicks.decision_course import DecisionSettings, admit_annotators, initial_state
-from raterscope.algorithms.clicks.dem import (
-    DEMSettings,
-    RecursiveSettings,
-    dem,
-    problem_of,
-    recursive,
-)
+from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, dem, problem_of, recursive
 from raterscope.algorithms.evaluation import calibration, evaluate
 from raterscope.algorithms.progress import Cancelled, silent
 from raterscope.algorithms.simulation.click_crowds import voting_crowd

@@ -6,9 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.volume_controls import DisputeStrip
-from tests.widgets.volume.viewing import (
-    LEFT,
-)
+from tests.widgets.volume.viewing import LEFT
 
 
 def test_the_strip_goes_to_the_slice_that_is_clicked_with_the_head_at_the_top(view, qtbot):

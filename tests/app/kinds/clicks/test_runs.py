@@ -23,14 +23,7 @@ from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
-from raterscope.app.kinds.clicks.runs import (
-    Answer,
-    fuse_inputs,
-    gather,
-    image_record,
-    keep,
-    others_in_words,
-)
+from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, image_record, keep, others_in_words
 from raterscope.app.outcome import Outcome, versions
 from raterscope.app.page.contents import Notices
 from raterscope.app.report.sections import methods_section

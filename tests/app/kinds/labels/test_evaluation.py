@@ -3,12 +3,7 @@
 import numpy as np
 
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
-from raterscope.app.kinds.labels.evaluation import (
-    cross_validate,
-    load_folds,
-    store_folds,
-    write_areas,
-)
+from raterscope.app.kinds.labels.evaluation import cross_validate, load_folds, store_folds, write_areas
 from raterscope.app.kinds.labels.runs import gather
 from raterscope.app.study import Study
 from tests.app.commands import run
