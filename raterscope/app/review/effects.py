@@ -1,4 +1,4 @@
-"""What the decisions in effect set: measures of images, codings of structures, registrations, and samples."""
+"""Effects of decisions that hold: measures of images, codings of structures, registrations, and samples."""
 
 from __future__ import annotations
 
