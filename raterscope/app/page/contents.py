@@ -320,7 +320,7 @@ _BAR_LETTERS = 19.0
 def drawing(image: Image.Image, title: str, words: str = "") -> Picture:
     """Make a picture of lines and letters, without loss."""
     file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
+    image.save(file, "PNG")
     return Picture(file.getvalue(), image.width, image.height, title, words)
 
 
