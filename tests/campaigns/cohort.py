@@ -41,7 +41,7 @@ def _write_cohort(folder: Path) -> Path:
             for annotator in range(6):
                 votes = (right if random.random() < 0.7 else random.choice("xyz") for right in truth)
                 writer.writerows((f"t{task}", f"a{annotator}", vote) for task, vote in enumerate(votes))
-        rows.append(f"crowd{number},labels,crowd{number}.csv,dawid-skene")
+        rows.append(f"crowd{number},labels,crowd{number}.csv,majority")
     path = folder / "cases.csv"
     path.write_text("\n".join(["case,kind,files,algorithm", *rows]) + "\n")
     return path

@@ -97,7 +97,7 @@ def test_killed_cohorts() -> None:
 
 
 def test_a_day_of_review() -> None:
-    assert "largest log" in ended_well("day", "--decisions", "4", "--images", "2")
+    assert "largest log" in ended_well("day", "--decisions", "2", "--images", "2")
 
 
 def test_fuzzed_parsers() -> None:

@@ -61,7 +61,7 @@ def test_the_objective_never_rises() -> None:
     assert trace[-1] < trace[0] - 10
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_order_of_annotators_does_not_matter(seed: int) -> None:
     network = _blocks([9, 6, 5, 2], 0.6, 0.2, seed)

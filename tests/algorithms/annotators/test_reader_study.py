@@ -91,7 +91,7 @@ def test_biased_readers_are_found():
 
 def test_intervals_of_a_simulated_study_hold_its_parameters():
     """The coarse form of `tests.benchmarks.reader_study_coverage`."""
-    for name, (share, _) in coverage_of_studies(25, seed=2).items():
+    for name, (share, _) in coverage_of_studies(12, seed=2).items():
         assert 0.8 <= share <= 1.0, name
 
 

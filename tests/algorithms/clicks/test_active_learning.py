@@ -95,11 +95,11 @@ def test_asking_can_be_cancelled(experience):
 
 def test_on_a_real_crowd_chosen_annotators_find_more_than_arriving_ones(real_data):
     images = quantius(real_data)
-    fusions = [fuse(image.clicks, PLAN) for image in images[:12]]
-    names = [image.clicks.annotators for image in images[:12]]
+    fusions = [fuse(image.clicks, PLAN) for image in images[:8]]
+    names = [image.clicks.annotators for image in images[:8]]
     arrived, chosen = [], []
-    for number in range(0, 12, 2):
-        others = [other for other in range(12) if other != number]
+    for number in range(0, 8, 2):
+        others = [other for other in range(8) if other != number]
         experience = experience_of([fusions[i] for i in others], [names[i] for i in others])
         image, own = images[number], names[number]
         order = np.random.default_rng(number).permutation(len(own)).tolist()

@@ -159,7 +159,7 @@ def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
 @pytest.mark.parametrize("annotators", [8, 20])
 def test_twelve_rejections_clear_a_run_of_artefacts_alone(annotators):
     false = []
-    for seed in range(4):
+    for seed in range(2):
         run = run_of_artefacts(seed, annotators)
         truth, before, after = reviewed(run, *truth_and_posterior(run), 12)
         assert not truth.any()
@@ -220,7 +220,7 @@ def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
 def test_four_wrong_ones_among_ten_rejections_hardly_move_the_others():
     """The disputed structures and artefacts that the expert rejects look alike."""
     numbers = []
-    for seed in range(4):
+    for seed in range(2):
         run = run_of(SMEARS, seed)
         truth = np.concatenate([truths for _, truths, _ in run])
         before = everything(together(run))

@@ -90,7 +90,7 @@ def test_all_pairs_tried_would_give_the_same(seed: int) -> None:
 
 
 def test_sifting_loses_next_to_nothing() -> None:
-    labels, fusion = specialists(20_000, 300, 4, 5)
+    labels, fusion = specialists(8_000, 120, 4, 5)
     result = next_votes(labels, fusion, 100)
     _, values = plainly(labels, fusion, 100)
     assert result.gain.sum() > 0.99 * sum(values)

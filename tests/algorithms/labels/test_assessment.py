@@ -195,7 +195,7 @@ def test_one_mistake_among_known_tasks_changes_little() -> None:
 @pytest.mark.parametrize("sure", [False, True])
 def test_known_classes_of_some_tasks_calibrate_the_others(sure: bool) -> None:
     before, after = [], []
-    for seed in range(3):
+    for seed in range(2):
         labels, truth = look_alikes(seed, 5, each=15, lookalike=0.3) if sure else make(seed, 5)
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[:150] = truth[:150]

@@ -171,7 +171,7 @@ def test_what_the_expert_settled_stays():
     np.testing.assert_array_equal(inside[settled], known[settled] == 1)
 
 
-@pytest.mark.parametrize("algorithm", ["majority", "staple", "student"])
+@pytest.mark.parametrize("algorithm", ["majority", "staple"])
 def test_mask_and_probability_agree_after_the_combination(algorithm):
     cases = crowd(3, outline_good)
     _, before, after = combined(cases, plan=MaskPlan.make(algorithm))

@@ -168,10 +168,10 @@ def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monke
     run, aside = registration._Search.run, RigidMotion((3, 0, 2), (3, 0, 0), centre_of(GRID)).matrix
 
     def stopped(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
-        matrix, converged, _ = run(self, start, watch, levels, seed)
         if len(levels) > 1 and seed == registration._SEED:
-            matrix = matrix @ aside
-        return matrix, converged, self.measure(matrix)
+            matrix = TRUTH.matrix @ aside
+            return matrix, True, self.measure(matrix)
+        return run(self, start, watch, levels, seed)
 
     monkeypatch.setattr(registration._Search, "run", stopped)
     result = register(case, GRID, moved, GRID, silent)
@@ -181,12 +181,10 @@ def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monke
 
 def test_searches_that_end_in_different_positions_are_reported(case, moved, monkeypatch):
     """The positions fit equally well, as in a volume of which the metric tells little."""
-    run = registration._Search.run
 
     def scattered(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
-        matrix, converged, _ = run(self, start, watch, levels, seed)
         aside = RigidMotion((3.0 * (seed - 1), 0, 0), (0, 0, 0), centre_of(GRID)).matrix
-        return matrix @ aside, converged, 1.0
+        return start @ aside, True, 1.0
 
     monkeypatch.setattr(registration._Search, "run", scattered)
     monkeypatch.setattr(registration, "_RESTARTS", 1)

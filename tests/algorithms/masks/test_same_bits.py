@@ -16,18 +16,17 @@ from raterscope.algorithms.simulation.mask_crowds import simulate_case
 
 
 def digests() -> list[str]:
-    """Fuse by two priors twice; give the digests of the results' arrays."""
+    """Fuse twice; give the digests of the results' arrays."""
     case = simulate_case(3, shape=(8, 64, 64), raters=5)
     masks = Masks(case.masks, case.annotators, case.spacing)
     results = []
-    for name in ("student", "gdp"):
-        for _ in range(2):
-            fusion = fuse(masks, MaskPlan.make(name))
-            digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
-            for array in vars(fusion).values():
-                if isinstance(array, np.ndarray):
-                    digest.update(array.tobytes())
-            results.append(digest.hexdigest())
+    for _ in range(2):
+        fusion = fuse(masks, MaskPlan.make("student"))
+        digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
+        for array in vars(fusion).values():
+            if isinstance(array, np.ndarray):
+                digest.update(array.tobytes())
+        results.append(digest.hexdigest())
     return results
 
 
@@ -44,5 +43,4 @@ def test_kernels_from_the_cache_give_the_bits_of_fresh_ones(tmp_path):
     fresh = ended.stdout.splitlines()
     assert any(tmp_path.rglob("*.nbc"))
     assert digests() == fresh
-    assert fresh[::2] == fresh[1::2]
-    assert len(set(fresh)) == 2
+    assert len(set(fresh)) == 1

@@ -66,7 +66,7 @@ class TestSample:
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)
         make_sample_of_masks(folder, import_files, cases=2)
-        make_sample_of_labels(folder, import_files, tasks=300, annotators=60, pictures=8)
+        make_sample_of_labels(folder, import_files, tasks=150, annotators=30, pictures=4)
         # Those of labels and pairs are written in the tests of their samples.
         monkeypatch.setattr("raterscope.app.cli.demo.write_report", write_report_of_images)
         assert run("demo", folder) == 0
