@@ -63,9 +63,14 @@ def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
             file.close()
         return read_sheet(path)
     stream = path.open("rb") if file is None else file
+    return BufferedReader(_Unpacked(path, stream)) if is_packed(stream) else stream
+
+
+def is_packed(stream: BinaryIO) -> bool:
+    """Return whether a file is packed by gzip."""
     packed = stream.read(len(_GZIP)) == _GZIP
     stream.seek(0)
-    return BufferedReader(_Unpacked(path, stream)) if packed else stream
+    return packed
 
 
 def may_be_text(start: bytes) -> bool:

@@ -8,26 +8,32 @@ Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/fi
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Background, Watch, no_check, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines
 from raterscope.app.formats.tables import Coded, Table, coded, is_headed
 from raterscope.app.formats.untrusted import most_unpacked, open_file
+from raterscope.app.formats.workbooks import WORKBOOKS
 
 LONG = 1 << 20
 """Bytes from which a table is long: to load Arrow takes as long as to read them row by row."""
 
 BLOCK = 4 << 20
 """Bytes that Arrow parses at once."""
+
+_LARGE = 16 << 20
+"""Bytes from which the halves of a file are parsed at the same time."""
 
 _HEAD = 256 << 10
 _ROWS = 500
@@ -207,7 +213,10 @@ def _are_blank(column: Coded) -> NDArray[np.bool_]:
 def parse_with_arrow(
     head: Head, encoding: str, columns: list[str], file: BinaryIO | None = None
 ) -> Iterator[Any]:
-    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already."""
+    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already.
+
+    The two halves of a large file are parsed at the same time.
+    """
     import pyarrow
     from pyarrow import csv
 
@@ -222,12 +231,71 @@ def parse_with_arrow(
         column_types=dict.fromkeys(columns, name), include_columns=columns, strings_can_be_null=False,
         null_values=[],
     )  # fmt: skip
-    with (
-        file or dialects.open_table(head.table.path) as stream,
-        csv.open_csv(stream, reading, parsing, converting) as reader,
-    ):
-        for batch in reader:
-            yield batch.columns
+
+    def parse(stream: BinaryIO | io.RawIOBase, reading: Any) -> Iterator[Any]:
+        with stream, csv.open_csv(stream, reading, parsing, converting) as reader:
+            for batch in reader:
+                yield batch.columns
+
+    middle = 0 if file is not None or reading.encoding != "utf8" else _middle(head.table.path)
+    if not middle:
+        yield from parse(file or dialects.open_table(head.table.path), reading)
+        return
+
+    def parse_rest(watch: Watch) -> list[Any]:
+        following = csv.ReadOptions(block_size=BLOCK, column_names=list(head.table.header))
+        batches = []
+        for columns in parse(_Span(head.table.path, middle, None), following):
+            watch(0.0, "")
+            batches.append(columns)
+        return batches
+
+    with Background() as beside:
+        rest = beside.start(partial(parse_rest, beside.watch))
+        yield from parse(_Span(head.table.path, 0, middle), reading)
+        yield from rest(no_check)
+
+
+class _Span(io.RawIOBase):
+    """Part of a file that is not packed."""
+
+    def __init__(self, path: Path, first: int, last: int | None) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._file.seek(first)
+        self._left = (os.fstat(self._file.fileno()).st_size if last is None else last) - first
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; return the number of bytes."""
+        count = self._file.readinto(memoryview(buffer)[: max(self._left, 0)])
+        self._left -= count
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def _middle(path: Path) -> int:
+    """Return where a row begins near the middle of a large file that is not packed; 0 if that is uncertain.
+
+    Without a quotation mark before it, a line break ends a row.
+    """
+    if path.suffix.casefold() in WORKBOOKS or path.stat().st_size < _LARGE:
+        return 0
+    with path.open("rb") as file:
+        packed, half = dialects.is_packed(file), path.stat().st_size // 2
+        while not packed and (block := file.read(BLOCK)):
+            if file.tell() >= half:
+                end = block.find(b"\n", max(half - file.tell() + len(block), 0)) + 1
+                return 0 if not end or b'"' in block[:end] else file.tell() - len(block) + end
+            if b'"' in block:
+                break
+    return 0
 
 
 def split_file(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int]]]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats import UnknownColumns, table_files
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.labels.collector import order_outputs
 from raterscope.app.formats.records import LabelTable, TrueLabels
@@ -344,6 +344,26 @@ def test_blocks_are_one_table(file: Path) -> None:
     assert table.label.tolist() == label
     assert fractions == sorted(fractions)
     assert len(set(fractions)) > 5
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("quoted", [range(0), range(60_000), range(59_999, 60_000)])
+def test_halves_of_a_large_file_are_one_table(
+    file: Path, monkeypatch: pytest.MonkeyPatch, end: str, quoted: range
+) -> None:
+    """Quotation marks may contain line breaks, which do not end a row."""
+    monkeypatch.setattr(table_files, "_LARGE", 0)
+    rows = [
+        (f"task {n // 3}", f"worker {n * 7 % 101}", f"a{f'{end}b,c,d' * 9}" if n in quoted else "efgh"[n % 4])
+        for n in range(60_000)
+    ]
+    lines = [",".join(f'"{cell}"' if end in cell else cell for cell in row) for row in rows]
+    (table,) = read_labels(written(file, f"task,worker,label{end}{end.join(lines)}"), None)
+    assert isinstance(table, LabelTable)
+    names = table.tasks, table.annotators, table.outputs
+    numbers = table.task, table.annotator, table.label
+    columns = [np.array(some)[index].tolist() for some, index in zip(names, numbers, strict=True)]
+    assert list(zip(*columns, strict=True)) == rows
 
 
 def test_reading_is_cancelled(file: Path) -> None:
