@@ -22,8 +22,9 @@ from raterscope.algorithms.progress import Watch, part, parts_of, silent, wait_w
 
 _ROUNDS = 8
 _RIDGE = 0.05
-_SLOPE_PRIOR = 4.0
-"""Precision of the normal prior of a slope about 1."""
+_SLOPE_PRIOR, _SLOPE_CASES = 4.0, 10.0
+"""Precision of the normal prior of a slope about 1, before it is estimated from the crowd, and the annotators
+that it counts as for that."""
 _BIAS_PRIOR = 1.0
 _PRIOR_VOTES = 3.0
 """Votes that the crowd's variance counts as in the variance of an annotator of graded choices."""
@@ -57,6 +58,8 @@ class ChoiceModel:
     slope: FloatArray
     bias: FloatArray
     precision: FloatArray
+    # mean and precision of the normal prior of the slopes
+    slope_prior: tuple[float, float] = (1.0, _SLOPE_PRIOR)
 
     @property
     def annotators(self) -> int:
@@ -122,6 +125,7 @@ def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
         step(0.7, "fitting scores and biases")
         difference = model.difference()
         model.slope, model.bias = improve_annotators(model, difference, model.slope, model.bias)
+        model.slope_prior = 1.0, estimate_slope_prior(model, difference, model.slope, model.bias)[1]
         if graded:
             residual = model.choice - model.spread(difference, model.slope, model.bias)
             count = np.diff(model.start)
@@ -138,10 +142,10 @@ def improve_annotators(
     mean = model.mean(model.spread(difference, slope, bias))
     weight = model.each(model.precision) if model.graded else 0.5
     residual, flat = weight * (model.choice - mean), weight * model.change(mean)
-    down_slope = model.total(residual * difference) - _SLOPE_PRIOR * (slope - 1.0)
+    down_slope = model.total(residual * difference) - model.slope_prior[1] * (slope - model.slope_prior[0])
     down_bias = model.total(residual) - _BIAS_PRIOR * bias
     weighted = flat * difference
-    aa = model.total(weighted * difference) + _SLOPE_PRIOR
+    aa = model.total(weighted * difference) + model.slope_prior[1]
     ac, cc = model.total(weighted), model.total(flat) + _BIAS_PRIOR
     size = aa * cc - ac * ac
     longest = _LONGEST_STEP
@@ -154,9 +158,27 @@ def improve_slopes(model: ChoiceModel, difference: FloatArray, slope: FloatArray
     """Take one Newton step of every annotator's slope without a bias, given the differences of scores."""
     mean = model.mean(model.spread(difference, slope))
     weight = model.each(model.precision) if model.graded else 0.5
-    down = model.total(weight * (model.choice - mean) * difference) - _SLOPE_PRIOR * (slope - 1.0)
-    steep = model.total(weight * model.change(mean) * difference * difference) + _SLOPE_PRIOR
+    down = model.total(weight * (model.choice - mean) * difference) - model.slope_prior[1] * (
+        slope - model.slope_prior[0]
+    )
+    steep = model.total(weight * model.change(mean) * difference * difference) + model.slope_prior[1]
     return np.asarray(slope + np.clip(down / steep, -_LONGEST_STEP, _LONGEST_STEP))
+
+
+def estimate_slope_prior(
+    model: ChoiceModel, difference: FloatArray, slope: FloatArray, bias: FloatArray
+) -> tuple[float, float]:
+    """Estimate mean and precision of the slopes' prior by a step of expectation-maximisation."""
+    mean = model.mean(model.spread(difference, slope, bias))
+    flat = (model.each(model.precision) if model.graded else 0.5) * model.change(mean)
+    weighted = flat * difference
+    information = model.total(weighted * difference) + model.slope_prior[1]
+    information -= np.square(model.total(weighted)) / (model.total(flat) + _BIAS_PRIOR)
+    chosen = np.diff(model.start) > 0
+    cases = chosen.sum() + _SLOPE_CASES
+    centre = float((slope[chosen].sum() + _SLOPE_CASES) / cases)
+    spread = (np.square(slope - centre) + 1.0 / information)[chosen].sum()
+    return centre, float(cases / (spread + _SLOPE_CASES / _SLOPE_PRIOR))
 
 
 def _information(model: ChoiceModel) -> tuple[FloatArray, FloatArray]:

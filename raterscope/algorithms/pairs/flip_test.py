@@ -6,8 +6,11 @@ sums under sign changes, by the saddlepoint approximation of Lugannani and Rice.
 form of the model and errors of the scores.
 
 It is weak for annotators with few choices, because a biased annotator's surprising choices count as noise.
-For choices of left or right without ties, its probability is therefore averaged with that of the choice
-model. The average is at least half of the first: with a wrong model, false alarms at most double.
+For choices of left or right without ties, the probability is therefore a weighted mean: a tenth of this one
+and nine tenths of that of the choice model, whose slopes have a prior estimated from the crowd. With sides
+drawn at random the sum's mean is 0 for any model; a wrong model changes its variance. In simulated crowds
+with another link, tastes, cycles or fading attention, 0.038 to 0.071 of the probabilities of unbiased
+annotators were below 0.05 (with equal weights: 0.038 to 0.068).
 
 References
 ----------
@@ -28,6 +31,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.choice_model import (
     ChoiceModel,
     Scoring,
+    estimate_slope_prior,
     fit_choices,
     improve_annotators,
     improve_slopes,
@@ -116,6 +120,8 @@ def _tilted_sums(
     return first, second, cumulant
 
 
+_BY_SIGNS = 0.1
+"""Weight of the sign-flip test's probability beside that of the choice model."""
 _LEVEL = 0.95
 _POWER = 0.9
 _FIT_STEPS = 4
@@ -290,6 +296,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     for _ in range(_FIT_STEPS):
         watch(0.9, "testing residuals")
         both = improve_annotators(model, known.difference, *both)
+        model.slope_prior = estimate_slope_prior(model, known.difference, *both)
     if not model.graded:
         at = model.spread(known.difference, np.maximum(both[0], _LEAST_SLOPE))
         of_any = _with_model(model, model.mean(at), wider, of_any)
@@ -311,14 +318,14 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
 
 
 def _with_model(model: ChoiceModel, mean: FloatArray, wider: FloatArray, by_signs: FloatArray) -> FloatArray:
-    """Average the probabilities of the sign-flip test and of the choice model; with ties, use the first.
+    """Combine the probabilities of the sign-flip test and of the choice model; with ties, use the first.
 
     The slopes are those fitted with a bias, so that a bias does not count as noise.
     """
     statistic = model.total(model.choice - mean) / np.sqrt(wider)
     by_model = choice_probability(mean, model.start, statistic)
     tied = model.total(model.choice == 0) > 0
-    return np.where(tied, by_signs, (by_signs + by_model) / 2)
+    return np.where(tied, by_signs, _BY_SIGNS * by_signs + (1 - _BY_SIGNS) * by_model)
 
 
 def sign_flip_probability(

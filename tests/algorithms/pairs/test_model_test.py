@@ -5,6 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from raterscope.algorithms.pairs.choice_model import fit_choices
+from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.pairs.flip_test import choice_probability
 from raterscope.algorithms.pairs.selection import crowd_probability, simes
 
@@ -34,6 +36,21 @@ def test_probabilities_are_uniform_where_the_model_is_right():
     result = choice_probability(mean, np.arange(people + 1) * votes, total)
     for level in (0.01, 0.05, 0.2):
         assert (result < level).mean() == pytest.approx(level, abs=3.5 * np.sqrt(level / people))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.6])
+def test_the_spread_of_slopes_is_estimated_from_the_crowd(spread):
+    rng = np.random.default_rng(4)
+    people, votes, items = 150, 60, 30
+    slope = np.abs(rng.normal(1, spread, people))
+    annotator, left = np.repeat(np.arange(people), votes), rng.integers(items, size=people * votes)
+    right = (left + rng.integers(1, items, len(left))) % items
+    score = rng.normal(0, 1.5, items)
+    mean = np.tanh(0.5 * slope[annotator] * (score[left] - score[right]))
+    choice = np.where(rng.random(len(left)) < (1 + mean) / 2, 1.0, -1.0)
+    names = (tuple(map(str, range(count))) for count in (people, items))
+    deviation = fit_choices(Pairs(annotator, left, right, choice, *names)).slope_prior[1] ** -0.5
+    assert deviation == pytest.approx(slope.std() / slope.mean() if spread else 0.15, abs=0.1)
 
 
 def test_no_notice_for_annotators_without_choices():
