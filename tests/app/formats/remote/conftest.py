@@ -50,7 +50,7 @@ def orthanc(folder, **settings):
         assert process.poll() is None, (folder / "log").read_text()
         yield port
     finally:
-        process.terminate()
+        process.kill()  # it takes seconds to end by itself
         process.wait(30)
 
 
