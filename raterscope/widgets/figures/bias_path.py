@@ -48,6 +48,10 @@ Floats = NDArray[np.float32]
 LINE_LEVELS = 32
 """So many steps of a pixel's cover stand for one line over all of it."""
 
+EDGE_STEPS = 1024
+"""Steps of a pixel to which edges of lines are rounded: sums of such covers are exact, so that lines can be
+taken from a sum again."""
+
 TALL = 5.0
 """A piece of a line that rises more within a column of pixels is drawn whole, dash or not."""
 
@@ -59,25 +63,28 @@ def cover(
     width: float,
     dash: tuple[float, float] | None = None,
     hidden: NDArray[np.bool_] | None = None,
+    numbers: NDArray[np.integer] | None = None,
 ) -> NDArray[np.float64]:
     """Count how many lines cover each pixel, in fractions where a line covers part of it.
 
     `low`, `high`: (C, p), range of each line in every column, in pixels from the top. `width`: width of the
     lines, in pixels. `dash`: (on, period), in pixels along a line. `hidden`: (C, p), where a line is not
-    drawn. The result, (C, height + 2), holds differences down each column. Their running sum is the cover, so
-    that several results can be added.
+    drawn. `numbers`: (p,), numbers of the lines, which set where their dashes begin. The result,
+    (C, height + 2), holds differences down each column. Their running sum is the cover, so that results can
+    be added and subtracted.
     """
     columns = len(low)
     for _ in range(round(width) - 1):
         low, high = _widen_jumps(low, high)
-    top = np.clip(low - width / 2, 0, height)
-    bottom = np.clip(high + width / 2, 0, height)
+    top = np.rint(np.clip(low - width / 2, 0, height) * EDGE_STEPS) / EDGE_STEPS
+    bottom = np.rint(np.clip(high + width / 2, 0, height) * EDGE_STEPS) / EDGE_STEPS
     if hidden is not None:
         bottom[hidden] = top[hidden]
     if dash is not None:
         rise = high - low
         # Lines side by side do not begin a dash together: their dashes would read as stripes.
-        along = np.cumsum(rise + 1, axis=0) + np.arange(low.shape[1]) * 0.3 * dash[1]
+        begins = np.arange(low.shape[1]) if numbers is None else numbers
+        along = np.cumsum(rise + 1, axis=0) + begins * 0.3 * dash[1]
         off = (along % dash[1] >= dash[0]) & (rise < TALL)
         bottom[off] = top[off]
     deep = height + 2
@@ -156,27 +163,30 @@ class PathFrame:
 class _Picture:
     """Spans of lines and, for each behaviour, how densely its lines cover the pixels."""
 
+    # low, high: (columns, p), the least and the largest bias of each line in every column; 0 where none has
+    # come in
     low: Floats
     high: Floats
+    behaviour: NDArray[np.integer]  # (p,)
+    covers: list[NDArray[np.float64]]  # see `cover`
     levels: list[NDArray[np.uint8]]
 
 
-class PathLines(QObject):
-    """Computation of lines in a thread, so that thousands of them never block the window.
+_NO_PICTURE = _Picture(
+    np.empty((0, 0), np.float32), np.empty((0, 0), np.float32), np.empty(0, np.int8), [], []
+)
 
-    `low`, `high`: (columns, p) float32, the least and the largest bias of each line in every column of the
-        picture; 0 where none has come in.
-    """
+
+class PathLines(QObject):
+    """Computation of lines in a thread, so that thousands of them never block the window."""
 
     changed = Signal()  # there is more to be drawn
     _computed = Signal(int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.low = self.high = np.empty((0, 0), np.float32)
-        self.done = 0  # so many lines are known
+        self._picture = _NO_PICTURE
         self.images: list[QImage] = []  # one a behaviour, once all lines are in them
-        self._levels: list[NDArray[np.uint8]] = []
         self._order, self._finished = 0, True
         self._pool = QThreadPool(self, maxThreadCount=1)
         self._computed.connect(self._on_computed, Qt.ConnectionType.QueuedConnection)
@@ -186,74 +196,96 @@ class PathLines(QObject):
         """True if all lines are in the picture."""
         return self._finished
 
+    @property
+    def low(self) -> Floats:
+        """The least bias of each line that is known in every column of the picture, (columns, p)."""
+        return self._picture.low
+
+    @property
+    def high(self) -> Floats:
+        """The largest bias of each line that is known in every column of the picture, (columns, p)."""
+        return self._picture.high
+
     def clear(self) -> None:
         """Show no line."""
         self._order += 1
         self._pool.clear()
-        self._finished, self.images, self._levels = True, [], []
+        self._finished, self.images, self._picture = True, [], _NO_PICTURE
 
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
         """Start computing the picture; if `recoloured`, the lines keep their course."""
-        spans = (self.low, self.high) if recoloured and self.done == frame.bias.shape[1] else None
-        if spans is None:
-            self.low = self.high = np.zeros((frame.columns, 0), np.float32)
-            self.done = 0
+        if not recoloured:
+            self._picture = _NO_PICTURE
         self._order += 1
         self._finished = False
         self._pool.clear()
-        self._pool.start(partial(self._compute, frame, spans, self._order))
+        self._pool.start(partial(self._compute, frame, self._picture, self._order))
 
     def paint(self) -> None:
         """Paint the images in the colours of the theme."""
         if self._finished:
             self.images = [
                 coverage_image(levels, behaviour_colour(behaviour), STYLES[behaviour][1])
-                for behaviour, levels in enumerate(self._levels)
+                for behaviour, levels in enumerate(self._picture.levels)
             ]
         self.changed.emit()
 
-    def _compute(self, frame: PathFrame, spans: tuple[Floats, Floats] | None, order: int) -> None:
-        """Compute all lines, in the pool's thread, unless others are wanted meanwhile."""
-        number = frame.bias.shape[1]
-        shape = frame.columns, number
-        low, high = spans or (np.zeros(shape, np.float32), np.zeros(shape, np.float32))
-        covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in STYLES]
-        for begin in range(0, number, TOGETHER):
+    def _compute(self, frame: PathFrame, before: _Picture, order: int) -> None:
+        """Compute all lines, in the pool's thread, unless others are wanted meanwhile.
+
+        Of a picture with other colours, only the lines whose behaviour changed are computed.
+        """
+        number, behaviour = frame.bias.shape[1], frame.behaviour
+        if before is _NO_PICTURE:
+            shape = frame.columns, number
+            low, high = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+            covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in STYLES]
+            rows = np.arange(number)
+        else:
+            low, high, covers = before.low, before.high, list(before.covers)
+            rows = np.flatnonzero(before.behaviour != behaviour)
+        for begin in range(0, len(rows), TOGETHER):
             if self._order != order:
                 return
-            some = slice(begin, begin + TOGETHER)
-            if spans is None:
+            some = rows[begin : begin + TOGETHER]
+            if before is _NO_PICTURE:
                 bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
                 x = np.maximum.accumulate(np.clip(frame.x, 0, 1)) * frame.columns
                 low[:, some], high[:, some] = column_spans(x, bias, frame.columns, stepped=frame.stepped)
-            _add_covers(covers, frame, some, low[:, some], high[:, some])
-        picture = _Picture(low, high, [coverage_levels(cover_sums) for cover_sums in covers])
+            else:
+                _add_covers(covers, frame, some, before.behaviour, low, high, -1)
+            _add_covers(covers, frame, some, behaviour, low, high, 1)
+        levels = [
+            before.levels[style] if before.covers and sums is before.covers[style] else coverage_levels(sums)
+            for style, sums in enumerate(covers)
+        ]
         with suppress(RuntimeError):  # the program is at its end, and this object with it
-            self._computed.emit(order, picture)
+            self._computed.emit(order, _Picture(low, high, behaviour, covers, levels))
 
     def _on_computed(self, order: int, picture: _Picture) -> None:
         if order == self._order:
-            self.low, self.high, self._levels = picture.low, picture.high, picture.levels
-            self.done, self._finished = self.low.shape[1], True
+            self._picture, self._finished = picture, True
             self.paint()
 
 
 def _add_covers(
-    covers: list[NDArray[np.float64]], frame: PathFrame, some: slice, least: Floats, largest: Floats
-) -> None:
-    """Add what some lines cover to the sums of their behaviours."""
+    covers: list[NDArray[np.float64]], frame: PathFrame, rows: NDArray[np.int64],
+    behaviours: NDArray[np.integer], low: Floats, high: Floats, sign: int,
+) -> None:  # fmt: skip
+    """Replace the sums of behaviours by those with some more lines, or with some fewer."""
     per_bias = frame.height / (frame.most - frame.least)
-    top = np.asarray((frame.most - largest) * per_bias, dtype=np.float32)
-    bottom = np.asarray((frame.most - least) * per_bias, dtype=np.float32)
-    # Lines of annotators whose bias has not come in coincide.
-    hidden = (least == 0) & (largest == 0)
     for behaviour, (width, _, dash) in enumerate(STYLES):
-        of = frame.drawn[some] & (frame.behaviour[some] == behaviour)
-        if of.any():
+        of = rows[frame.drawn[rows] & (behaviours[rows] == behaviour)]
+        if len(of):
+            least, largest = low[:, of], high[:, of]
             dashes = None if dash is None else (dash[0] * frame.scale, dash[1] * frame.scale)
-            covers[behaviour] += cover(
-                top[:, of], bottom[:, of], frame.rows, width * frame.scale, dashes, hidden[:, of]
-            )
+            covers[behaviour] = covers[behaviour] + sign * cover(
+                np.asarray((frame.most - largest) * per_bias, dtype=np.float32),
+                np.asarray((frame.most - least) * per_bias, dtype=np.float32),
+                frame.rows, width * frame.scale, dashes,
+                # Lines of annotators whose bias has not come in coincide.
+                (least == 0) & (largest == 0), of,
+            )  # fmt: skip
 
 
 NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
@@ -391,16 +423,16 @@ class _Lines(ChartFigure):
         return f"{words}: {side}, enters at {path.axis or 'place'} {_rounded(float(path.at[entered[0]]))}"
 
     def part_at(self, position: QPointF) -> Part | None:
-        lines, known = self._lines, self._lines.done
+        lines = self._lines
         column = int((position.x() - self.plan.box.left) * self._ratio)
-        if self._path is None or not known or not 0 <= column < len(lines.low):
+        if self._path is None or not 0 <= column < len(lines.low):
             return None
-        low, high = lines.low[column, :known], lines.high[column, :known]
+        low, high = lines.low[column], lines.high[column]
         above = self.plan.y_pixels(high) - position.y()
         below = position.y() - self.plan.y_pixels(low)
         away = np.maximum(np.maximum(above, below), 0.0)
-        away[((low == 0) & (high == 0)) | ~self._tested[:known]] = np.inf
-        away -= np.where(self._behaviour[:known] > 0, PREFERENCE, 0.0)
+        away[((low == 0) & (high == 0)) | ~self._tested] = np.inf
+        away -= np.where(self._behaviour > 0, PREFERENCE, 0.0)
         row = int(away.argmin())
         return (0, row) if away[row] <= REACH else None
 
@@ -516,7 +548,7 @@ class _Lines(ChartFigure):
         palette, selected = theme.current(), row_of(self._path.numbers, self._number)
         pointed = None if self.pointed is None else self.pointed[1]
         for row, ink, width in ((selected, palette.accent, 2.6), (pointed, palette.text, 1.8)):
-            if row is not None and row < self._lines.done and self._tested[row]:
+            if row is not None and row < self._lines.low.shape[1] and self._tested[row]:
                 self._draw_line(painter, row, ink, width)
 
     def _draw_chart(self, painter: QPainter) -> None:

@@ -7,7 +7,14 @@ from PySide6.QtGui import QColor
 
 from raterscope.figures.drawing import column_spans
 from raterscope.widgets import theme
-from raterscope.widgets.figures.bias_path import BiasPath, PathView, cover, coverage_image, coverage_levels
+from raterscope.widgets.figures.bias_path import (
+    EDGE_STEPS,
+    BiasPath,
+    PathView,
+    cover,
+    coverage_image,
+    coverage_levels,
+)
 from raterscope.widgets.figures.figure_panel import QtCanvas
 from raterscope.widgets.figures.position_bias import BAD, GOOD, UGLY
 
@@ -178,7 +185,7 @@ def test_cover_is_the_area_of_a_line_however_it_lies_over_the_pixels():
     assert values[0].tolist() == pytest.approx([0, 0, 0.5, 1, 0, 0, 0, 0, 0, 0])
     assert values[1].tolist() == pytest.approx([0, 0, 0, 0.75, 0.75, 0, 0, 0, 0, 0])
     assert values[2].sum() == 0
-    assert values[3].sum() == pytest.approx(0.85)
+    assert values[3].sum() == pytest.approx(0.85, abs=1 / EDGE_STEPS)
     twice = np.cumsum(cover(np.repeat(low, 2, axis=1), np.repeat(low, 2, axis=1), 10, 1.5), axis=1)[:, :-2]
     assert np.allclose(twice, 2 * values)
 
@@ -189,6 +196,21 @@ def test_a_leap_is_as_wide_as_its_line():
     low[5], low[6:], high[6:] = 10, 10, 10
     values = np.cumsum(cover(low, high, 50, 3.0), axis=1)[:, 25]
     assert values.sum() == pytest.approx(3)
+
+
+def test_recoloured_lines_look_as_if_drawn_in_their_colours_at_first(path, qtbot):
+    rng, number = np.random.default_rng(3), 90
+    bias = np.cumsum(rng.normal(0, 0.01, (200, number)), axis=0)
+    crowd = {"bias": bias, "names": tuple(f"a{k}" for k in range(number)), "numbers": np.arange(number)}
+    behaviours = rng.integers(0, 4, (4, number))
+    shown(path, qtbot, view(**crowd, behaviour=behaviours[0]))
+    for cut, behaviour in zip((4.0, 3.0, 2.0), behaviours[1:], strict=True):
+        path.set_cut(cut, behaviour)
+    qtbot.waitUntil(lambda: path.figure.finished)
+    recoloured = path.figure._lines.images
+    shown(path, qtbot, view(**crowd, behaviour=behaviours[-1], cut=2.0))
+    assert len(recoloured) == 4
+    assert recoloured == path.figure._lines.images
 
 
 def test_lines_above_each_other_are_more_opaque_than_one(qapp):
