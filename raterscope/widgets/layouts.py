@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLayoutItem,
     QScrollArea,
     QStackedWidget,
+    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -230,6 +231,26 @@ class _Held(QWidget):
         """Update the geometry when the widget's layout changes."""
         if event.type() == QEvent.Type.LayoutRequest:
             self.updateGeometry()
+        return super().event(event)
+
+
+class TabPages(QTabWidget):
+    """Tabs that are painted again only when they change, not whenever a layout in a page does."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._laid_out: tuple[QSize, bool, QSize] | None = None
+        """Size hint of the tabs, whether they are hidden, and size of the whole when it was laid out."""
+
+    def event(self, event: QEvent) -> bool:
+        """Lay out tabs and pages if need be: Qt paints all of them for it."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            bar = self.tabBar()
+            needed = bar.sizeHint(), bar.isHidden(), self.size()
+            if needed == self._laid_out:
+                self.updateGeometry()
+                return QWidget.event(self, event)
+            self._laid_out = needed
         return super().event(event)
 
 

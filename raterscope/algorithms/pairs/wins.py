@@ -134,7 +134,8 @@ def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> t
 
 def _count_true(table: BoolArray) -> NDArray[np.int64]:
     """Count the true values of each row, by the bits of packed bytes."""
-    return np.bitwise_count(np.packbits(table, axis=1)).sum(axis=1, dtype=np.int64)
+    bits = np.bitwise_count(np.packbits(table, axis=1))
+    return np.asarray(bits.sum(axis=1, dtype=np.int64), dtype=np.int64)
 
 
 _CELLS = 20_000_000

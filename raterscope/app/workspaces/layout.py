@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QSplitter, QTabWi
 
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
-from raterscope.widgets.layouts import ScrollRegion, vertical
+from raterscope.widgets.layouts import ScrollRegion, TabPages, vertical
 from raterscope.widgets.parts import without_checked
 from raterscope.widgets.theme import text_size
 
@@ -99,7 +99,7 @@ class WorkspaceLayout(QWidget):
         from raterscope.widgets.panels.activity_panels import HistoryPanel, JobsPanel
 
         self.queue, self.canvas, self.evidence = queue, canvas, evidence
-        self.left_tabs = QTabWidget()
+        self.left_tabs = TabPages()
         self.left_tabs.tabBar().setAccessibleName("History and jobs")
         self.actions_made: list[QAction] = []
         """Actions of the Review menu."""

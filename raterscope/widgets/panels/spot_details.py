@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QTabWidget, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.algorithms.clicks.data import ellipses
 from raterscope.text import part_of_one
@@ -18,7 +18,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.layouts import TabPages, horizontal, vertical
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_words
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import plain_label
@@ -184,7 +184,7 @@ READING = "Reading the other runs…"
 ALONE = "No other spot nearby."
 
 
-class SpotTabs(QTabWidget):
+class SpotTabs(TabPages):
     """Tabs for voters, neighbours and other runs of a spot."""
 
     voter_chosen = Signal(int)  # index of the annotator

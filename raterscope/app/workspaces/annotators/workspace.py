@@ -33,6 +33,7 @@ from raterscope.figures.evaluation import bland_altman_chart, forest_chart
 from raterscope.text import counted
 from raterscope.widgets.figures.agreement_plots import CoursePlot
 from raterscope.widgets.figures.chart_figure import ChartChoice, ChartPanel
+from raterscope.widgets.layouts import TabPages
 from raterscope.widgets.panels.activity_panels import HistoryEntry
 from raterscope.widgets.panels.annotator_card import AnnotatorCard, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter
@@ -178,7 +179,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         queue.header.set_aside("most unusual")
         queue.filter.hide()
         yield
-        self.plots = QTabWidget()
+        self.plots = TabPages()
         yield from self.place_regions(queue, self.table, self.card, (self.plots,), (420, 780))
         self.plots.addTab(self.course, "Over time")
         self.plots.tabBar().setAccessibleName("Course and agreement")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtWidgets import QStackedWidget, QTabWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.voting import AssignmentSettings
@@ -14,7 +14,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, ReliabilityPlot
-from raterscope.widgets.layouts import ScrollRegion
+from raterscope.widgets.layouts import ScrollRegion, TabPages
 from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel, TrustPanel, scrolled
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
@@ -55,7 +55,7 @@ class ClicksScreen(WorkspaceScreen):
         self.pages.addWidget(canvas)
         self._grid_page = ScrollRegion(self.grid)
         self.pages.addWidget(self._grid_page)
-        self.middle_tabs, self.right_tabs = QTabWidget(), QTabWidget()
+        self.middle_tabs, self.right_tabs = TabPages(), TabPages()
         yield
         queue = QueuePanel("Images", FILTERS, orders=ORDERS)
         yield

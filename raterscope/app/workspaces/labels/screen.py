@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS, labeller_title
@@ -24,7 +24,7 @@ from raterscope.widgets.figures.community_plots import CommunityTriangles, Parti
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, DecisionPlot
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, vertical
 from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
 from raterscope.widgets.panels.drift_panel import ConfusionPanel, DriftPanel
 from raterscope.widgets.panels.evaluation_panels import CostPanel, FoldsPanel, TrustPanel, scrolled
@@ -189,7 +189,7 @@ class LabelsScreen(WorkspaceScreen):
 
     def build(self) -> Iterator[None]:
         """Make the widgets."""
-        self.middle_tabs = QTabWidget()
+        self.middle_tabs = TabPages()
         self.matrix, self.drift = ConfusionPanel(), DriftPanel()
         yield
         self.exclusion = ExclusionPanel()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QLabel, QSlider, QTabWidget, QWidget
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QLabel, QSlider, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.annotators import BASES
@@ -17,7 +17,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot
-from raterscope.widgets.layouts import STRETCH, horizontal, rule, vertical
+from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, vertical
 from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import FILTERS, NOTED, QueuePanel
@@ -209,7 +209,7 @@ class MasksScreen(WorkspaceScreen):
         yield
         self.matrix, self.tabs, self.bound = (
             AgreementMatrix("Pairwise Dice"),
-            QTabWidget(),
+            TabPages(),
             ConvergencePlot("bound", BOUND),
         )
         queue = QueuePanel("Cases", (*FILTERS, *NOTED))

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QTabWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BoolArray, PairFusion
@@ -33,6 +32,7 @@ from raterscope.text import counted
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.position_bias import KnockoffBars, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
+from raterscope.widgets.layouts import TabPages
 from raterscope.widgets.panels.annotator_card import BiasPanel
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
@@ -92,7 +92,7 @@ class PairsScreen(WorkspaceScreen):
         self.path, self.sides, self.bars = BiasPath(), SideCounts(), KnockoffBars()
         above = split_widgets(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = split_widgets(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
-        self.middle_tabs = QTabWidget()
+        self.middle_tabs = TabPages()
         self.middle_tabs.addTab(middle, "Biases")
         yield
         self.ranking_table = RankingTable()
