@@ -32,10 +32,10 @@ from raterscope.algorithms.clicks.result import (
     Fusion,
     Votes,
     counts_at_errors,
+    error_of_marks,
     interval,
     precision_of,
     sensitivity_of,
-    spread_of,
 )
 from raterscope.algorithms.clicks.voting import (
     AssignmentSettings,
@@ -486,7 +486,7 @@ class _Tally(NamedTuple):
     marks: IntArray  # clicks, several on one cluster counted once
     hit: FloatArray  # hit, miss: expected votes on structures
     miss: FloatArray
-    spread: FloatArray  # see `spread_of`
+    error: FloatArray  # (R, 3), see `error_of_marks`
     # hits, structures: (R, 15), see `counts_at_errors`
     hits: FloatArray
     structures: FloatArray
@@ -508,7 +508,7 @@ def _tally(
         counts - repeats_of(clicks, clustering, marked, coverage),
         detection.true_positive,
         detection.false_negative,
-        spread_of(marked, detection),
+        error_of_marks(marked, detection),
         *counts_at_errors(marked, detection),
     )
 
@@ -523,7 +523,7 @@ def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[Annotator
     """
     if not tallies:
         return []
-    clicks, inliers, marks, hit, miss, spread, hits, structures = (
+    clicks, inliers, marks, hit, miss, error, hits, structures = (
         np.concatenate(column) for column in zip(*tallies, strict=True)
     )
     sizes = [len(tally.clicks) for tally in tallies]
@@ -531,7 +531,7 @@ def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[Annotator
     columns = (
         interval(inliers, clicks - inliers, 0.5, 0.5, check=check),
         sensitivity_of(hit, miss, hits, structures, prior, other, check),
-        precision_of(hit, marks, spread, check),
+        precision_of(hit, marks, error),
     )
     rows = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
     return [
@@ -571,7 +571,7 @@ def pool_rates(
 
 
 def rate_counts(fusion: Fusion) -> FloatArray:
-    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 36)."""
+    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 38)."""
     rates, votes = fusion.rates, fusion.detection
     reliability = np.nan_to_num(rates.reliability[:, 0])
     return np.column_stack([
@@ -580,7 +580,7 @@ def rate_counts(fusion: Fusion) -> FloatArray:
         rates.marks if len(rates.marks) else rates.clicks,
         votes.true_positive,
         votes.false_negative,
-        spread_of(fusion.marked, votes),
+        error_of_marks(fusion.marked, votes),
         *counts_at_errors(fusion.marked, votes),
     ])  # fmt: skip
 
@@ -593,14 +593,14 @@ def pool_counts(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((len(index), len(_Tally._fields) - 2 + 2 * len(NODES)))
+    counts = np.zeros((len(index), 8 + 2 * len(NODES)))
     for image, names in zip(images, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
         np.add.at(counts, rows, image)  # a name may be there twice
-    single, hits, structures = np.split(counts, [-2 * len(NODES), -len(NODES)], axis=1)
-    clicked, inliers, marks, hit, miss, spread = single.T
+    single, error, hits, structures = np.split(counts, [5, -2 * len(NODES), -len(NODES)], axis=1)
+    clicked, inliers, marks, hit, miss = single.T
     whole = clicked.astype(np.int64), marks.astype(np.int64)
-    tally = _Tally(whole[0], inliers, whole[1], hit, miss, spread, hits, structures)
+    tally = _Tally(whole[0], inliers, whole[1], hit, miss, error, hits, structures)
     return tuple(index), _rates([tally])[0]
 
 

@@ -16,6 +16,10 @@ LEVELS = 2.5
 of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move
 the posteriors of a good crowd little. Before any decision, annotators are unknown by that much."""
 
+OF_MARKS = 1.77
+"""The same for all images of a run, 2.5 / sqrt(2): intervals of posteriors have the uncertainty of the run's
+level and, as large in the prior, of each image's own. Only the first is common, and larger between runs."""
+
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """Nodes of the common error of an image's posteriors, in standard deviations of their logits."""
 
@@ -37,28 +41,17 @@ def interval(
     wrong: FloatArray,
     prior: float | FloatArray,
     other: float | FloatArray,
-    error: float | FloatArray = 0.0,
     check: Check = no_check,
 ) -> FloatArray:
     """Return mean, 2.5 and 97.5 percent of a Beta posterior, (R, 3); NaN without counts.
 
-    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior, common or (R,). `error`:
-    standard deviation of the mean from other sources, common or (R,); a Beta distribution with both variances
-    gives the bounds.
+    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior, common or (R,).
     """
     right, wrong = np.maximum(right, 0), np.maximum(wrong, 0)
     is_known = right + wrong > 1e-9
     first, second = right + prior, wrong + other
-    mean = first / (first + second)
-    size = _effective_size(mean, first + second, error)
-    three = np.column_stack([mean, *_beta_bounds(size * mean, size * (1 - mean), check)])
+    three = np.column_stack([first / (first + second), *_beta_bounds(first, second, check)])
     return np.where(is_known[:, None], three, np.nan)
-
-
-def _effective_size(mean: FloatArray, size: FloatArray, error: float | FloatArray) -> FloatArray:
-    """Return the size of Beta distributions whose variance is larger by the square of an error."""
-    most = mean * (1 - mean)
-    return np.maximum(most / (most / (size + 1) + np.square(error)) - 1, 0.1)
 
 
 def sensitivity_of(
@@ -73,7 +66,8 @@ def sensitivity_of(
     """Estimate the share of the structures found by the crowd that each annotator marked, with interval.
 
     The estimate is the mean of a Beta posterior of the expected votes.
-    As for `precision_of`, errors of the posteriors are fully correlated. If all are too high, artefacts count
+    Errors of the posteriors are assumed to be fully correlated, because the level of a run is common to all
+    its clusters, and `LEVELS` times as large as their intervals. If all are too high, artefacts count
     as structures: most of those that the annotator did not mark, so that the sensitivity is too low. Spots
     that few annotators marked change most. The interval is that of a Beta distribution with the moments of
     the mixture over these errors.
@@ -134,34 +128,36 @@ def _beta_bounds(first: FloatArray, second: FloatArray, check: Check) -> FloatAr
     return bounds[:, row]
 
 
-def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray, check: Check = no_check) -> FloatArray:
+def precision_of(hit: FloatArray, marks: IntArray, error: FloatArray) -> FloatArray:
     """Estimate the share of each annotator's marks on structures, and its 95 % interval.
 
     The estimate is the sum of the posteriors of the clusters that the annotator marked, over the number of
-    the marks; a mark outside of all clusters counts as false. The interval is that of a Beta distribution.
-    Its variance is that of a Beta posterior under Jeffreys' prior plus the uncertainty of the posteriors.
-    Errors of the posteriors are assumed to be fully correlated, because the level of a run is common to all
-    its clusters, and `LEVELS` times as large as their intervals. The interval is rounded outwards to whole
-    marks: it holds 1 for annotators whose marks are all right, which the Beta distribution never does.
+    the marks; a mark outside of all clusters counts as false. The marks are known, so that only the
+    posteriors make it uncertain: by their common error, and because each cluster is a structure or not. The
+    squares of both distances from the estimate are added.
 
     `hit`: (R,), sum of the posteriors.
     `marks`: (R,), marks made; several clicks on one cluster are one mark.
-    `spread`: (R,), sum of the standard deviations of the posteriors.
+    `error`: (R, 3), see `error_of_marks`.
     The columns of the result, (R, 3), are estimate, low and high; NaN without marks.
     """
-    right, total = np.clip(hit, 0, marks), np.maximum(marks, 1)
-    mean = (right + 0.5) / (total + 1)
-    size = _effective_size(mean, total + 1.0, LEVELS * spread / total)
-    estimate = right / total
-    low, high = _beta_bounds(size * mean, size * (1 - mean), check)
-    low, high = np.floor(low * total) / total, np.minimum(np.ceil(high * total), total) / total
-    rate = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
-    return np.where((marks > 0)[:, None], rate, np.nan)
+    low, high, variance = error.T
+    alone, right = HALF_WIDTH**2 * variance, np.clip(hit, 0, marks)
+    down, up = (np.sqrt((end - hit) ** 2 + alone) for end in (low, high))
+    rate = np.column_stack([right, np.maximum(right - down, 0), np.minimum(right + up, marks)])
+    return np.where((marks > 0)[:, None], rate / np.maximum(marks, 1)[:, None], np.nan)
 
 
-def spread_of(marked: BoolArray, detection: Detection) -> FloatArray:
-    """Sum the standard deviations of the posteriors of the clusters that each annotator marked: (R,)."""
-    return np.asarray(marked @ ((detection.posterior_high - detection.posterior_low) / 3.92))
+def error_of_marks(marked: BoolArray, detection: Detection) -> FloatArray:
+    """Return how uncertain the expected number of marks on structures is, for each annotator: (R, 3).
+
+    The columns are that number at both ends of the 95 % interval of a common error of all posteriors, which
+    is `OF_MARKS` times as large as their intervals, and its variance if clusters are structures or not
+    independently.
+    """
+    posterior, bounds = detection.posterior, (detection.posterior_low, detection.posterior_high)
+    ends = shifted(posterior, *bounds, OF_MARKS * HALF_WIDTH * np.array([-1.0, 1.0]))
+    return np.asarray(marked @ np.column_stack([ends, posterior * (1 - posterior)]))
 
 
 Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates", "SpotClasses")
@@ -445,8 +441,8 @@ class Fusion:
         """Estimate a missing precision, as in results of earlier versions."""
         rates, shape = self.rates, (*self.rates.clicks.shape, len(self.detection.posterior))
         if not rates.precision.size and self.marked.shape == shape and self._bounded():
-            spread = spread_of(self.marked, self.detection)
-            precision = precision_of(self.detection.true_positive, rates.clicks, spread)
+            error = error_of_marks(self.marked, self.detection)
+            precision = precision_of(self.detection.true_positive, rates.clicks, error)
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     def _bounded(self) -> bool:

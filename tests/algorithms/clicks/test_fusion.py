@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from raterscope.algorithms.clicks import (
     CLUSTERERS,
@@ -21,12 +21,14 @@ from raterscope.algorithms.clicks import (
 from raterscope.algorithms.clicks.baseline_clustering import HACSettings
 from raterscope.algorithms.clicks.fusion import fuse_each
 from raterscope.algorithms.clicks.result import (
+    HALF_WIDTH,
     NODES,
+    OF_MARKS,
     AnnotatorRates,
     counts_at_errors,
+    error_of_marks,
     precision_of,
     sensitivity_of,
-    spread_of,
 )
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
@@ -351,15 +353,35 @@ def test_a_result_of_an_earlier_version_gets_its_precision():
         fusion.rates.clicks, fusion.rates.reliability, fusion.rates.sensitivity,
         specificity=fusion.rates.sensitivity,
     )  # fmt: skip
-    spread = spread_of(fusion.marked, fusion.detection)
-    expected = precision_of(fusion.detection.true_positive, fusion.rates.clicks, spread)
+    error = error_of_marks(fusion.marked, fusion.detection)
+    expected = precision_of(fusion.detection.true_positive, fusion.rates.clicks, error)
     assert np.array_equal(replace(fusion, rates=old).rates.precision, expected)
 
 
-def test_the_interval_of_a_precision_reaches_to_whole_marks():
+def test_the_interval_of_a_precision_holds_one_where_all_marks_may_be_right():
     marks, hit = np.array([10, 10, 0]), np.array([9.99, 6.3, 0.0])
-    rates = precision_of(hit, marks, np.zeros(3))
+    rates = precision_of(hit, marks, np.column_stack([hit, hit, hit * (1 - hit / 10)]))
     assert rates[0, 2] == 1.0
-    np.testing.assert_allclose(rates[:2, 1:] * 10, np.rint(rates[:2, 1:] * 10))
     assert (rates[:2, 1] <= rates[:2, 0]).all()
     assert np.isnan(rates[2]).all()
+
+
+def test_the_interval_of_a_precision_is_that_of_independent_truths_at_a_common_level():
+    """Draw the number of right marks: sure spots make it certain, doubtful ones and the level do not."""
+    posterior = np.repeat([0.9999, 0.8], [30, 20])
+    detection = replace(
+        fuse(CROWD.clicks).detection, posterior=posterior, posterior_low=posterior, posterior_high=posterior
+    )
+    marked = np.array([posterior > 0.9, posterior < 0.9])
+    marks, hit = marked.sum(axis=1), marked @ posterior
+    sure, doubtful = precision_of(hit, marks, error_of_marks(marked, detection))
+    assert sure[1] > 0.995
+    assert sure[2] == 1.0
+    assert (doubtful[1:] * 20).tolist() == pytest.approx(binom(20, 0.8).interval(0.95), abs=1)
+    logit = np.log(posterior / (1 - posterior))
+    ends = [1 / (1 + np.exp(-(logit + HALF_WIDTH * sign))) for sign in (-1, 1)]
+    detection = replace(detection, posterior_low=ends[0], posterior_high=ends[1])
+    _, wide = precision_of(hit, marks, error_of_marks(marked, detection))
+    draws = np.random.default_rng(0).normal(logit[-1], OF_MARKS, 100_000)
+    drawn = np.random.default_rng(1).binomial(20, 1 / (1 + np.exp(-draws)))
+    assert wide[1:] * 20 == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1)
