@@ -85,8 +85,8 @@ class PredictedChanges:
         kept = np.exp(np.log1p(-np.minimum(self.chance, 1 - TINY)).sum(axis=1))
         return float(1 - (kept * self._none_appear()).mean())
 
-    def interval(self, level: float = 0.95) -> FloatArray:
-        """Return the central interval (2,) of the number of changes."""
+    def interval(self, additional: float = 0.0) -> FloatArray:
+        """Return the central 95 % interval (2,) of the number of changes, with so many more on average."""
         generator = np.random.default_rng(0)
         number = np.empty((len(self.chance), REPEATS))
         for row, chance in enumerate(self.chance):
@@ -94,8 +94,8 @@ class PredictedChanges:
             changed = (generator.random((REPEATS, len(sure))) < sure).sum(axis=1)
             number[row] = changed + np.count_nonzero(chance == 1)
         missed = generator.gamma(self.shape, 1 / self.shape, number.shape)
-        number += generator.poisson(self.structures[:, None] * missed + self.meetings)
-        low, high = np.quantile(number, [(1 - level) / 2, (1 + level) / 2])
+        number += generator.poisson(self.structures[:, None] * missed + self.meetings + additional)
+        low, high = np.quantile(number, [0.025, 0.975])
         return np.array([np.floor(low), np.ceil(high)])
 
     def _none_appear(self) -> FloatArray:

@@ -14,7 +14,7 @@ are predicted from the annotator's rates on other images and from the posteriors
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, Self
 
@@ -34,8 +34,7 @@ from raterscope.algorithms.clicks._prospects import (
 )
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, problem_of
-from raterscope.algorithms.clicks.experience import Experience, advice_for, apply_experience
-from raterscope.algorithms.clicks.learning import can_share
+from raterscope.algorithms.clicks.experience import Experience, advice_for
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.evaluation import match
@@ -185,24 +184,22 @@ def predict_outlook(
     settings: StoppingSettings | None = None,
     watch: Watch = silent,
     *,
-    experience: Experience | None = None,
+    correct: Callable[[float], float] | None = None,
 ) -> ExpectedChanges:
     """Predict the changes that more annotators would make on an image.
 
     Newcomers resemble the crowd; structures and artefacts follow the vote model. The parameters of the model
     are drawn from their posterior, and so are the newcomers' votes, see `_predictive`. The draws are the same
-    each time.
+    each time. Other images count through the posteriors that the run reported, and not as a prior: it would
+    take their shares of structures and rates of annotators as certain on this image.
 
     `clicks`: N clicks of R annotators.
     `plan`: plan of the fusion.
-    `experience`: experience on other images, if the fusion used it.
+    `correct`: returns the changes beyond the prediction, from its probability of any change; see `Replay`.
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
-    crowd, threshold = (
-        image_model_of(clicks, fusion, plan.detection, experience),
-        threshold_of(plan.detection),
-    )
+    crowd, threshold = image_model_of(clicks, fusion, plan.detection), threshold_of(plan.detection)
     chances = finding_chances(crowd, fusion, settings.more)
     prospect = predict_changes(crowd, chances, draw_newcomers(crowd, settings.more), threshold)
     watch(0.4, "looking ahead")
@@ -210,6 +207,7 @@ def predict_outlook(
     watch(0.9, "looking ahead")
     detected = fusion.detection.detected
     chance, appearing = drawn.chance.mean(axis=0), drawn.appearing
+    additional = 0.0 if correct is None else correct(drawn.any)
     sensitivity, precision = _accuracy(crowd, detected, prospect)
     watch(1.0, "looked ahead")
     return ExpectedChanges(
@@ -218,13 +216,13 @@ def predict_outlook(
         chance=chance,
         appearing=appearing,
         fresh=drawn.fresh,
-        expected=float(chance.sum()) + appearing,
-        any=drawn.any,
+        expected=float(chance.sum()) + appearing + additional,
+        any=1 - (1 - drawn.any) * float(np.exp(-additional)),
         missed=prospect.missed,
         sensitivity=sensitivity,
         precision=precision,
         coming=float(chance[~detected].sum()) + appearing,
-        interval=drawn.interval(),
+        interval=drawn.interval(additional),
     )
 
 
@@ -319,17 +317,11 @@ def _beta(part: float, complement: float, variance: float) -> FloatArray:
     return np.array([part / total, min(low, part / total), max(high, part / total)])
 
 
-def image_model_of(
-    clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
-) -> ImageModel:
+def image_model_of(clicks: Clicks, fusion: Fusion, detection: Settings) -> ImageModel:
     """Return the vote model of an image; the default one for detectors without any."""
     judged = isinstance(detection, (DEMSettings, RecursiveSettings))
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
-    votes = votes_on(clicks, fusion)
-    problem = problem_of(votes, settings)
-    if experience is not None and can_share(votes, settings):
-        problem = apply_experience(problem, clicks.annotators, experience)
-    return image_model(problem, fusion, reported=judged)
+    return image_model(problem_of(votes_on(clicks, fusion), settings), fusion, reported=judged)
 
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:

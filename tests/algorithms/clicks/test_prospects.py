@@ -18,7 +18,6 @@ from raterscope.algorithms.clicks._prospects import (
 )
 from raterscope.algorithms.clicks._vote_model import looks
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
-from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
 from raterscope.algorithms.clicks.result import Marks
 from raterscope.algorithms.clicks.stopping import count_changes, image_model_of, predict_outlook, votes_on
@@ -65,9 +64,8 @@ def test_the_model_of_an_image_agrees_with_a_run_of_several():
     clicks[0] = rejecting(clicks[0], alone[0], 4)
     alone[0] = fuse(clicks[0], PLAN)
     fusions = learn_from_each_other(clicks, alone, PLAN)
-    held = experiences_of(fusions, [image.annotators for image in clicks])
-    for image, fusion, experience in zip(clicks, fusions, held, strict=True):
-        model = image_model_of(image, fusion, PLAN.detection, experience)
+    for image, fusion in zip(clicks, fusions, strict=True):
+        model = image_model_of(image, fusion, PLAN.detection)
         undecided = fusion.verdict < 0
         reported = fusion.detection.posterior[undecided]
         assert model.posterior[undecided] == pytest.approx(reported, abs=1e-5)

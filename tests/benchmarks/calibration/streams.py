@@ -216,11 +216,10 @@ def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
     for annotators in range(FIRST, min(len(one.annotators) for one in ordered) + 1):
         now = [until(one, annotators) for one in ordered]
         fusions.append(learn_from_each_other(now, [fuse(one, PLAN) for one in now], PLAN))
-        experiences = experiences_of(fusions[-1], [one.annotators for one in now])
         outlooks.append(
             [
-                predict_outlook(clicks, fusion, PLAN, STOPPING, experience=one)
-                for clicks, fusion, one in zip(now, fusions[-1], experiences, strict=True)
+                predict_outlook(clicks, fusion, PLAN, STOPPING)
+                for clicks, fusion in zip(now, fusions[-1], strict=True)
             ]
         )
     for image in range(len(ordered)):

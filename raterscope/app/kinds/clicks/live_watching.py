@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, IntArray, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
     ExpectedChanges,
@@ -30,15 +28,11 @@ from raterscope.algorithms.clicks.stopping import (
     predict_outlook,
 )
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
-from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer
-from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Request
-from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
-from raterscope.app.study.references import subjects_of
 
 MOST_STEPS = 4
 """Steps an annotator, on average, above which an import was not sorted by annotator and is one step."""
@@ -355,9 +349,7 @@ def _next_answer(
         known_experience, history = previous.experience, previous.history
         state = advance_stream(previous.state, clicks, plan.stream, watch, experience=known_experience)
         changed_count = count_changes(previous.fusion, state.fusion)
-    ahead = predict_outlook(
-        clicks, state.fusion, plan.stream, plan.stopping, watch, experience=known_experience
-    )
+    ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
     history = _with_step(history, clicks, state, ahead, changed_count, plan)
     expert_knowledge = {**pending.held._asdict(), "scores": pending.scores}
     return WatchedImage(
@@ -371,9 +363,7 @@ def _apply_new_decisions(
     """Hold new decisions fixed. No step is added to the history: there were no clicks."""
     clicks = pending.clicks(len(pending.arrivals))
     state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
-    ahead = predict_outlook(
-        clicks, state.fusion, plan.stream, plan.stopping, watch, experience=previous.experience
-    )
+    ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
     held_spots = pending.held._asdict()
     return replace(previous, state=state, outlook=ahead, scores=pending.scores, **held_spots)
 
@@ -387,7 +377,7 @@ def revise_last_step(
     watch: Watch = silent,
 ) -> WatchedImage:
     """Replace the last step by an answer from the same clicks and the other images' experience."""
-    ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
+    ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
     changed_count = int(previous.history.changed[-1]) + count_changes(previous.fusion, state.fusion)
     history = _with_step(previous.history.until(-1), clicks, state, ahead, changed_count, plan)
     return replace(previous, state=state, outlook=ahead, experience=experience, history=history)
@@ -477,63 +467,3 @@ def _by_time(clicks: Clicks) -> IntArray:
         has_time = np.isfinite(clicks.time)
         np.minimum.at(first, clicks.annotator[has_time], clicks.time[has_time])
     return np.argsort(first, kind="stable").astype(np.int64)
-
-
-RETIREMENT = (
-    "subject", "image", "reason", "annotators", "detections", "expected_changes", "changes_low",
-    "changes_high", "unchanged_probability",
-)  # fmt: skip
-
-
-def export_retirement(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the images that need no more annotators; see `exports.Writer`.
-
-    Raises `InputError` if there is no fusion, or a run of another version cannot be repeated.
-    """
-    settings = StoppingSettings()
-    entries = [entry for entry in study.items()["clicks"] if not request.items or entry.id in request.items]
-    subjects = {image.id: subject for image, subject in subjects_of(study, study.images())}
-    rows, fused = [], 0
-    for entry, step in steps_of(watch, entries):
-        step(0.0, f"checking {plain(entry.name)}")
-        result = study.shown.result(entry.id)
-        if result is None:
-            continue
-        fused += 1
-        run, fusion = result
-        try:
-            plan = FusionPlan.from_dict(run.settings)
-        except SettingsError as error:
-            raise InputError(
-                f"run {run.id} was made by another version; fuse again", file=study.path
-            ) from error
-        clicks = study.clicks(entry.id, run)
-        outlook = predict_outlook(clicks, fusion, plan, settings, part(step, 0.0, 0.3))
-        if outlook.share > settings.limit or len(clicks.annotators) <= settings.more:
-            continue
-        late = _count_late_changes(clicks, plan, settings.more, part(step, 0.3, 1.0))
-        if late / max(outlook.detections, 1) > settings.limit:
-            continue
-        reason = (
-            f"{settings.more} more annotators would change <= {100 * settings.limit:g} % of the decisions"
-        )
-        values = (outlook.expected, *outlook.interval.tolist(), 1.0 - outlook.any)
-        rows.append((
-            subjects.get(entry.id, ""), entry.name, reason, len(clicks.annotators), outlook.detections,
-            *map(format_number, values),
-        ))  # fmt: skip
-    if not fused:
-        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
-    request.say(f"Images that need no more annotators: {len(rows):,} of {fused:,}.")
-    return [write_table(request.path, RETIREMENT, rows)]
-
-
-def _count_late_changes(clicks: Clicks, plan: FusionPlan, annotators: int, watch: Watch) -> int:
-    """Count the decisions that the last annotators changed, by time or else in the order of the file."""
-    order = np.arange(len(clicks.annotators), dtype=np.float64)
-    if clicks.time is not None and np.isfinite(clicks.time).all():
-        order[:] = -np.inf  # who marked nothing comes first
-        np.maximum.at(order, clicks.annotator, clicks.time)
-    last = {clicks.annotators[row] for row in np.argsort(order, kind="stable")[-annotators:]}
-    before = fuse(clicks.without(last), plan, part(watch, 0.0, 0.5))
-    return count_changes(before, fuse(clicks, plan, part(watch, 0.5, 1.0)))
