@@ -186,7 +186,6 @@ class RemainingQuestions(QObject):
         self._disputed: Mapping[int, Disputed | None] = {}
         self._task = LatestTask()
         self._current: int | None = None
-        runs.changed.connect(self.reread)
         runs.session.run_chosen.connect(self.reread)
 
     def reread(self) -> None:

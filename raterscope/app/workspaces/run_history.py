@@ -375,9 +375,9 @@ class Calibration(QObject):
         self._task.follow(job, self._show_trust)
 
     def _on_changed(self) -> None:
-        """Compare again after a change of truths or of the matching radius."""
+        """Compare again after a change of runs, truths or the radius; another run may be shown next."""
         self._due = self._stale = self._run is not None
-        self.compare()
+        self._wait.start()
 
     def _show_trust(self, trust: Trust | None) -> None:
         self._trust = trust
