@@ -200,7 +200,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
             self.navigation.visit(change.item, partial(self.screen.show_change, change))
 
     def _on_run_requested(self, request: RunRequest) -> None:
-        self.runs.start(request, self.screen.fusion_work(request), self.navigation.current)
+        self.runs.start(request, self.screen.make_plan(request), self.navigation.current)
 
     def _on_compare_requested(self, runs: object) -> None:
         self.screen.close_fuse_panel()

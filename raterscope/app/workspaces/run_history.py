@@ -328,7 +328,7 @@ class Calibration(QObject):
         self._wait.timeout.connect(self.compare)
         panel.seen.connect(self.compare)
         document.changed.connect(self._on_changed)
-        document.radius_changed.connect(self._on_changed)
+        document.radius_changed.connect(self._on_radius_changed)
 
     def show(
         self, run: RunEntry | None, items: Sequence[int], title: str = "", *, doubtful: bool = False
@@ -375,9 +375,13 @@ class Calibration(QObject):
         self._task.follow(job, self._show_trust)
 
     def _on_changed(self) -> None:
-        """Compare again after a change of runs, truths or the radius; another run may be shown next."""
+        """Compare again after a change of runs or truths; another run may be shown next."""
         self._due = self._stale = self._run is not None
         self._wait.start()
+
+    def _on_radius_changed(self) -> None:
+        self._due = self._stale = self._run is not None
+        self.compare()
 
     def _show_trust(self, trust: Trust | None) -> None:
         self._trust = trust

@@ -15,6 +15,7 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.kind import Plan
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Decision
@@ -64,6 +65,21 @@ class FusionWork:
     fuse: Callable[..., Answer]  # ``fuse(inputs, watch=watch)`` returns the answer, in another thread
     # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
+
+    @classmethod
+    def of_plan(cls, kind: str, plan: Plan, *, hold_truth: bool) -> FusionWork:
+        """Fuse items of a kind; its functions are loaded outside the GUI thread."""
+
+        def gather(items: Sequence[int], study: Study, watch: Watch) -> Inputs:
+            return KINDS[kind].functions.gather(items, study, plan, hold_truth, watch)
+
+        def fuse(inputs: Inputs, watch: Watch) -> Answer:
+            return KINDS[kind].functions.fuse(inputs, plan, None, watch)
+
+        def keep(answer: Answer, study: Study, watch: Watch) -> int:
+            return KINDS[kind].functions.keep(answer, study, watch)
+
+        return cls(kind, gather, fuse, keep)
 
 
 class Fusing(QObject):
@@ -221,7 +237,7 @@ class RunControl(QObject):
         self.fusing.message.connect(screen.message)
         self.fusing.refused.connect(screen.refused)
 
-    def start(self, request: RunRequest, work: FusionWork, current: int | None) -> None:
+    def start(self, request: RunRequest, plan: Plan, current: int | None) -> None:
         """Fuse the requested items, the one on screen first, and show the result."""
         contents = self._document.contents
         if contents is None:
@@ -232,6 +248,7 @@ class RunControl(QObject):
             self._set_chosen(None)
             self._screen.close_fuse_panel()
             self._screen.message.emit("")  # earlier messages are outdated
+            work = FusionWork.of_plan(self.kind, plan, hold_truth=request.hold_truth)
             self.fusing.start(work, sorted(items, key=lambda item: item != current))
 
     def choose(self, run: int) -> None:

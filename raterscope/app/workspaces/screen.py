@@ -15,10 +15,11 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
     from raterscope.app.contents import Contents
+    from raterscope.app.kinds.kind import Plan
     from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry
     from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
-    from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
+    from raterscope.app.workspaces.runs import Fusing, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
     from raterscope.widgets.panels.queue_panel import QueueFrame
 
@@ -137,8 +138,8 @@ class WorkspaceScreen(WorkspaceLayout):
 
     # Overridden by each kind
 
-    def fusion_work(self, request: RunRequest) -> FusionWork:
-        """Return the steps of a run that was requested in the Fuse panel."""
+    def make_plan(self, request: RunRequest) -> Plan:
+        """Return the plan of a run that was requested in the Fuse panel."""
         raise NotImplementedError
 
     def request_of(self, run: RunEntry) -> RunRequest:

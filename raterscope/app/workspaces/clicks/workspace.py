@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.clicks.image_fusion import Draft
-from raterscope.app.kinds.clicks.runs import explain_not_converged, fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import explain_not_converged
 from raterscope.app.review import Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.clicks import view
@@ -37,7 +37,6 @@ from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration, run_title
-from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.text import percent
 from raterscope.widgets.canvas.image_canvas import ZOOM_STEP
@@ -481,15 +480,13 @@ class ClicksWorkspace(ClicksScreen):
             hold_truth=bool(run.log.get("truth_held")),
         )
 
-    def fusion_work(self, request: RunRequest) -> FusionWork:
-        """Return the steps of a run that was requested in the Fuse panel."""
+    def make_plan(self, request: RunRequest) -> FusionPlan:
+        """Return the plan of a run that was requested in the Fuse panel."""
         if request.detection is None or not isinstance(request.assignment, AssignmentSettings):
             raise TypeError("clicks are fused in two steps with an assignment between them")
-        plan = FusionPlan(
+        return FusionPlan(
             request.algorithm, request.detector, request.settings, request.detection, request.assignment
         )
-        reading = partial(gather, hold_truth=request.hold_truth, plan=plan)
-        return FusionWork("clicks", reading, partial(fuse_inputs, plan=plan), keep)
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the clusters found so far."""

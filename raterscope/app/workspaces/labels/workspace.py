@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.kinds.labels.runs import Draft, explain_not_converged, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import Draft, explain_not_converged
 from raterscope.app.review import CommentSubject, Decision, GoldSubject, ReviewState, SampledItem, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
@@ -43,7 +43,6 @@ from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
-from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
@@ -357,12 +356,11 @@ class LabelsWorkspace(LabelsScreen):
         plan = LabelPlan.from_dict(run.settings)
         return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)
 
-    def fusion_work(self, request: RunRequest) -> FusionWork:
-        """Return the steps of a run that was requested in the Fuse panel."""
+    def make_plan(self, request: RunRequest) -> LabelPlan:
+        """Return the plan of a run that was requested in the Fuse panel."""
         if not isinstance(request.assignment, QuestionSettings):
             raise TypeError("labels are fused with the settings of their question")
-        plan = LabelPlan(request.algorithm, request.settings, request.assignment)
-        return FusionWork("labels", gather, partial(fuse_inputs, plan=plan), keep)
+        return LabelPlan(request.algorithm, request.settings, request.assignment)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""

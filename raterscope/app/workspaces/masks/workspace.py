@@ -10,7 +10,7 @@ from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.kinds.masks.runs import Draft, explain_not_converged, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Draft, explain_not_converged
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.comments import Comments, Renaming
@@ -38,7 +38,6 @@ from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration, run_title
-from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.region_panel import NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
@@ -452,10 +451,9 @@ class MasksWorkspace(MasksScreen):
         plan = MaskPlan.from_dict(run.settings)
         return RunRequest(plan.algorithm, plan.settings)
 
-    def fusion_work(self, request: RunRequest) -> FusionWork:
-        """Return the steps of a run that was requested in the Fuse panel."""
-        plan = MaskPlan(request.algorithm, request.settings)
-        return FusionWork("masks", gather, partial(fuse_inputs, plan=plan), keep)
+    def make_plan(self, request: RunRequest) -> MaskPlan:
+        """Return the plan of a run that was requested in the Fuse panel."""
+        return MaskPlan(request.algorithm, request.settings)
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the consensus so far, and plot its convergence."""

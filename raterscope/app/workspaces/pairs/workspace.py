@@ -16,7 +16,6 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, CommentSubject, Decision, ReviewState, SampledItem
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
@@ -41,7 +40,6 @@ from raterscope.app.workspaces.pairs.scene import (
 from raterscope.app.workspaces.pairs.screen import ComparisonContents, PairsCore, PairsScreen, RunComparison
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.run_history import Calibration
-from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
@@ -485,10 +483,9 @@ class PairsWorkspace(PairsScreen):
         plan = PairPlan.from_dict(run.settings)
         return RunRequest(plan.algorithm, plan.settings)
 
-    def fusion_work(self, request: RunRequest) -> FusionWork:
-        """Return the steps of a run that was requested in the Fuse panel."""
-        plan = PairPlan(request.algorithm, request.settings)
-        return FusionWork("pairs", gather, partial(fuse_inputs, plan=plan), keep)
+    def make_plan(self, request: RunRequest) -> PairPlan:
+        """Return the plan of a run that was requested in the Fuse panel."""
+        return PairPlan(request.algorithm, request.settings)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""

@@ -37,17 +37,6 @@ def run(capsys):
     return call
 
 
-@pytest.fixture
-def refusal(capsys):
-    def call(*arguments):
-        assert main([str(argument) for argument in arguments]) == 1
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1
-        return err.removeprefix("raterscope: ").strip()
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     path = tmp_path_factory.mktemp("original") / "s.rscope"
