@@ -176,7 +176,7 @@ def prepare_algorithms(jobs: Jobs) -> Job | None:
 
 WIDTH, HEIGHT = 1440, 900
 PATIENCE = 60.0  # longest wait in seconds
-SETTLED = 0.5  # seconds without work
+SETTLED = 0.2  # seconds without work
 
 
 def take(study: Path, picture: Path) -> None:
