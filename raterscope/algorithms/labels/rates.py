@@ -197,6 +197,9 @@ class Rates:
     # standard deviation of the logarithm of the power for accuracies, as far as annotators share it
     spread: float = SPREAD
     time: str = "all votes"  # the time that the rates refer to: "all votes" or "the last vote"
+    # (K,): number of right votes expected by D, the middle of the interval of an accuracy; None if it is
+    # `right`; see `estimate_rates`
+    likely_right: FloatArray | None = None
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -238,11 +241,22 @@ class Rates:
         return np.asarray((self.right + centre * strength) / (self.votes + strength))
 
     def accuracy_interval(self) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the 95 % interval of every accuracy, two (K,)."""
-        mean, total = self.accuracy, self.votes + self.skill[1]
+        """Return the ends of the 95 % interval of every accuracy, two (K,).
+
+        It is that of the accuracy by D, and contains the accuracy by the posterior.
+        """
+        total = self.votes + self.skill[1]
+        mean = self._likely_accuracy
         spread = self.right_doubt + np.square(self.spread * self.right_shift)
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
-        return _widened_interval(mean, variance, total, _LEVEL, 0.5)
+        low, high = _widened_interval(mean, variance, total, _LEVEL, 0.5)
+        return np.minimum(low, self.accuracy), np.maximum(high, self.accuracy)
+
+    @property
+    def _likely_accuracy(self) -> FloatArray:
+        centre, strength = self.skill
+        right = self.right if self.likely_right is None else self.likely_right
+        return np.asarray((right + centre * strength) / (self.votes + strength))
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return every annotator's accuracy with its interval, three (K,)."""
@@ -259,6 +273,7 @@ class Rates:
             _of(self.prior, annotators), self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
             self.right_doubt[annotators], self.right_shift[annotators], self.skill, self.spread, self.time,
+            None if self.likely_right is None else self.likely_right[annotators],
         )  # fmt: skip
 
     def together(self, annotators: NDArray[np.integer]) -> Rates:
@@ -273,7 +288,10 @@ class Rates:
         votes = np.array([used @ self.votes])
         # Sums by products: a copy of the chosen matrices could be large.
         weight = used * self.given if used @ self.given > 0 else used
-        mean = float(np.average(self.accuracy, weights=weight)) if weight.any() else self.skill[0]
+        mean, likely = (
+            float(np.average(values, weights=weight)) if weight.any() else self.skill[0]
+            for values in (self.accuracy, self._likely_accuracy)
+        )
         prior = np.full((1, *self.prior.shape[1:]), 1 / self.prior.shape[2])
         if self.shared:
             prior = self.prior[:1]
@@ -288,7 +306,7 @@ class Rates:
             counts, doubt, shift, prior, self.strength, votes,
             np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
             np.array([used @ self.right_doubt]), np.array([used @ self.right_shift]), self.skill, self.spread,
-            self.time,
+            self.time, None if self.likely_right is None else likely * (votes + strength) - centre * strength,
         )  # fmt: skip
 
 
@@ -375,9 +393,11 @@ def estimate_rates(
     would be calibrated when raised to a power whose logarithm differs between crowds, by a standard deviation
     of `SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
     consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
-    vote. For accuracies by the pooled consensus the deviation follows from the tasks' mean entropy: where few
-    tasks are in doubt, powers differ less. Half of its variance is each annotator's own, and averages out in
-    groups. Known classes reduce the other half by the information of their votes on the power.
+    vote. An interval of an accuracy then has the right votes expected by D in its middle; an interval around
+    those of the posterior would count the overconfidence twice. For accuracies the deviation follows from the
+    tasks' mean entropy: where few tasks are in doubt, powers differ less. Half of its variance is each
+    annotator's own, and averages out in groups. Known classes reduce the other half by the information of
+    their votes on the power.
 
     `posterior`: (N, J), 0 and 1 where the class is known.
     `excluded`: votes of excluded annotators; the prior is not estimated from them.
@@ -402,7 +422,8 @@ def estimate_rates(
     (counts, right), (doubt, right_doubt), (shift, right_shift) = run_parts(
         sums, parts_of(3, 1), partial(watch, 0.0, "counting votes")
     )
-    own_spread, spread = _power_spreads(labels, chance) if calibrated else (0.0, SPREAD)
+    likely_right = None if calibrated else sum_of_meant(every, chance)
+    own_spread, spread = _power_spreads(labels, chance)
     given = counts.sum(axis=2, keepdims=True)
     expected = given if calibrated else weighted_counts(counted, chance).sum(axis=2, keepdims=True)
     if last is not None:
@@ -422,6 +443,8 @@ def estimate_rates(
         right_doubt, right_shift = (
             np.where(took_part, values * part_of, values) for values in (right_doubt, right_shift)
         )
+        if likely_right is not None:
+            likely_right = np.where(took_part, likely_right * part_of, likely_right)
         votes, right = np.where(took_part, now, votes), np.where(took_part, share * now, right)
     voted = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")
@@ -442,7 +465,7 @@ def estimate_rates(
     return Rates(
         counts, doubt, shift, prior, strength, votes, votes_given, right, right_doubt, right_shift,
         (skill[0], _ACCURACY_VOTES), spread,
-        "all votes" if last is None else "the last vote",
+        "all votes" if last is None else "the last vote", likely_right,
     )  # fmt: skip
 
 

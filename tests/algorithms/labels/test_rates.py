@@ -222,3 +222,26 @@ def test_doubt_about_the_classes_of_votes_widens_rates_by_the_variance_of_the_vo
     expected = (variance[..., None] * away).sum(axis=0)
     moved = doubt - mean * doubt.sum(axis=1, keepdims=True)
     assert label_doubt(mean, doubt, np.zeros((3, 4))) == pytest.approx(expected + np.square(SPREAD * moved))
+
+
+def test_intervals_of_accuracies_by_an_overconfident_model_are_those_of_a_calibrated_one():
+    """Most annotators take some tasks for another class; the model counts their mistakes as right."""
+    inside, excess, widths = [], [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 400)
+        task, annotator = np.repeat(np.arange(400), 7), rng.random((400, 30)).argsort(axis=1)[:, :7].ravel()
+        seen = np.where(rng.random(400) < 0.2, 1 - truth, truth)[task]
+        seen = np.where(rng.random(len(task)) < 0.2, truth[task], seen)
+        label = np.where(rng.random(len(task)) < rng.beta(8, 2, 30)[annotator], seen, 1 - seen)
+        labels = make(task, annotator, label, 2)
+        mean, low, high = rates_of(labels, ibcc(labels)).accuracies()
+        right = np.bincount(annotator, label == truth[task], minlength=30) / np.bincount(annotator)
+        inside.append((low <= right) & (right <= high))
+        excess.append(mean - right)
+        widths.append(high - low)
+        assert ((low <= mean) & (mean <= high)).all()
+        assert (mean - (low + high) / 2).mean() > 0.05  # the middle is nearer to the vote
+    assert np.mean(excess) > 0.05
+    assert np.mean(inside) >= 0.93
+    assert np.mean(widths) < 0.4  # the overconfidence counts once
