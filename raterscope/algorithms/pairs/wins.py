@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,8 @@ _EXACT, _PROBES = 20_000_000, 8
 estimate it: the trace is part of a correction that is small if there are many comparisons."""
 
 _LEAST = 1e-9
+_MANY_ENTRIES = 500_000
+"""Entries of a table from which compiled code multiplies it; for fewer, loading it takes longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +206,7 @@ def tastes_of(
     row, column = np.concatenate([left, right, left, right]), np.concatenate([left, right, right, left])
     own = coo_array((value, (row, column)), shape=(cells, cells)).tocsr()
     by_item = csr_array((own.data, item[own.indices], own.indptr), shape=(cells, count))
-    squares = (by_item.T @ by_item).tocsr()
+    squares = _squares(by_item)
     spread = np.zeros(count)
     first = second = 0.0
     covariance: list[FloatArray | None] = []
@@ -227,6 +230,20 @@ def tastes_of(
     return Tastes(
         left, right, cells, degree - first, total - 2 * third + second, spread, tuple(covariance)
     )  # fmt: skip
+
+
+def _squares(table: Any) -> Any:
+    """Multiply a sparse table's transpose by the table; SciPy takes ten times longer for few columns."""
+    if table.nnz < _MANY_ENTRIES or table.shape[1] > MOST_COMPARED:
+        return (table.T @ table).tocsr()
+    from scipy.sparse import csr_array
+
+    from raterscope.algorithms.pairs._taste_kernels import add_squares
+
+    total = np.zeros((table.shape[1], table.shape[1]))
+    begin, column = (index.astype(np.int64, copy=False) for index in (table.indptr, table.indices))
+    add_squares(begin, column, table.data, total)
+    return csr_array(total)
 
 
 def _signs(count: int, many: int) -> FloatArray:

@@ -2,9 +2,10 @@
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 from raterscope.algorithms.annotators.agreement import pair_consistency
-from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.pairs import Pairs, wins
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
 from raterscope.algorithms.pairs.wins import count_totals, count_wins
@@ -107,3 +108,12 @@ def test_only_comparisons_on_the_same_task_are_swapped_ones():
     assert together.swapped_repeats == 3
     by_task = pair_consistency(who, left, right, choice, ("kim",), task)[1]
     assert (by_task.swapped_repeats, by_task.swapped.value) == (1, 1.0)
+
+
+def test_compiled_code_multiplies_a_table_as_scipy_does(monkeypatch):
+    generator = np.random.default_rng(0)
+    table = csr_array(generator.integers(-4, 5, (300, 40)) * (generator.random((300, 40)) < 0.2) * 0.3)
+    expected = (table.T @ table).toarray()
+    monkeypatch.setattr(wins, "_MANY_ENTRIES", 0)
+    assert (wins._squares(table).toarray() == expected).all()
+    assert np.abs(expected).max() > 1
