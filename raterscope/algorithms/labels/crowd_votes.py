@@ -286,7 +286,9 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     weights = labels.vote_weights()
     use = np.bincount(labels.label, weights, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
-    given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
+    given: FloatArray = labels.votes_of_annotators().astype(np.float64)
+    if weights is not None:
+        given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
     parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
     positions = class_positions(labels.meaning, votes.classes) if is_ordinal(labels) else None
     ordinal = None if positions is None else ordinal_types(positions, votes.outputs)

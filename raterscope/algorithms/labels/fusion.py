@@ -61,13 +61,17 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
     """
     assert labels.meaning is not None
     meant = labels.meaning[labels.label]
-    tasks = len(fusion.posterior)
     label = fusion.label()[labels.task]
-    voted = np.bincount(labels.task, meant == label, minlength=tasks) > 0
+
+    def tasks_with(votes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        tasks = np.zeros(len(fusion.posterior), dtype=bool)
+        tasks[labels.task[votes]] = True
+        return tasks
+
+    voted = tasks_with(meant == label)
     if is_ordinal(labels):
-        above = np.bincount(labels.task, meant > label, minlength=tasks) > 0
-        voted |= above & (np.bincount(labels.task, meant < label, minlength=tasks) > 0)
-    named = np.bincount(labels.task, meant != OPEN, minlength=tasks) > 0
+        voted |= tasks_with(meant > label) & tasks_with(meant < label)
+    named = tasks_with(meant != OPEN)
     return np.flatnonzero(named & ~voted & (fusion.known == OPEN) & (labels.known_classes() == OPEN))
 
 

@@ -19,7 +19,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
-from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.algorithms.progress import Background, Watch, no_check, part, silent, steps_of
 from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.command_line.output import (
     LISTED,
@@ -232,8 +232,10 @@ def _fuse_files(
     paths = dict.fromkeys(table.path for table in tables)
     del tables, question_files  # they can be as large as the votes of the questions
     release_freed_memory()
-    answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
-    return answer, files_and_digests([*paths, *options.programs]), notices + understood
+    with Background() as beside:
+        sources = beside.start(partial(files_and_digests, [*paths, *options.programs]))
+        answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
+        return answer, sources(no_check), notices + understood
 
 
 def _with_programs(
