@@ -160,6 +160,8 @@ class ReviewState:
     """What a fusion of each item is held to."""
     _on: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
     """All decisions on each item, also those that do not stand."""
+    _notes: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
+    """Those of them that are comments or bookmarks: each decision on screen looks for them several times."""
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
@@ -277,8 +279,8 @@ class ReviewState:
         return [decision for decision in self._last_comments(kind, item) if decision.verb == "bookmark"]
 
     def _last_comments(self, kind: str, item: int) -> list[Decision]:
-        on = self._on.get((kind, item), ())
-        return last_comments(decision for decision in on if decision.id not in self._dead)
+        notes = self._notes.get((kind, item), ())
+        return last_comments(note for note in notes if note.id not in self._dead)
 
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""
@@ -412,6 +414,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     verbs = {decision.verb for decision in new}
     by_id = {**before._by_id, **{decision.id: decision for decision in new}}
     on = _by_item(new, before._on)
+    notes = [decision for decision in new if isinstance(decision.subject, CommentSubject)]
     touched = {key for decision in new for key in touched_items(decision, by_id)}
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
@@ -461,6 +464,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         _decided=decided,
         _fixed=fixed,
         _on=on,
+        _notes=_by_item(notes, before._notes),
         _dead=dead,
         _by_id=by_id,
         _undo_of_redoable=redone,
