@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
 from raterscope.algorithms.progress import Watch
@@ -26,6 +28,7 @@ from raterscope.text import counted
 from raterscope.widgets.panels.activity_panels import NEXT, HistoryEntry, JobLine
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import RunLine
+from raterscope.widgets.panels.lists import LinesOnDemand
 from raterscope.widgets.panels.queue_panel import QueueFrame
 
 if TYPE_CHECKING:
@@ -48,38 +51,37 @@ TONES = {
 }
 
 
-def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
-    """List the latest decisions and the runs by time, the latest first.
+def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> Sequence[HistoryEntry]:
+    """List the latest decisions and the runs by time, the latest first; each line is made when looked at.
 
     `cache`: lines of decisions from earlier calls, which is extended.
     """
     cache = {} if cache is None else cache
-    decisions = [decision for decision in contents.decisions[-HISTORY:] if decision.at is not None]
-    named = {item for decision in decisions if decision.id not in cache for item in decision.items}
-    names = {
-        (kind, item.id): item.name
-        for kind, items in contents.items.items()
-        for item in (items if named else ())
-        if item.id in named
-    }
-    entries = []
-    for decision in decisions:
-        standing = contents.review.standing(decision.id)
-        if decision.id not in cache and decision.at is not None:
-            tone = "plain" if is_measure(decision) else TONES.get(decision.verb, "plain")
-            cache[decision.id] = HistoryEntry(decision.at, _words(contents, decision, names), tone)
-        if cache[decision.id].standing != standing:
-            cache[decision.id] = replace(cache[decision.id], standing=standing)
-        entries.append(cache[decision.id])
-    for run in contents.runs:
-        entries.append(HistoryEntry(run.started, f"fuse {run_title(run)}, {_count(run)}"))
-    return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
+    latest = contents.decisions[-HISTORY:]
+    dated: list[tuple[datetime, Decision | RunEntry]] = [
+        (decision.at, decision) for decision in latest if decision.at is not None
+    ]
+    dated += [(run.started, run) for run in contents.runs]
+    dated.sort(key=itemgetter(0), reverse=True)
+
+    def make(number: int) -> HistoryEntry:
+        time, source = dated[number]
+        if isinstance(source, RunEntry):
+            return HistoryEntry(time, f"fuse {run_title(source)}, {_count(source)}")
+        if source.id not in cache:
+            tone = "plain" if is_measure(source) else TONES.get(source.verb, "plain")
+            cache[source.id] = HistoryEntry(time, _words(contents, source), tone)
+        return replace(cache[source.id], standing=contents.review.standing(source.id))
+
+    return LinesOnDemand(np.arange(len(dated)), make)
 
 
-def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
+def _words(contents: Contents, decision: Decision) -> str:
     kind = decision.subject.kind if decision.subject is not None else ""
-    several = len(contents.items.get(kind, ())) > 1
-    where = names.get((kind, decision.items[0]), "") if several and len(decision.items) == 1 else ""
+    items = contents.items.get(kind, ())
+    where = ""
+    if len(items) > 1 and len(decision.items) == 1:
+        where = next((item.name for item in items if item.id == decision.items[0]), "")
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
     words = contents.words(decision) + (f", {where}" if where else "")
     return f"{words}: {reason}" if reason else words

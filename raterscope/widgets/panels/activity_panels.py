@@ -23,7 +23,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.parts import ElidedLabel, Header, keeps_key, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -59,7 +59,7 @@ class HistoryPanel(QWidget):
         self.redo.clicked.connect(self.redo_requested)
         header.row.addWidget(self.undo)
         header.row.addWidget(self.redo)
-        self.view: LineList[HistoryEntry] = LineList(_HistoryKind(), "History")
+        self.view: LongList[HistoryEntry] = LongList(_HistoryKind(), "History")
         self._nothing = plain_label("Your decisions appear here.", "second", wrap=True)
         vertical(header, self._nothing, (self.view, 1), inside=self, margins=(12, 8, 4, 4), spacing=4)
         self.set_entries(())
