@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, parts_of
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
+    from raterscope.algorithms.clicks._crowd_kernels import Pairs, Parts
 
 
 MAXIMUM_CELLS = 4_000_000
@@ -89,12 +89,6 @@ def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> N
 SPACING = 2.0
 """Distance of initial components, in scatters: closer objects are hardly separable."""
 
-STRENGTH = 10.0
-"""Pseudo-clicks of the common scatter in a component's covariance."""
-
-GATE = 25.0
-"""Squared Mahalanobis distance beyond which a component is negligible: exp(-12.5) of its height."""
-
 REACH = 6.0
 """Scatters around a component within which clicks are listed, also for annotators with a wide scatter."""
 
@@ -131,29 +125,46 @@ class Crowd:
     """Crowd model of one image: components, annotators, and posteriors of who marked what."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
+        from raterscope.algorithms.clicks._annotator_kernels import Counts, Frame, Hands
         from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
 
-        self.cells, self.model, self.uniform = cells, model, 1 / area
+        self.cells, self.model = cells, model
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
-        self.scatter = model.scatter
         self.worth = cells.worth
         self.number = float(self.worth.sum())
-        self.clicks_of = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
-        self.weighted_clicks = self.worth * self.clicks_of
-        self.active = float(self.worth[self.clicks_of > 0].sum()) or 1.0
-        self.outliers = np.maximum((1 - model.reliability) * self.clicks_of, 0.5)
-        self.offset, self.precision = np.zeros((annotators, 2)), np.ones(annotators)
-        self.ability = np.ones(annotators)
-        self.workspace = np.zeros(annotators)
+        clicks = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
+        self.weighted_clicks = self.worth * clicks
+        active = float(self.worth[clicks > 0].sum()) or 1.0
+        self.hands = Hands(
+            np.zeros((annotators, 2)), np.ones(annotators), np.empty(annotators), np.empty((annotators, 2)),
+            cells.weights, np.zeros(annotators),
+        )  # fmt: skip
+        self.counts = Counts(
+            clicks, np.maximum((1 - model.reliability) * clicks, 0.5), np.zeros(annotators),
+            np.ones(annotators), np.empty(annotators, dtype=np.int64), np.zeros((annotators, 3)),
+        )  # fmt: skip
+        self.frame = Frame(
+            model.once, model.own_hands, model.learn_scatter, model.resolution, model.floor, 1 / area, active
+        )
+        # scatter, log evidence, density, support, levels, dropped components: see `advance`
+        self.values = np.array([model.scatter, -math.inf, 0.0, 1.0, 0.0, 0.0])
         self.total = np.zeros(len(cells))
         self.stamp = np.zeros(len(cells) + 1, dtype=np.int64)
         self.click = np.empty(16 * len(cells), dtype=np.int32)
         self.nearest, self.strongest = np.full(len(cells), -1, dtype=np.int64), np.zeros(len(cells))
-        self.seen = np.zeros((annotators, 3))
-        self.evidence = -math.inf
         self.parts = Parts(
             np.empty((0, 2)), np.empty((0, 3)), np.empty(0), np.empty(0), np.empty(0, dtype=np.bool_)
         )
+
+    @property
+    def scatter(self) -> float:
+        """Click scatter, pixels."""
+        return float(self.values[0])
+
+    @property
+    def evidence(self) -> float:
+        """Log evidence, as of the last `survey`."""
+        return float(self.values[1])
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.parts.alive))
@@ -243,22 +254,18 @@ class Crowd:
         self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
 
     def set_rules(self) -> None:
-        """Set the values that are fixed during a sweep over the components."""
-        from raterscope.algorithms.clicks._crowd_kernels import Hands, Rules
+        """Compute the values that are fixed during a sweep over the components; `survey` does so too."""
+        self._advance((0, 0), 0, 0, ends=True)
 
-        rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
-        values, _, counts = _shared(self.ability, self.worth)
-        ability = np.empty((len(values), 2))
-        ability[:, 0], ability[:, 1] = values, counts
-        self.hands: Hands = Hands(
-            self.offset, self.precision, rate, ability, self.cells.weights, self.workspace
-        )
-        variance = self.scatter**2
-        support = self.parts.support[self.parts.alive]
-        self.rules: Rules = Rules(
-            self.model.once, variance, STRENGTH, self.model.floor * variance, GATE,
-            math.log(max(len(support), 1) * self.uniform),
-            max(float(np.add.reduce(support)) / max(len(support), 1), 1.0),
+    def _advance(
+        self, block: tuple[int, int], fixed: int, times: int, *, surveys: bool = False, ends: bool = False,
+        learns: bool = False, drops: bool = False,
+    ) -> None:  # fmt: skip
+        from raterscope.algorithms.clicks._crowd_kernels import advance
+
+        advance(
+            *block, fixed, times, surveys, ends, learns, drops, self.marks, self.parts, self.pairs,
+            self.hands, self.counts, self.frame, self.values, self.nearest, self.strongest,
         )  # fmt: skip
 
     def blocks(self, number: int | None = None) -> list[tuple[int, int]]:
@@ -274,108 +281,37 @@ class Crowd:
         self, times: int, tick: Callable[[], None], *, fixed: int = 0, number: int | None = None
     ) -> None:
         """Run EM over all components, or the first ones, after `fixed` rounds of E steps alone."""
-        from raterscope.algorithms.clicks._crowd_kernels import sweep
-
         blocks = self.blocks(number)
         rounds = [(1, 0)] * fixed + [(0, 1)] * times
         if len(self.pairs.message) * len(rounds) <= VISITS:
             rounds = [(fixed, times)]
         for still, moving in rounds:
-            for begin, end in blocks:
-                sweep(begin, end, still, moving, self.marks, self.parts, self.pairs, self.hands, self.rules)
+            for block in blocks:
+                self._advance(block, still, moving)
                 tick()
 
-    def survey(self, tick: Callable[[], None]) -> None:
-        """Summarise all components: sums by annotator, nearest components, the log evidence."""
-        from raterscope.algorithms.clicks._crowd_kernels import survey
+    def survey(
+        self, tick: Callable[[], None], *, fixed: int = 0, times: int = 0, learn: bool = False,
+        drop: bool = False,
+    ) -> bool:  # fmt: skip
+        """Summarise all components: sums by annotator, nearest components, the log evidence.
 
-        self.seen.fill(0.0)
-        self.nearest.fill(-1)
-        self.strongest.fill(0.0)
-        value = 0.0
-        for begin, end in self.blocks():
-            value += survey(
-                begin, end, self.marks, self.parts, self.pairs, self.hands, self.rules, self.seen,
-                self.nearest, self.strongest,
-            )  # fmt: skip
-            tick()
-        worth, outliers = self.worth, np.log(self.outliers * self.uniform)
-        log_counts = np.log1p(self.total)
-        if len(self.cells.weights):
-            log_counts *= worth[self.cells.annotator]
-        self.evidence = float(
-            value
-            + np.add.reduce(log_counts)
-            + self.weighted_clicks @ outliers
-            - np.add.reduce(worth * self.outliers)
-        )
-        tick()
-        shares = self.total / (1 + self.total)
-        self.inliers: FloatArray = np.bincount(self.cells.annotator, shares, len(self.ability)).astype(
-            np.float64, copy=False
-        )
-
-    def learn(self) -> None:
-        """Update the annotators' parameters, after `survey`."""
-        inliers, worth = self.inliers, self.worth
-        usual = max(float(np.add.reduce(worth * (self.clicks_of - inliers))) / self.active, 0.2)
-        self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
-        values, index, _ = _shared(self.ability, worth)
-        weight = self.parts.weight[self.parts.alive]
-        if self.model.once:
-            chances = np.add.reduce(weight / (1 + np.multiply.outer(values, weight)), axis=1)[index]
-        else:
-            chances = np.full(len(self.ability), weight.sum())
-        self.ability = (inliers + 1) / (chances + 1)
-        marks = float(np.add.reduce(worth * inliers))
-        if self.model.own_hands and marks > 1:
-            self._learn_hands(inliers)
-        if self.model.learn_scatter and marks > len(weight) + 1:
-            spread = float(np.add.reduce(worth * self.seen[:, 2] * self.precision))
-            spread /= 2 * (marks - len(weight))
-            self.scatter = max(self.scatter * math.sqrt(min(max(spread, 0.5), 2.0)), self.model.resolution)
-
-    def _learn_hands(self, inliers: FloatArray) -> None:
-        """Shrink offsets and scatters towards the crowd's, as far as chance explains the differences."""
-        known, counted = inliers > 2, self.worth * inliers
-        if np.add.reduce(self.worth[known]) < 4:
-            return
-        count, seen, variance = inliers[known], self.seen[known], self.scatter**2
-        total, share = float(np.add.reduce(counted)), counted[known]
-        share /= np.add.reduce(share)
-        chance = variance / (self.precision[known] * count)
-        beyond = float(share @ ((seen[:, 0] ** 2 + seen[:, 1] ** 2) / (2 * count**2) - chance))
-        weight = inliers * self.precision
-        pull = variance / max(beyond, 1e-6 * variance)
-        offset = self.seen[:, :2] * (self.precision / (weight + pull))[:, None]
-        self.offset = offset - counted @ offset / total
-        scale = np.log(np.maximum(seen[:, 2], 1e-9) / (2 * count))
-        beyond = float(share @ ((scale - share @ scale) ** 2 - 1 / count))
-        prior = min(max(2 / max(beyond, 1e-3), 4.0), 1000.0)
-        square = (prior + self.seen[:, 2]) / (prior + 2 * inliers)
-        square /= math.exp(float(counted @ np.log(square)) / total)
-        self.precision = 1 / np.minimum(np.maximum(square, 0.1), 10.0)
-
-    def drop_isolated(self) -> bool:
-        """Remove, after `survey`, the components that fewer than two annotators marked.
-
-        With weights, these are components whose annotators count less than `SEVERAL`.
+        `fixed`, `times`: rounds before that, as for `sweep`.
+        `learn`: update the annotators' parameters and the scatter.
+        `drop`: remove components that fewer than two annotators marked, by weight. Return whether there were
+        any.
         """
-        from raterscope.algorithms.clicks._crowd_kernels import SEVERAL
-
-        rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
-        number, annotators = len(self.parts.weight), len(self.ability)
-        if len(self.cells.weights):
-            pairs = np.unique(self.nearest[rows] * annotators + self.cells.annotator[rows])
-            marked = np.bincount(pairs // annotators, self.worth[pairs % annotators], minlength=number)
-            lonely = self.parts.alive & (marked < SEVERAL)
-        else:
-            lowest, highest = np.full(number, annotators), np.full(number, -1)
-            np.minimum.at(lowest, self.nearest[rows], self.cells.annotator[rows])
-            np.maximum.at(highest, self.nearest[rows], self.cells.annotator[rows])
-            lonely = self.parts.alive & (lowest >= highest)
-        self.parts.alive[lonely] = False
-        return bool(lonely.any())
+        blocks = self.blocks() or [(0, 0)]
+        if len(blocks) > 1 or len(self.pairs.message) * (fixed + times) > VISITS:
+            self.sweep(times, tick, fixed=fixed)
+            fixed = times = 0
+        for block in blocks:
+            last = block is blocks[-1]
+            self._advance(
+                block, fixed, times, surveys=True, ends=last, learns=learn and last, drops=drop and last
+            )
+            tick()
+        return drop and bool(self.values[5])
 
     def prune(self, report: Callable[[float, int], None], dirty: BoolArray | None = None) -> int:
         """Try to remove every component once, or those that are `dirty`, the weakest first.
@@ -390,7 +326,7 @@ class Crowd:
         while position < len(order):
             position, dropped, gain = prune(
                 order, position, VISITS, NEAR * self.scatter, ADAPTING, self.model.lower_bound, dirty,
-                self.stamp, self.marks, self.parts, self.pairs, self.hands, self.rules,
+                self.stamp, self.marks, self.parts, self.pairs, self.hands, self.frame, self.values,
             )  # fmt: skip
             removed += dropped
             report(gain, position)
@@ -407,25 +343,13 @@ class Crowd:
         nearest[cells.order] = np.where(self.nearest >= 0, number[self.nearest], -1) if len(number) else -1
         inlier = np.empty(len(cells))
         inlier[cells.order] = self.total / (1 + self.total)
-        inliers = np.bincount(cells.annotator, weights=inlier[cells.order], minlength=len(self.ability))
+        inliers = np.bincount(cells.annotator, weights=inlier[cells.order], minlength=len(cells.rank))
         with np.errstate(invalid="ignore"):
-            reliability = (inliers / self.clicks_of)[cells.rank]
+            reliability = (inliers / self.counts.clicks)[cells.rank]
         return Clustering(
             self.parts.mean[alive] + cells.centre, covariance, support / max(float(support.sum()), 1e-300),
             inlier, nearest, reliability, self.scatter, trace,
         )  # fmt: skip
-
-
-def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Round the abilities to few different values, since the cost of sums grows with their number.
-
-    Return the values, each annotator's index into them, and the summed weight of the annotators at each.
-    """
-    if len(ability) <= 64:
-        return ability, np.arange(len(ability)), worth
-    rounded = np.exp(np.rint(8 * np.log(ability)) / 8)
-    values, index = np.unique(rounded, return_inverse=True)
-    return values, index, np.bincount(index, worth).astype(np.float64)
 
 
 def fit_crowd(
@@ -456,20 +380,15 @@ def fit_crowd(
         components.append(len(crowd))
         removed.append(forced)
 
-    crowd.set_rules()
     crowd.gather(tick)
+    crowd.set_rules()
     words = f"fitting {len(crowd)} components"
-    crowd.sweep(5, tick, fixed=2)
-    crowd.survey(tick)
-    crowd.learn()
+    crowd.survey(tick, fixed=2, times=5, learn=True)
     converged, value = False, -math.inf
     for iteration in range(model.max_rounds):
         words = f"fitting {len(crowd)} components"
         crowd.gather(tick)
-        crowd.set_rules()
-        crowd.sweep(3, tick, fixed=2)
-        crowd.survey(tick)
-        crowd.set_rules()
+        crowd.survey(tick, fixed=2, times=3)
         value = crowd.evidence
         note(value)
         start, width = done, (0.9 - done) * (0.6 if iteration == 0 else 0.4)
@@ -487,12 +406,7 @@ def fit_crowd(
 
         lost = crowd.prune(report)
         done = max(done, start + width)
-        crowd.sweep(2, tick)
-        crowd.survey(tick)
-        crowd.learn()
-        tick()
-        lonely = crowd.drop_isolated()
-        tick()
+        lonely = crowd.survey(tick, times=2, learn=True, drop=True)
         converged = lost == 0 and not lonely and iteration > 1
         if converged:
             break
@@ -500,10 +414,7 @@ def fit_crowd(
     settled = False
     while not settled:
         crowd.gather(tick)
-        crowd.set_rules()
-        crowd.sweep(6, tick, fixed=2)
-        crowd.survey(tick)
-        settled = not crowd.drop_isolated()
+        settled = not crowd.survey(tick, fixed=2, times=6, drop=True)
     note(crowd.evidence)
     trace = Trace(
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),

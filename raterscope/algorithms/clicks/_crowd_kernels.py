@@ -19,13 +19,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from raterscope.algorithms.clicks._annotator_kernels import (
+    DENSITY,
+    DROPPED,
+    EVIDENCE,
+    LEVELS,
+    SCATTER,
+    SEVERAL,
+    SUPPORT,
+    Counts,
+    Frame,
+    Hands,
+    _count,
+    _drop_isolated,
+    _fix_rules,
+    _learn,
+    by_worth,
+)
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 FEW = 2048
 """Clicks of a row of cells that are visited: the cost of thousands on one object would be quadratic."""
 
-SEVERAL = 1.5 - 1e-9
-"""Sum of weights that counts as two annotators."""
+STRENGTH = 10.0
+"""Pseudo-clicks of the common scatter in a component's covariance."""
+
+GATE = 25.0
+"""Squared Mahalanobis distance beyond which a component is negligible: exp(-12.5) of its height."""
 
 
 class Marks(NamedTuple):
@@ -39,12 +59,6 @@ class Marks(NamedTuple):
     annotator: Array
     start: Array
     grid: Array
-
-
-@compiled(error_model="numpy")
-def by_worth(value: float, worth: Array, annotator: int) -> float:
-    """Multiply by the weight of an annotator, (R,); empty where all count fully."""
-    return value * worth[annotator] if len(worth) else value
 
 
 @compiled(error_model="numpy")
@@ -149,37 +163,28 @@ class Pairs(NamedTuple):
     total: Array
 
 
-class Hands(NamedTuple):
-    """R annotators and a workspace of zeros, `sum` (R,).
-
-    The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
-    over outliers (R,), abilities (B, 2) with the number of annotators of each, and the weights (R,), empty
-    where all count fully.
-    """
-
-    offset: Array
-    precision: Array
-    rate: Array
-    ability: Array
-    worth: Array
-    sum: Array
-
-
 class Rules(NamedTuple):
     """Values that are fixed while components move.
 
-    Whether objects are marked once, the squared scatter, pseudo-clicks of a covariance's prior and its floor,
-    the gate (squared Mahalanobis distance), the logarithm of the objects' density, the mean support of a
-    component.
+    Whether objects are marked once, the squared scatter, the floor of a covariance, the logarithm of the
+    objects' density, the mean support of a component, the number of different abilities.
     """
 
     once: bool
     variance: float
-    strength: float
     floor: float
-    gate: float
     density: float
     support: float
+    levels: int
+
+
+@compiled(error_model="numpy")
+def _rules(frame: Frame, values: Array) -> Rules:
+    small_code()
+    variance = values[SCATTER] * values[SCATTER]
+    return Rules(
+        frame.once, variance, frame.floor * variance, values[DENSITY], values[SUPPORT], int(values[LEVELS])
+    )
 
 
 @compiled(error_model="numpy")
@@ -198,7 +203,7 @@ def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rule
         dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
         away = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant * hands.precision[r]
         rest = max(0.0, sums[n] - message[p])
-        odds = np.exp(height + hands.rate[r] - 0.5 * away) if away < rules.gate else 0.0
+        odds = np.exp(height + hands.rate[r] - 0.5 * away) if away < GATE else 0.0
         message[p] = odds
         if rules.once:
             sums[n] = rest
@@ -249,35 +254,20 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
     shift_x, shift_y = sum_x / total, sum_y / total
     parts.mean[m, 0] += shift_x
     parts.mean[m, 1] += shift_y
-    count = rules.strength + support
-    xx = (rules.strength * rules.variance + sum_xx - total * shift_x * shift_x) / count
+    count = STRENGTH + support
+    xx = (STRENGTH * rules.variance + sum_xx - total * shift_x * shift_x) / count
     xy = (sum_xy - total * shift_x * shift_y) / count
-    yy = (rules.strength * rules.variance + sum_yy - total * shift_y * shift_y) / count
+    yy = (STRENGTH * rules.variance + sum_yy - total * shift_y * shift_y) / count
     lift = max(0.0, rules.floor - 0.5 * (xx + yy) + np.sqrt((0.5 * (xx - yy)) ** 2 + xy * xy))
     parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2] = xx + lift, xy, yy + lift
     weight = parts.weight[m]
     for _ in range(3 if rules.once else 1):
         able = 0.0
-        for b in range(len(hands.ability)):
-            ability = hands.ability[b, 0]
-            able += hands.ability[b, 1] * ability / (1.0 + (ability * weight if rules.once else 0.0))
+        for b in range(rules.levels):
+            ability = hands.levels[b, 0]
+            able += hands.levels[b, 1] * ability / (1.0 + (ability * weight if rules.once else 0.0))
         weight = min(max(support / able, 1e-12), 1e6)
     parts.weight[m] = weight
-
-
-@compiled(error_model="numpy")
-def sweep(
-    begin: int, end: int, fixed: int, moving: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands,
-    rules: Rules,
-) -> None:  # fmt: skip
-    """Run rounds over one component after the other: `fixed` E steps, then `moving` M and E steps."""
-    small_code()
-    for iteration in range(fixed + moving):
-        for m in range(begin, end):
-            if parts.alive[m]:
-                if iteration >= fixed:
-                    _maximise(m, marks, parts, pairs, hands, rules)
-                _expect(m, marks, parts, pairs, hands, rules)
 
 
 @compiled(error_model="numpy")
@@ -287,9 +277,9 @@ def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
     message, sums, annotator = pairs.message, pairs.total, marks.annotator
     value, total, support = 0.0, 0.0, 0.0
-    for b in range(len(hands.ability)):
-        odds = hands.ability[b, 0] * parts.weight[m]
-        value -= hands.ability[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
+    for b in range(rules.levels):
+        odds = hands.levels[b, 0] * parts.weight[m]
+        value -= hands.levels[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
     for p in range(first, last):
         if message[p] <= 0.0:
             continue
@@ -314,14 +304,14 @@ def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules
     relative = max(support, 0.1) / rules.support
     value += np.log(relative) - relative + 0.5 * np.log(2.0 * np.pi / (1.0 + max(support, 0.1)))
     trace = rules.variance * (xx + yy) / determinant
-    value -= 0.5 * rules.strength * (np.log(determinant / rules.variance**2) + trace - 2.0)
-    return float(value - 1.5 * np.log(1.0 + support / rules.strength))
+    value -= 0.5 * STRENGTH * (np.log(determinant / rules.variance**2) + trace - 2.0)
+    return float(value - 1.5 * np.log(1.0 + support / STRENGTH))
 
 
 @compiled(error_model="numpy")
 def prune(
     order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
-    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
+    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, frame: Frame, values: Array,
 ) -> Array:  # fmt: skip
     """Try to remove each component in turn; remove it where the evidence rises.
 
@@ -332,6 +322,7 @@ def prune(
     components removed, and the evidence gained.
     """
     small_code()
+    rules = _rules(frame, values)
     first, last, click, message, total = pairs.first, pairs.last, pairs.click, pairs.message, pairs.total
     mean, covariance, weight, support, alive = (
         parts.mean, parts.covariance, parts.weight, parts.support, parts.alive
@@ -426,7 +417,7 @@ def prune(
 
 
 @compiled(error_model="numpy")
-def survey(
+def _survey(
     begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
     seen: Array, nearest: Array, strongest: Array,
 ) -> float:  # fmt: skip
@@ -461,3 +452,50 @@ def survey(
             dx, dy = dx - hands.offset[r, 0], dy - hands.offset[r, 1]
             seen[r, 2] += share * (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant
     return value
+
+
+@compiled(error_model="numpy")
+def advance(
+    begin: int, end: int, fixed: int, moving: int, surveys: bool, ends: bool, learns: bool, drops: bool,
+    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, counts: Counts, frame: Frame, values: Array,
+    nearest: Array, strongest: Array,
+) -> None:  # fmt: skip
+    """Run steps of the fit.
+
+    `begin`, `end`: range of components that are swept and surveyed.
+    `fixed`, `moving`: rounds over one component after the other, of E steps, then of M and E steps.
+    `surveys`: sum over the components by annotator, find each click's nearest component.
+    `ends`: compute evidence, inliers and the rules of the next rounds; after the survey of all components.
+    `learns`, `drops`: before that, update the annotators' parameters, and remove isolated components.
+    `values`: (6,) float64, updated; see `SCATTER` of `_annotator_kernels`.
+    `nearest`, `strongest`: as for `_survey`.
+    """
+    small_code()
+    rules = _rules(frame, values)
+    for iteration in range(fixed + moving):
+        for m in range(begin, end):
+            if parts.alive[m]:
+                if iteration >= fixed:
+                    _maximise(m, marks, parts, pairs, hands, rules)
+                _expect(m, marks, parts, pairs, hands, rules)
+    if surveys:
+        if begin == 0:
+            values[EVIDENCE] = 0.0
+            for n in range(len(nearest)):
+                nearest[n], strongest[n] = -1, 0.0
+            for r in range(len(counts.seen)):
+                counts.seen[r, 0], counts.seen[r, 1], counts.seen[r, 2] = 0.0, 0.0, 0.0
+        values[EVIDENCE] += _survey(
+            begin, end, marks, parts, pairs, hands, rules, counts.seen, nearest, strongest
+        )
+        if ends:
+            values[EVIDENCE] += _count(marks.annotator, pairs.total, hands.worth, counts, frame.uniform)
+    if learns:
+        _learn(parts.weight, parts.alive, hands, counts, frame, values)
+    if drops:
+        values[DROPPED] = _drop_isolated(
+            marks.annotator, pairs.first, pairs.last, pairs.click, pairs.total, nearest, hands.worth,
+            hands.sum, parts.alive,
+        )  # fmt: skip
+    if ends:
+        _fix_rules(parts.support, parts.alive, hands, counts, frame.uniform, values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.clicks._crowd_kernels import by_worth
+from raterscope.algorithms.clicks._annotator_kernels import by_worth
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 

@@ -117,19 +117,18 @@ def update_model(
     crowd.parts = type(crowd.parts)(*(values[first] for values in crowd.parts))
     origin, near = origin[first], near[first]
 
-    def settle(times: int, again: int = 1) -> None:
-        """Adapt the components near new clicks; all others stay fixed."""
-        crowd.set_rules()
+    def settle(times: int, again: int = 1, *, learn: bool = False, drop: bool = False) -> bool:
+        """Adapt the components near new clicks; all others stay fixed. `learn`, `drop`: as for `survey`."""
         crowd.sweep(0, tick, fixed=again)
         crowd.sweep(times, tick, number=int(near.sum()))
-        crowd.survey(tick)
+        return crowd.survey(tick, learn=learn, drop=drop)
 
     def report(_gain: float, _position: int) -> None:
         tick()
 
     crowd.gather(tick)
-    settle(2, 2)
-    crowd.learn()
+    crowd.set_rules()
+    settle(2, 2, learn=True)
     objective: list[float] = []
     components: list[int] = []
     removed = 1
@@ -137,17 +136,13 @@ def update_model(
         settle(1)
         objective.append(crowd.evidence)
         components.append(len(crowd))
-        crowd.set_rules()
         removed = crowd.prune(report, near)
-        crowd.sweep(2, tick, number=int(near.sum()))
-        crowd.survey(tick)
-        crowd.learn()
+        settle(2, 0, learn=True)
     lonely = True
     while lonely:
         origin, near = origin[crowd.parts.alive], near[crowd.parts.alive]
         crowd.gather(tick)
-        settle(3, 2)
-        lonely = crowd.drop_isolated()
+        lonely = settle(3, 2, drop=True)
     trace = Trace(
         np.array([*objective, crowd.evidence]),
         np.array([*components, len(crowd)], dtype=np.int64),
@@ -169,11 +164,10 @@ def _restore_model(
         begin = np.empty(len(cells.rank))
         begin[cells.rank] = model.reliability
         model = replace(model, reliability=begin)
-    crowd = Crowd(cells, len(marks.annotators), marks.area, model)
-    crowd.scatter = before.scatter
+    crowd = Crowd(cells, len(marks.annotators), marks.area, replace(model, scatter=before.scatter))
     known = cells.rank[: len(memory.ability)]
-    crowd.offset[known], crowd.precision[known] = memory.offset, memory.precision
-    crowd.ability[known], crowd.outliers[known] = memory.ability, memory.outliers
+    crowd.hands.offset[known], crowd.hands.precision[known] = memory.offset, memory.precision
+    crowd.counts.ability[known], crowd.counts.outliers[known] = memory.ability, memory.outliers
     number = len(memory.weight)
     matrix = before.covariance[:number]
     crowd.parts = Parts(
@@ -211,8 +205,8 @@ def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArra
 def _memory_of(crowd: Crowd, habits: Habits) -> CrowdMemory:
     rank, alive = crowd.cells.rank, crowd.parts.alive
     return CrowdMemory(
-        crowd.parts.weight[alive], crowd.parts.support[alive], crowd.offset[rank], crowd.precision[rank],
-        crowd.ability[rank], crowd.outliers[rank], habits,
+        crowd.parts.weight[alive], crowd.parts.support[alive], crowd.hands.offset[rank],
+        crowd.hands.precision[rank], crowd.counts.ability[rank], crowd.counts.outliers[rank], habits,
     )  # fmt: skip
 
 

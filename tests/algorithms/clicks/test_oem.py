@@ -356,3 +356,15 @@ def test_cem_has_no_outliers(criterion, most):
     assert 15 <= len(result) <= most
     np.testing.assert_allclose(result.inlier, 1)
     np.testing.assert_allclose(result.reliability, 1)
+
+
+@pytest.mark.parametrize("annotators", [20, 90])
+def test_fits_in_blocks_and_in_one_call_have_the_same_bits(annotators, monkeypatch):
+    clicks = overlapping_crowd(annotators, seed=3).clicks
+    whole = oem(clicks)
+    assert len(whole) > 3
+    monkeypatch.setattr("raterscope.algorithms.clicks._crowd.VISITS", 300)
+    blocks = oem(clicks)
+    for name in ("mean", "covariance", "weight", "inlier", "nearest", "reliability"):
+        assert np.array_equal(getattr(whole, name), getattr(blocks, name), equal_nan=True), name
+    assert whole.trace.objective[-1] == pytest.approx(blocks.trace.objective[-1], rel=1e-12)
