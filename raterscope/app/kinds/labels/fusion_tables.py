@@ -161,7 +161,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         "ordered": labels.ordered,
         "prior": None if labels.prior is None else labels.prior.tolist(),
         "weights": dict(answer.inputs.weights),
-        "questions": [question_record(outcome, question)],
+        "questions": [question_record(outcome, question, answer.plan)],
     }
 
 

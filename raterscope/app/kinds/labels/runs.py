@@ -18,13 +18,20 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.communities import Communities, describe_communities
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
-from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelsError,
+    LabelSettings,
+)
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
-from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
@@ -103,10 +110,11 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the questions that failed; return its number."""
     digest = digest_of(answer.inputs.given)
-    return outcome.keep_questions(answer, study, watch, kind="labels", digest=digest, record=question_record)
+    record = partial(question_record, plan=answer.plan)
+    return outcome.keep_questions(answer, study, watch, kind="labels", digest=digest, record=record)
 
 
-def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:
+def question_record(ended: Outcome[LabelResult], question: Question, plan: LabelPlan) -> dict[str, Any]:
     """Describe the fusion of a question, ready for JSON."""
     record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
     if ended.fusion is None:
@@ -128,13 +136,11 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
     }
-    truths = unseen_truths(ended.fusion, question.truth)
-    judged = assess(fusion.posterior, truths, fusion.classes)
-    vote = None
-    if judged is not None:
-        vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
-    rates = None if question.excluded is not None else rates_for(question, ended.fusion)
-    advised = _advice(labels, fusion, judged, vote, rates)
+    by_method = judge(question, plan, ended.fusion)
+    judged, advised = (
+        by_method.get(plan.algorithm),
+        advice_on(question, ended.fusion, by_method, plan.algorithm),
+    )
     notices = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(notices))
     if ended.fusion.programs is not None:
@@ -349,6 +355,19 @@ VOTE = "majority"
 """Method that models are compared with."""
 
 
+def judge(
+    question: Question, plan: LabelPlan, result: LabelResult, watch: Watch = silent
+) -> dict[str, Assessment]:
+    """Assess a result and the majority vote by truths that neither used, by method; empty without any."""
+    own = assess_result(result, question)
+    if own is None or plan.algorithm == VOTE:
+        return {} if own is None else {VOTE: own}
+    settings = LabelSettings(repeats=getattr(plan.settings, "repeats", "all"))
+    vote = run(replace(question.labels, known=None), LabelPlan(VOTE, settings), watch)
+    voted = assess(vote.posterior, unseen_truths(result, question.truth), vote.classes)
+    return {plan.algorithm: own} | ({} if voted is None else {VOTE: voted})
+
+
 def judge_methods(
     question: Question,
     plan: LabelPlan,
@@ -366,17 +385,13 @@ def judge_methods(
     The assessments are by method, the result's first, the majority vote's second; there are none without
         truths. Sentences tell which methods failed, and why.
     """
-    own_assessment = assess_result(result, question)
-    if own_assessment is None:
-        return {}, []
-    assessments, problems = {plan.algorithm: own_assessment}, []
-    methods = [VOTE, *(LABELLERS if all_methods else ())]
-    methods = [name for name in dict.fromkeys(methods) if name != plan.algorithm]
+    assessments, problems = judge(question, plan, result, part(watch, 0.0, 0.1)), list[str]()
+    methods = [name for name in LABELLERS if name not in assessments] if assessments and all_methods else []
     for done, name in enumerate(methods):
         fields = {spec.name for spec in LABELLERS[name].settings.specs()}
         shared = {field: text for field, text in (texts or {}).items() if field in fields}
         method_plan = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
-        step = part(watch, done / len(methods), (done + 1) / len(methods), f"{name}: ")
+        step = part(part(watch, 0.1, 1.0), done / len(methods), (done + 1) / len(methods), f"{name}: ")
         judged, problem, _ = attempt(partial(_judge_method, question, method_plan, step))
         if judged is not None:
             assessments[name] = judged
@@ -393,24 +408,14 @@ def assess_result(result: LabelResult, question: Question) -> Assessment | None:
 def advice_on(
     question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
 ) -> tuple[str, ...]:
-    """Return reasons not to trust a result; see `advice`."""
+    """Return reasons not to trust a result; see `advice`. Without assessments, those of the last call."""
     labels, fusion = question.labels, result.fusion
-    rates = None if question.excluded is not None else rates_for(question, result)
-    return _advice(labels, fusion, judged.get(method), judged.get(VOTE), rates)
-
-
-def _advice(
-    labels: Labels,
-    fusion: LabelFusion,
-    judged: Assessment | None,
-    vote: Assessment | None,
-    rates: Rates | None,
-) -> tuple[str, ...]:
-    """Return the advice on a fusion; without assessments, that of the last call for it."""
-    if judged is None and vote is None and fusion in _ADVICE:
+    if not judged and fusion in _ADVICE:
         return _ADVICE[fusion]
-    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
-    if judged is None and vote is None:
+    rates = None if question.excluded is not None else rates_for(question, result)
+    tempering = tempering_for(labels, fusion)
+    advised = advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, rates)
+    if not judged:
         _ADVICE[fusion] = advised
     return advised
 

@@ -7,10 +7,21 @@ import pytest
 
 from raterscope.algorithms.labels.data import OPEN, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.app.kinds.labels.runs import digest_of, fuse_inputs, gather, keep, unseen_truths
+from raterscope.app.formats.labels import read_labels
+from raterscope.app.kinds.labels.runs import (
+    VOTE,
+    digest_of,
+    fuse_inputs,
+    gather,
+    judge,
+    keep,
+    unseen_truths,
+)
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
+from raterscope.app.study.labels import add_true_labels, add_votes
 from tests.app.kinds.labels.made import CLASSES, LIAR, TASKS, make_study, truth, write_truth, write_votes
+from tests.app.tables import write
 
 
 @pytest.fixture
@@ -120,3 +131,20 @@ def test_without_votes_there_is_nothing_to_fuse(study):
     study.record(Decision(verb="exclude", annotators=people, reason="all of them"))
     with pytest.raises(LabelsError, match="no votes to fuse"):
         gather([study.questions()[0].id], study)
+
+
+@pytest.mark.parametrize(("repeats", "accuracy"), [("first", 1.0), ("all", 0.0)])
+def test_the_majority_vote_beside_a_method_counts_repeated_votes_as_it_does(
+    tmp_path, repeats: str, accuracy: float
+) -> None:
+    right = [(name, f"t{task}", CLASSES[task % 2]) for name in "abc" for task in range(20)]
+    wrong = [(name, task, CLASSES[label == CLASSES[0]]) for name, task, label in right]
+    votes = write(tmp_path / "votes.csv", ("annotator", "task", "label"), [*right, *wrong, *wrong])
+    known = write(tmp_path / "truth.csv", ("task", "truth"), [row[1:] for row in right[:20]])
+    with Study.create(tmp_path / "s.rscope") as study:
+        add_votes(study, *read_labels(votes))
+        add_true_labels(study, *read_labels(known))
+        (question,) = gather([1], study).given.values()
+        plan = LabelPlan.make("ibcc", {"repeats": repeats})
+        (result,) = fuse_inputs(gather([1], study), plan).fusions.values()
+        assert judge(question, plan, result)[VOTE].accuracy == accuracy

@@ -56,7 +56,7 @@ from raterscope.app.kinds.labels.runs import (
     advice_on,
     explain_not_converged,
     groups_of,
-    judge_methods,
+    judge,
     plan_of,
     read_answer,
     unseen_truths,
@@ -130,7 +130,7 @@ def read_question(
     question, result = answered.question, answered.result
     labels, fusion = question.labels, result.fusion
     plan = plan_of(answered.run) or LabelPlan()
-    judged, _ = judge_methods(question, plan, result, watch=part(watch, 0.1, 0.4))
+    judged = judge(question, plan, result, part(watch, 0.1, 0.4))
     advised = advice_on(question, result, judged, plan.algorithm)
     if judged:
         judged |= _earlier(study, answered, part(watch, 0.4, 0.6))
