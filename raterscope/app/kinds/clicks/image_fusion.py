@@ -285,31 +285,35 @@ def _learn_in_processes(
         return []
     halves = halves_of(clicks, plan)
     shared = share_votes(clicks, fusions, plan)
+    votes = *map(to_column, vars(shared).values()), plan
     tasks: dict[str, tuple[Any, ...]] = {
-        str(number): (_detect_half, *map(to_column, vars(shared.only(set(half))).values()), plan)
-        for number, half in enumerate(halves)
+        "all": (_learn_from_all, *votes, RecordBatch.of(clicks), RecordBatch.of(fusions))
     }
-    everything = *map(to_column, vars(shared).values()), RecordBatch.of(clicks), RecordBatch.of(fusions), plan
-    tasks = {"all": (_learn_from_all, *everything), **tasks}
+    others = min(len(halves), max(workers.jobs - 1, 1))  # a process prepares the votes once for its halves
+    for number in range(others):
+        tasks[str(number)] = _detect_halves, *votes, halves[number::others]
     answers = workers.answer(
         _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
     )
-    joint, *detected = [
+    joint, *groups = [
         answers.get(name) or function(*arguments)  # it failed or its process died: say why here
         for name, (function, *arguments) in tasks.items()
     ]
+    detected = [groups[number % others][number // others] for number in range(len(halves))]
     return with_halves(joint.records(), fusions, halves, detected)
 
 
 def _learn_from_all(*columns: Any) -> RecordBatch[Fusion]:
-    *fields, clicks, fusions, plan = columns
+    *fields, plan, clicks, fusions = columns
     shared = SharedVotes(*map(from_column, fields))
     return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan, shared=shared))
 
 
-def _detect_half(*columns: Any) -> dict[int, BoolArray]:
-    *fields, plan = columns
-    return detect_together(SharedVotes(*map(from_column, fields)), plan)
+def _detect_halves(*columns: Any) -> list[dict[int, BoolArray]]:
+    *fields, plan, halves = columns
+    shared = SharedVotes(*map(from_column, fields))
+    shared.prepare(plan)
+    return [detect_together(shared.only(set(half)), plan) for half in halves]
 
 
 def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
