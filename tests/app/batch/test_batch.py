@@ -85,7 +85,7 @@ def test_every_problem_of_a_manifest_is_listed(tmp_path):
         read_manifest(a_manifest(tmp_path, "a,labels,votes.csv,red", header="case,kind,files,colour"))
 
 
-def test_the_results_equal_those_of_the_other_commands(tmp_path, capsys):
+def test_the_results_equal_those_of_the_other_commands(cases_in_threads, tmp_path, capsys):
     (tmp_path / "masks").mkdir()
     four_raters(tmp_path / "masks")
     a_crowd(tmp_path / "votes.csv")
