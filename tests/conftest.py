@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     seed = config.getoption("--random-order")
     if seed is None:
         # The longest tests come first: at the end one worker would wait for the other.
-        items.sort(key=lambda item: item.path.parent.name != "campaigns")
+        items.sort(key=lambda item: item.path.parent.name not in ("campaigns", "tests"))
         return
     random = Random(seed)
     files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
