@@ -1,10 +1,10 @@
 """Correction of predicted changes by a replay of the last annotators.
 
 The look ahead takes the crowd's parameters as known. Mistakes that annotators share, and what further
-annotators teach about other images, change more decisions than it predicts. How many, the crowd itself tells:
-all images are fused without their last annotators, and without those before them; the changes predicted then
-are compared with the changes found. The log odds of a change on an image are corrected by a line with normal
-priors of intercept and slope ([cox1958]_), so that few images correct little. The additional
+annotators teach about other images, change more decisions than it predicts. How many is measured on the crowd
+itself: all images are fused without their last annotators, and without those before them; the changes
+predicted then are compared with the changes found. The log odds of a change on an image are corrected by a
+line with normal priors of intercept and slope ([cox1958]_), so that few images correct little. The additional
 changes are a Poisson number. The correction never lowers a prediction.
 
 References
