@@ -53,7 +53,10 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     products = (offset[:, 0] ** 2, offset[:, 0] * offset[:, 1], offset[:, 1] ** 2)
     xx, xy, yy = (np.bincount(index, worth * product) / size for product in products)
     covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
-    scatter = _scatter(xx + yy, size, clicks)
+    # Pool the standard deviation along an axis over clusters; where it is zero, 0.1 % of the image.
+    freedom = 2 * np.sum(np.maximum(size - 1, 0))
+    pooled = np.sqrt(np.sum((xx + yy) * size) / freedom) if freedom else 0.0
+    scatter = float(pooled) if pooled > 0 else 1e-3 * float(np.sqrt(clicks.area))
     return Clustering(
         mean=mean,
         covariance=floored(covariance, FLOOR * scatter**2),
@@ -64,13 +67,6 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
         scatter=scatter if len(mean) else np.nan,
         trace=Trace.none(),
     )
-
-
-def _scatter(variance: FloatArray, size: FloatArray, clicks: Clicks) -> float:
-    """Pool the standard deviation along an axis over clusters; where it is zero, 0.1 % of the image."""
-    freedom = 2 * np.sum(np.maximum(size - 1, 0))
-    pooled = np.sqrt(np.sum(variance * size) / freedom) if freedom else 0.0
-    return float(pooled) if pooled > 0 else 1e-3 * float(np.sqrt(clicks.area))
 
 
 def floored(covariance: FloatArray, floor: float) -> FloatArray:

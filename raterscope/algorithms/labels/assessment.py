@@ -361,7 +361,9 @@ def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bo
             f" {percent(model.accuracy, 1)} of {model.judged:,} tasks (p = {chance:.2g})."
             f" {remedy.capitalize()}."
         )
-    mean = _mean_probability(model)
+    bins = model.calibration
+    filled = bins.count > 0
+    mean = float(bins.posterior[filled] @ bins.count[filled]) / model.judged
     least, errors = _TOO_SURE
     error = errors * np.sqrt(max(mean * (1 - mean), 1e-4) / model.judged)
     if model.judged >= _FEW_JUDGED and mean - model.accuracy > max(least, error):
@@ -380,13 +382,6 @@ def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bo
             f" {model.calibration.error:.2f}. Hold the known truths fixed to calibrate it."
         )
     return sentences
-
-
-def _mean_probability(model: Assessment) -> float:
-    """Return the mean probability of the most probable classes."""
-    bins = model.calibration
-    filled = bins.count > 0
-    return float(bins.posterior[filled] @ bins.count[filled]) / model.judged
 
 
 def _little_data_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:

@@ -254,7 +254,8 @@ class Distances:
 
 def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, for `calibrate`."""
-    clip = _clip(masks.spacing)
+    side = _side(masks.spacing)
+    clip = min(max(_CLIP, _LEAST_CLIP * side), _MOST_CLIP * side)
     cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"), copy=False)
     away = np.empty(cut.values.shape, dtype=np.float32)
     for p, layer in enumerate(cut.values):
@@ -410,11 +411,6 @@ def _student_table(dof: float) -> tuple[FloatArray, FloatArray]:
 
 def _side(spacing: tuple[float, float, float]) -> float:
     return math.sqrt(spacing[1] * spacing[2])
-
-
-def _clip(spacing: tuple[float, float, float]) -> float:
-    side = _side(spacing)
-    return min(max(_CLIP, _LEAST_CLIP * side), _MOST_CLIP * side)
 
 
 BINS = 15

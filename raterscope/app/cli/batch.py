@@ -37,7 +37,9 @@ def batch(options: argparse.Namespace) -> int:
     if listed is None and (options.naming or options.programs):
         raise UsageError("--naming and --program are for a folder or pattern; a table has columns for them")
     if options.list:
-        _print_table(
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(
             listed.rows(options.naming, options.programs)
             if listed
             else _rows(read_manifest(options.manifest))
@@ -100,12 +102,6 @@ def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:
         )
         for case in cases
     ]  # fmt: skip
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(rows)
 
 
 def _write_provenance(output: Path, options: argparse.Namespace) -> None:

@@ -33,7 +33,10 @@ def read_sheet(path: Path) -> io.BytesIO:
     damaged, encrypted, empty or too large file.
     """
     with _errors(path):
-        return _as_csv(_choose(path, _sheets(path)).to_python(skip_empty_area=False))
+        rows = _choose(path, _sheets(path)).to_python(skip_empty_area=False)
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+        return io.BytesIO(text.getvalue().encode("utf-8"))
 
 
 def explain_other_sheets(path: Path) -> str:
@@ -147,12 +150,6 @@ def _refuse_extent(path: Path, rows: int, columns: int) -> None:
             "far from the table, or save it as CSV",
             file=path,
         )
-
-
-def _as_csv(rows: list[list[Any]]) -> io.BytesIO:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
-    return io.BytesIO(text.getvalue().encode("utf-8"))
 
 
 def _cell(value: Any) -> str:

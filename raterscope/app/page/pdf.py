@@ -219,7 +219,10 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
             watch(0.3 + 0.7 * number / pages, f"page {number + 1} of {pages}")
             if number:
                 writer.newPage()
-            _paint(painter, paper, page, number)
+            painter.save()
+            painter.translate(0, -number * page.height())
+            paper.drawContents(painter, page.translated(0, number * page.height()))
+            painter.restore()
             _paint_foot(
                 painter, contents.title, number + 1, pages, QRectF(0, page.height(), page.width(), foot)
             )
@@ -234,13 +237,6 @@ def _application() -> QGuiApplication | None:
         return None
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     return QGuiApplication(["raterscope"])
-
-
-def _paint(painter: QPainter, paper: _Paper, page: QRectF, number: int) -> None:
-    painter.save()
-    painter.translate(0, -number * page.height())
-    paper.drawContents(painter, page.translated(0, number * page.height()))
-    painter.restore()
 
 
 def _paint_foot(painter: QPainter, title: str, number: int, pages: int, where: QRectF) -> None:

@@ -71,7 +71,8 @@ def table_kinds(unknown: UnknownColumns) -> tuple[tuple[TableKind, ...], int]:
     """Return the types as which a table with unknown columns can be read, and the likeliest."""
     fields = {*unknown.missing, *unknown.guess.values()}
     chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
-    return _kinds(unknown.header, unknown.rows, _file_of(unknown)), chosen
+    assert unknown.file is not None
+    return _kinds(unknown.header, unknown.rows, unknown.file), chosen
 
 
 def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> tuple[TableKind, ...]:
@@ -82,11 +83,6 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
     kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
     tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
     return (*kinds, TableKind("labels, several tags each", TAGGED, tags))
-
-
-def _file_of(unknown: UnknownColumns) -> Path:
-    assert unknown.file is not None
-    return unknown.file
 
 
 def _guess(

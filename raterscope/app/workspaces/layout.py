@@ -509,14 +509,11 @@ class WorkspaceLayout(QWidget):
         for splitter in self._sides:
             self._resize_side(splitter, self._normal_sizes[splitter])
 
-    def _fit_bottom(self) -> None:
-        if not self._is_new:
-            self._resize_side(self.middle, self._normal_sizes[self.middle])
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep a panel at its edge, and leave a low window's height to the evidence."""
         super().resizeEvent(event)
-        self._fit_bottom()
+        if not self._is_new:
+            self._resize_side(self.middle, self._normal_sizes[self.middle])
         if not self._is_new:
             self._make_room()
         self.place_panel()

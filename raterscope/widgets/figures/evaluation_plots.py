@@ -64,7 +64,10 @@ class CurvesPlot(ChartPanel):
         if not curves and not self._all:
             return
         self._all = tuple(curves)
-        self._list_of()
+        # The choice stays while it is among the groups of curves.
+        self.of.offer(dict.fromkeys(curve.of for curve in self._all).keys())
+        self.of.setVisible(self.of.count() > 1)
+        self._select_curves()
         both_kinds = not curves or any(len(curve.recall) for curve in curves)
         if not both_kinds:
             self.kind.choose("roc")
@@ -103,12 +106,6 @@ class CurvesPlot(ChartPanel):
     def _first(self) -> int:
         """The number of the mark that is the first curve: the diagonal of a ROC comes before it."""
         return int(self._kind == "roc")
-
-    def _list_of(self) -> None:
-        """List the groups of curves; the choice stays while it is among them."""
-        self.of.offer(dict.fromkeys(curve.of for curve in self._all).keys())
-        self.of.setVisible(self.of.count() > 1)
-        self._select_curves()
 
     def _select_curves(self) -> None:
         self._curves = tuple(curve for curve in self._all if curve.of == self.of.currentText())

@@ -285,7 +285,9 @@ class ContentBrowser(QTextBrowser):
                 cursor.movePosition(QTextCursor.MoveOperation.End)
             else:
                 if at:
-                    cursor.insertBlock(_paragraph())
+                    paragraph = QTextBlockFormat()
+                    paragraph.setTopMargin(_MARGIN)
+                    cursor.insertBlock(paragraph)
                 self._insert_field(cursor, row[0], texts[row[0]], len(texts) > 1)
             at += len(row)
         cursor.movePosition(QTextCursor.MoveOperation.Start)
@@ -321,12 +323,6 @@ def _letters(colour: str, size: int) -> QTextCharFormat:
     letters.setForeground(QColor(colour))
     letters.setFont(theme.widget_font(size))
     return letters
-
-
-def _paragraph() -> QTextBlockFormat:
-    paragraph = QTextBlockFormat()
-    paragraph.setTopMargin(_MARGIN)
-    return paragraph
 
 
 def _side_by_side() -> QTextTableFormat:

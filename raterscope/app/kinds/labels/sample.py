@@ -91,7 +91,8 @@ def make_sample(
     watch(0.0, "simulating a crowd")
     crowd = simulate_crowd(tasks, annotators)
     files = _write_tables(folder, crowd)
-    disputed = _disputed(crowd, pictures, part(watch, 0.1, 0.3))
+    doubt = ibcc(crowd.labels, watch=part(watch, 0.1, 0.3)).entropy()
+    disputed = np.asarray(np.sort(np.argsort(-doubt, kind="stable")[:pictures]))
     files += _write_pictures(folder / PICTURES, crowd, disputed, part(watch, 0.3, 0.8))
     with made_whole(study_path) as study:
         import_files(study, files, part(watch, 0.8, 1.0))
@@ -139,12 +140,6 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
     known_truths = ((labels.tasks[at], labels.classes[crowd.truth[at]]) for at in np.sort(chosen).tolist())
     write_rows(folder / TRUTH, ("task", "label"), known_truths)
     return [folder / VOTES, folder / TRUTH]
-
-
-def _disputed(crowd: SimulatedLabels, count: int, watch: Watch) -> NDArray[np.int64]:
-    """Return the tasks on which the crowd is most divided."""
-    doubt = ibcc(crowd.labels, watch=watch).entropy()
-    return np.asarray(np.sort(np.argsort(-doubt, kind="stable")[:count]))
 
 
 def _write_pictures(

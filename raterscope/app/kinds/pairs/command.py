@@ -77,17 +77,12 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     print_results(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
     print_files(files, saved.path)
     saved.check_path("All results are in")
-    _refuse(answer, tables)
-    raise_failures(answer.outcomes)
-    return 0
-
-
-def _refuse(answer: Answer, tables: list[PairTable]) -> None:
-    """Raise the error with the file's name if there is one file."""
     paths = {table.path for table in tables}
     (first, *others) = answer.outcomes.values()
     if not others and len(paths) == 1 and first.problem and not first.details:
         raise InputError(first.problem, file=paths.pop())
+    raise_failures(answer.outcomes)
+    return 0
 
 
 def summarise(

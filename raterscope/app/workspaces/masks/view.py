@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.review import Decision, is_bookmarked
-from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.scene import (
     DisputedRegion,
     Piece,
@@ -324,7 +323,10 @@ def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap
     high = np.max([np.add(record.origin, record.values.shape) for record in sized], axis=0)
     values = np.zeros(tuple(high - low), dtype=np.float32)
     for record, sign in zip(pair, (1.0, -1.0), strict=True):
-        _add(values, record, low, sign)
+        corner = np.subtract(record.origin, low)
+        if record.values.size:
+            box = tuple(slice(at, at + n) for at, n in zip(corner, record.values.shape, strict=True))
+            values[box] += sign * (record.values > 0.5)
     origin = int(low[0]), int(low[1]), int(low[2])
     return HeatMap(values, origin, -1.0, 1.0, "difference", f"{first} alone +1, {second} alone −1")
 
@@ -419,13 +421,6 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         f"{disputed} of {counted(len(regions), 'region')} disputed" if regions else "nothing disputed"
     )
     return "  |  ".join(words)
-
-
-def _add(values: NDArray[np.float32], record: MaskRecord, low: NDArray[np.integer], sign: float) -> None:
-    corner = np.subtract(record.origin, low)
-    if record.values.size:
-        box = tuple(slice(at, at + n) for at, n in zip(corner, record.values.shape, strict=True))
-        values[box] += sign * (record.values > 0.5)
 
 
 def _line(region: DisputedRegion, names: Sequence[str]) -> str:

@@ -22,7 +22,6 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import ImageEntry
-from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
@@ -144,7 +143,9 @@ class SliceView(MasksPart):
         records = [record for record in scene.drawn(structure).values() if record.values.size]
         if consensus is None and not records:
             return
-        at, row, column = _middle(records[0] if consensus is None else consensus)
+        piece = records[0] if consensus is None else consensus
+        middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
+        at, row, column = int(middle[0]), int(middle[1]), int(middle[2])
         report = scene.report(structure)
         if report is not None and report.by_slice.any() and not self._session.covered:
             at = int(report.by_slice.argmax())
@@ -348,11 +349,6 @@ def _make_map(
     scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None, _watch: Watch
 ) -> tuple[HeatMap | None, str]:
     return view.heat_map(scene, structure, name, rater, pair)
-
-
-def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
-    middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
-    return int(middle[0]), int(middle[1]), int(middle[2])
 
 
 FLAT = "An image in two dimensions has no 3-D view."

@@ -226,7 +226,8 @@ def stored_crowd_size_section(study: Study) -> Section | None:
 
 
 def _section(curves: Sequence[CrowdSizeCurve], facts: str) -> Section:
-    colours = _colours(curves)
+    names = dict.fromkeys(_clustering(curve.method) for curve in curves)
+    colours = {name: LINES[at % len(LINES)] for at, name in enumerate(names)}
     pictures = [
         _picture(curves, stage, measure, colours)
         for stage in ("clustering", "detection")
@@ -241,11 +242,6 @@ def _section(curves: Sequence[CrowdSizeCurve], facts: str) -> Section:
     return Section(
         "Number of annotators", [Gallery("Crowds of several sizes", pictures, legend, note), _table(curves)]
     )
-
-
-def _colours(curves: Sequence[CrowdSizeCurve]) -> dict[str, str]:
-    names = dict.fromkeys(_clustering(curve.method) for curve in curves)
-    return {name: LINES[at % len(LINES)] for at, name in enumerate(names)}
 
 
 def _clustering(method: str) -> str:
