@@ -86,6 +86,7 @@ class DimseArchive:
         self._problem: InputError | None = None
         self._socket: socket.socket | None = None
         self._received = 0
+        self._rejection: tuple[int, int] | None = None
         logging.getLogger("pynetdicom").setLevel(logging.CRITICAL + 1)
         pynetdicom._config.LOG_RESPONSE_IDENTIFIERS = pynetdicom._config.LOG_REQUEST_IDENTIFIERS = False
 
@@ -211,14 +212,17 @@ class DimseArchive:
         """Associate, and release the association; it is aborted if anything fails."""
         from pynetdicom import AE, evt
 
-        self._problem, self._socket, self._received = None, None, 0
+        self._problem, self._socket, self._received, self._rejection = None, None, 0, None
         host = self._reach()
         entity = AE(self._calling)
         entity.acse_timeout = entity.dimse_timeout = entity.network_timeout = _TIMEOUT
         entity.connection_timeout = _TIMEOUT
         association = entity.associate(
             host, self._port, list(contexts), self._called, ext_neg=list(roles),
-            tls_args=self._tls, evt_handlers=[(evt.EVT_CONN_OPEN, self._limit), *handlers],
+            tls_args=self._tls,
+            evt_handlers=[
+                (evt.EVT_CONN_OPEN, self._limit), (evt.EVT_PDU_RECV, self._note_rejection), *handlers,
+            ],
         )  # fmt: skip
         if not association.is_established:
             if self._socket is not None:
@@ -263,6 +267,13 @@ class DimseArchive:
 
         transport.recv = recv
 
+    def _note_rejection(self, event: Any) -> None:
+        """Note why the archive rejects: pynetdicom forgets it where the archive closes quickly."""
+        from pynetdicom.pdu import A_ASSOCIATE_RJ
+
+        if isinstance(event.pdu, A_ASSOCIATE_RJ):
+            self._rejection = event.pdu.source, event.pdu.reason_diagnostic
+
     @property
     def _name(self) -> str:
         return plain(f"{self._host}:{self._port}", 100)
@@ -281,12 +292,11 @@ class DimseArchive:
         raise self._problem or InputError(f"{self._name}: {words}")
 
     def _refusal(self, association: Any, contexts: Sequence[Any]) -> InputError:
-        answer = association.acceptor.primitive
-        if answer is None:
+        if self._rejection is not None:
+            words = _REJECTIONS.get(self._rejection, "refused the association")
+            words = words.format(self._called, self._calling)
+        elif association.acceptor.primitive is None:
             words = f"is no DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
-        elif association.is_rejected:
-            reason = (answer.result_source, answer.diagnostic)
-            words = _REJECTIONS.get(reason, "refused the association").format(self._called, self._calling)
         else:
             syntax = contexts[0]
             words = f"does not offer {syntax.abstract_syntax.name} in {syntax.transfer_syntax[0].name}"

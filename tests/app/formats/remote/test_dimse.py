@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -116,6 +117,23 @@ def test_what_an_archive_refuses(node, tmp_path, capsys):
     assert "there is no such study or series" in error("get", node, "--study", "1.2.3", "-o", str(tmp_path))
     assert "name the study of the series too" in error("get", node, "--series", "1.2.3", "-o", str(tmp_path))
     assert "expected 20260131" in error("find", node, "--date", "2026-01-31")
+
+
+def test_a_rejection_is_understood_although_the_archive_closed_at_once(node, monkeypatch, capsys):
+    from pynetdicom.acse import ACSE
+
+    send = ACSE.send_request
+
+    def slow(self):
+        send(self)
+        until = time.monotonic() + 20
+        self.socket._ready.wait(20)
+        while self.socket._is_connected and time.monotonic() < until:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(ACSE, "send_request", slow)
+    assert main(["pacs", "find", node.replace("ARCHIVE", "OTHER")]) == 1
+    assert "is not called OTHER" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
