@@ -77,11 +77,11 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
 
 
 def _words(contents: Contents, decision: Decision) -> str:
-    kind = decision.subject.kind if decision.subject is not None else ""
-    items = contents.items.get(kind, ())
+    about = contents.target(decision) or decision
+    items = contents.of(about.subject.kind) if about.subject is not None else ()
     where = ""
-    if len(items) > 1 and len(decision.items) == 1:
-        where = next((item.name for item in items if item.id == decision.items[0]), "")
+    if len(items) > 1 and len(about.items) == 1:
+        where = next((item.name for item in items if item.id == about.items[0]), "")
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
     words = contents.words(decision) + (f", {where}" if where else "")
     return f"{words}: {reason}" if reason else words

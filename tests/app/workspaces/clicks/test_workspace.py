@@ -44,10 +44,13 @@ def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
     reviewing.select(0)
     decided = (reviewing.spot.x, reviewing.spot.y)
     press(fused, qtbot, Qt.Key.Key_R)
-    for key in (Qt.Key.Key_Z, Qt.Key.Key_Y):
+    (rejected,) = (line.words for line in workspace.history.view.lines if line.words.startswith("reject"))
+    assert rejected.endswith(f", {reviewing.session.scene.image.name}")
+    for key, verb in ((Qt.Key.Key_Z, "undo"), (Qt.Key.Key_Y, "redo")):
         reviewing.select(1)
         press(fused, qtbot, key, Qt.KeyboardModifier.ControlModifier)
         assert (reviewing.spot.x, reviewing.spot.y) == decided
+        assert workspace.history.view.lines[0].words == f"{verb} {rejected}"
     here = workspace.current_item()
     workspace.go_to(next(image.id for image in fused.document.contents.images if image.id != here))
     idle(fused, qtbot)
