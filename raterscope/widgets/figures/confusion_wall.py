@@ -41,7 +41,7 @@ class WallView:
     """The confusion matrices of M annotators."""
 
     numbers: NDArray[np.integer]  # (M,): numbers that the signals emit
-    names: tuple[str, ...]  # (M,)
+    names: tuple[str, ...]  # (M,): their numbers while names are hidden
     mean: NDArray[np.floating]  # (M, J, L): rate of each output where a class is true; NaN where not known
     votes: NDArray[np.integer]  # (M,)
     # tuple of Measure, or of equal triples: at least one; the first is sorted by at first
@@ -51,7 +51,6 @@ class WallView:
     # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    aliases: tuple[str, ...] = ()  # (M,): their names while names are hidden; by default their numbers
 
     def __post_init__(self) -> None:
         number = len(self.numbers)
@@ -71,12 +70,10 @@ class ConfusionWall(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._blind, self._falling = False, True
+        self._falling = True
         self._view: WallView | None = None
         self._lit: frozenset[int] = frozenset()
         self._row_of: dict[int, int] = {}
-        self._names: tuple[str, ...] = ()
-        self._folded: list[str] = []
         self.header = Header("Annotators")
         self.scale = _Scale()
         self.filter = _Filter()
@@ -126,19 +123,10 @@ class ConfusionWall(QWidget):
         self.measure.offer({label: f"by {label}" for label in labels})
         most = np.log1p(max(float(np.max(view.votes, initial=0)), 1.0))
         size = np.log1p(np.maximum(view.votes, 0)) / most
-        self._name()
-        self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names)
+        self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), view.names)
         self._dim()
         self._arrange()
         self.select(selected)
-
-    def set_blind(self, blind: bool) -> None:
-        """Hide the names: annotators are numbers."""
-        self._blind = blind
-        if self._view is not None:
-            self._name()
-            self.tiles.set_captions(self._names)
-            self._arrange()
 
     def select(self, numbers: Iterable[int]) -> None:
         """Select annotators without a signal; those who are not on the wall are passed over."""
@@ -179,7 +167,7 @@ class ConfusionWall(QWidget):
         view = self._view
         assert view is not None
         order = list(self.tiles.order)
-        axes = {"annotator": [self._names[row] for row in order], "true": view.classes,
+        axes = {"annotator": [view.names[row] for row in order], "true": view.classes,
                 "given": view.outputs}  # fmt: skip
         columns = {"rate": view.mean[order], "votes": view.votes[order, None, None]}
         columns |= {
@@ -198,17 +186,10 @@ class ConfusionWall(QWidget):
         view = self._view
         return () if view is None else tuple(view.numbers[list(indices)].tolist())
 
-    def _name(self) -> None:
-        view = self._view
-        assert view is not None
-        aliases = view.aliases or tuple(f"annotator {n + 1}" for n in view.numbers.tolist())
-        self._names = aliases if self._blind else view.names
-        self._folded = [name.casefold() for name in self._names]
-
     def _words(self, row_index: int) -> str:
         view = self._view
         assert view is not None
-        parts = [self._names[row_index]]
+        parts = [view.names[row_index]]
         parts += [
             f"{label} {format(float(values[row_index]), spec)}"
             for label, values, spec in view.measures
@@ -239,7 +220,7 @@ class ConfusionWall(QWidget):
         order = np.argsort(-values if self._falling else values, kind="stable")
         needle = self.filter.text().strip().casefold()
         if needle:
-            passes = np.array([needle in name for name in self._folded], dtype=bool)
+            passes = np.array([needle in name.casefold() for name in view.names], dtype=bool)
             order = order[passes[order]]
         self.tiles.set_order(order)
         self._settle()

@@ -70,12 +70,6 @@ class WallTiles(QAbstractScrollArea):
         self._selected, self._lit, self._current = set(), None, -1
         self._order = np.empty(0, np.int64)
 
-    def set_captions(self, captions: Sequence[str]) -> None:
-        """Show other names."""
-        self._painter.captions = captions
-        self._update_text()
-        self.viewport().update()
-
     def set_order(self, order: NDArray[np.integer]) -> None:
         """Show these places, in this order; the current one stays current, where it is among them."""
         before = self.current

@@ -158,18 +158,6 @@ def test_an_annotator_is_described(wall, qtbot):
     )
 
 
-def test_blind_no_annotator_is_named_nor_found_by_name(wall, qtbot):
-    wall.set_blind(True)
-    press(qtbot, wall, Qt.Key.Key_Home)
-    assert wall.tiles.accessibleDescription().startswith("annotator 140, ")
-    wall.filter.setText("user")
-    assert wall.shown == ()
-    wall.filter.setText("annotator 140")
-    assert wall.shown == (139,)
-    wall.set_blind(False)
-    assert wall.shown == ()
-
-
 def test_who_is_selected_stays_selected_when_the_wall_is_shown_again_or_sorted(wall, qtbot):
     wall.select([105, 106, 999])
     assert wall.heard == []

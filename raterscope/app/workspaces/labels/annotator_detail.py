@@ -306,9 +306,9 @@ class AnnotatorDetail(LabelsPart):
         """Show which annotators are excluded after a decision."""
         self._show_wall()
 
-    def _on_blind(self, blind: bool) -> None:
+    def _on_blind(self, _blind: bool) -> None:
         """Hide the annotators' names."""
-        self._screen.wall.set_blind(blind)
+        self._show_wall()
         self._show_cards()
         self._mark()
 
@@ -369,9 +369,10 @@ class AnnotatorDetail(LabelsPart):
         contents = self._document.contents
         if contents is None:
             return
-        analysis = replace(self._session.analysis, groups=self.grouping.groups)
-        self._screen.wall.set_wall(view.wall_view(self._session.scene, analysis, contents.review.excluded))
-        self._screen.wall.select(self._session.selection)
+        session, excluded = self._session, contents.review.excluded
+        analysis = replace(session.analysis, groups=self.grouping.groups)
+        self._screen.wall.set_wall(view.wall_view(session.scene, analysis, excluded, blind=session.blind))
+        self._screen.wall.select(session.selection)
 
     @while_shown
     def _mark(self) -> None:

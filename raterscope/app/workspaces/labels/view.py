@@ -38,7 +38,9 @@ def names_of(
     """Return what `name_of` returns of each annotator, in a small part of the time."""
     programs = frozenset(() if scene.run is None else scene.run.programs)
     rows = np.asarray(annotators, dtype=np.int64)
-    names = [scene.labels.annotators[row] for row in rows.tolist()]
+    names = tuple(map(scene.labels.annotators.__getitem__, rows.tolist()))
+    if not blind and programs.isdisjoint(names):
+        return names
     if not blind:
         return tuple(f"{name}{PROGRAM}" if name in programs else name for name in names)
     return tuple(
@@ -47,14 +49,15 @@ def names_of(
     )
 
 
-def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
+def wall_view(
+    scene: Scene, analysis: Analysis, excluded: Mapping[str, str], *, blind: bool = False
+) -> WallView | None:
     """Return the wall of the annotators who voted; None without a result."""
     if analysis.mean is None or analysis.accuracy is None or analysis.difference is None:
         return None
     votes = analysis.votes_of + analysis.left_out
-    annotators = np.flatnonzero(
-        (votes > 0) | np.array([name in excluded for name in scene.labels.annotators])
-    )
+    crossed = np.array([name in excluded for name in scene.labels.annotators], dtype=bool)
+    annotators = np.flatnonzero((votes > 0) | crossed)
     measures = [
         Measure("accuracy", analysis.accuracy[0][annotators]),
         Measure("votes", votes[annotators].astype(float), ",.0f"),
@@ -80,14 +83,11 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
         outputs = tuple(outputs[column] for column in columns.tolist())
     return WallView(
         numbers=annotators,
-        names=names_of(scene, annotators, blind=False),
-        aliases=names_of(scene, annotators, blind=True),
+        names=names_of(scene, annotators, blind=blind),
         mean=mean,
         votes=votes[annotators],
         measures=tuple(measures),
-        excluded=np.array(
-            [scene.labels.annotators[number] in excluded for number in annotators.tolist()], bool
-        ),
+        excluded=crossed[annotators],
         community=community,
         classes=classes,
         outputs=outputs,

@@ -53,7 +53,14 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     assert all_words(fused).count("ann 11") >= 5
     key(fused, qtbot, Qt.Key.Key_H)
     assert "ann 11" not in all_words(fused)
+    wall = workspace.wall
+    wall.filter.setText("ann 11")
+    assert wall.shown == ()
+    wall.filter.setText(f"annotator {LIAR + 1}")
+    assert wall.shown == wall.selected == (LIAR,)
     key(fused, qtbot, Qt.Key.Key_H)
+    assert wall.shown == ()
+    wall.filter.setText("")
     assert "ann 11 answered healthy" in all_words(fused)
     assert "exclude annotator ann 11" in all_words(fused)
 
@@ -73,8 +80,7 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     scene = replace(
         workspace.session.scene, annotator_ids=workspace.session.scene.annotator_ids[::-1].copy()
     )  # as of a second question
-    workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}))
-    workspace.wall.set_blind(True)
+    workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}, blind=True))
     beside = matrix_view(scene, workspace.session.analysis, (LIAR,), blind=True)
     assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
 
