@@ -17,10 +17,9 @@ def begin(
     first: int,
     last: int,
     posterior: Array,
-    counts: Array,
     total: Array,
 ) -> None:
-    """Initialise the tasks' probabilities with the votes, and count each annotator's outputs by class.
+    """Initialise the tasks' probabilities with the votes.
 
     `start`, `pair`, `known`: as in `TaskVotes`.
     `standing`: (L, J) float64, share of a vote that each output is for each class; (K * L, J) with weights of
@@ -28,7 +27,6 @@ def begin(
     `share`: added to the votes for every class.
     `first`, `last`: range of tasks.
     `posterior`: (N, J) float64, filled.
-    `counts`: (K * L, J) float64, added to.
     `total`: (J,) float64, sum of the probabilities, over tasks with votes or known; added to.
     """
     outputs, classes = standing.shape
@@ -50,9 +48,6 @@ def begin(
         for j in range(classes):
             posterior[i, j] = posterior[i, j] / norm if norm > 0.0 else 1.0 / classes
             total[j] += posterior[i, j]
-        for v in range(start[i], start[i + 1]):
-            for j in range(classes):
-                counts[pair[v], j] += posterior[i, j]
 
 
 @compiled()
@@ -65,14 +60,13 @@ def expect_tasks(
     first: int,
     last: int,
     posterior: Array,
-    counts: Array,
     total: Array,
     moved: Array,
     each: Array,
 ) -> tuple[float, float]:
-    """Update the tasks' probabilities (eqs. 7, 8), and count with them (eqs. 9, 10) in the same pass.
+    """Update the tasks' probabilities (eqs. 7, 8).
 
-    `start`, `pair`, `known`, `first`, `last`, `counts`, `total`: as in `begin`.
+    `start`, `pair`, `known`, `first`, `last`, `total`: as in `begin`.
     `logs`: (J,) float64, logarithm of the classes' shares, or its expectation.
     `weights`: (K * L, J) float64, logarithm of the annotators' rates, or its expectation.
     `posterior`: (N, J) float64, overwritten.
@@ -83,15 +77,13 @@ def expect_tasks(
     The result is the sum of the entropies, and the largest change of a probability.
     """
     x = np.empty(len(each))
-    counted, weight = counts.reshape(-1), weights.reshape(-1)
+    weight = weights.reshape(-1)
     entropy, change = 0.0, 0.0
     end = len(pair) - 1
     for i in range(first, last):
         low, high = start[i], start[i + 1]
         for v in range(low, high):
-            later = pair[min(v + AHEAD, end)]
-            prefetch(weights, later)
-            prefetch(counts, later)
+            prefetch(weights, pair[min(v + AHEAD, end)])
         truth = known[i]
         if truth < 0:
             if low == high:
@@ -120,12 +112,7 @@ def expect_tasks(
             moved[i] = largest
             change = max(change, largest)
         for j in range(len(each)):
-            x[j] = posterior[i, j]
-            total[j] += x[j]
-        for v in range(low, high):
-            at = np.uint64(pair[v]) * np.uint64(len(each))
-            for j in range(len(each)):
-                counted[at + np.uint64(j)] += x[j]
+            total[j] += posterior[i, j]
     return entropy, change
 
 
@@ -139,7 +126,6 @@ def expect_two(
     first: int,
     last: int,
     posterior: Array,
-    counts: Array,
     total: Array,
     moved: Array,
     each: Array,  # noqa: ARG001 - as in `expect_tasks`
@@ -165,14 +151,59 @@ def expect_two(
             moved[i] = abs(two - posterior[i, 1])
             change = max(change, abs(two - posterior[i, 1]))
             posterior[i, 0], posterior[i, 1] = first_share, two
-        first_share, two = posterior[i, 0], posterior[i, 1]
-        total[0] += first_share
-        total[1] += two
-        for v in range(low, high):
-            p = pair[v]
-            counts[p, 0] += first_share
-            counts[p, 1] += two
+        total[0] += posterior[i, 0]
+        total[1] += posterior[i, 1]
     return entropy, change
+
+
+@compiled()
+def sort_by_pair(start: Array, pair: Array, begin: Array, task: Array) -> None:
+    """Sort the votes by pair of annotator and output; those of a pair keep the order of the tasks.
+
+    `start`, `pair`: as in `TaskVotes`.
+    `begin`: (K * L + 1,) int64, initially 0; overwritten with the begin of each pair's votes.
+    `task`: (V,) uint32, overwritten with the task of each vote.
+    """
+    for v in range(len(pair)):
+        begin[pair[v]] += 1
+    end = 0
+    for p in range(len(begin)):
+        end += begin[p]
+        begin[p] = end
+    for i in range(len(start) - 2, -1, -1):
+        for v in range(start[i], start[i + 1]):
+            begin[pair[v]] -= 1
+            task[begin[pair[v]]] = i
+
+
+@compiled()
+def count_by_pair(
+    begin: Array, task: Array, first: int, last: int, posterior: Array, counts: Array, each: Array
+) -> None:
+    """Count each annotator's outputs by class of the task (eqs. 9, 10).
+
+    `begin`, `task`: as in `sort_by_pair`.
+    `first`, `last`: range of pairs.
+    `posterior`: (N, J) float64.
+    `counts`: (K * L, J) float64, overwritten; without votes a row stays as it is.
+    `each`: as in `expect_tasks`.
+    """
+    x = np.empty(len(each))
+    share = posterior.reshape(-1)
+    end = len(task) - 1
+    for p in range(first, last):
+        low, high = begin[p], begin[p + 1]
+        if low == high:
+            continue
+        for j in range(len(each)):
+            x[j] = 0.0
+        for v in range(low, high):
+            prefetch(posterior, task[min(v + 2 * AHEAD, end)])
+            at = np.uint64(task[v]) * np.uint64(len(each))
+            for j in range(len(each)):
+                x[j] += share[at + np.uint64(j)]
+        for j in range(len(each)):
+            counts[p, j] = x[j]
 
 
 @compiled()
@@ -192,8 +223,8 @@ def expect_some(
     """Update probabilities of some tasks, correct the counts; return the number of tasks that still change.
 
     `tasks`: (M,) int64, tasks with votes and unknown class. Overwritten: those that still change come first.
-    `start`, `pair`, `logs`, `weights`, `posterior`, `counts`, `total`: as in `expect_tasks`, for all tasks;
-        the counts are corrected.
+    `start`, `pair`, `logs`, `weights`, `posterior`, `total`: as in `expect_tasks`, for all tasks.
+    `counts`: as in `count_by_pair`, corrected.
     `tolerance`: change from which a task counts as still changing.
     `pending`: (K,) float64, changes of each annotator's counts; added to.
     """

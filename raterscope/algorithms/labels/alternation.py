@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log
 from typing import Protocol, TypeVar
 
@@ -30,15 +31,18 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import TaskVotes
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, LabelTrace
-from raterscope.algorithms.progress import Watch, parts_of
+from raterscope.algorithms.progress import Watch
 
 _PARTS = 4
-"""Number of parts of the tasks, independent of the processors, for equal sums on all machines."""
+"""Number of parts of a large crowd, independent of the processors, for equal sums on all machines."""
 
 _THREADS = min(_PARTS, os.cpu_count() or 1)
 
 _WORK = 1_000_000
-"""Votes times classes of a piece: some 10 ms."""
+"""Votes times classes of a piece: some milliseconds."""
+
+_RATE = 30
+"""Votes times classes that take as long as the update of one rate."""
 
 _PLAIN = 12
 """Updates before the acceleration."""
@@ -83,7 +87,7 @@ class Rule(Protocol):
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
-        """Update annotators `first` to `last`, and sum their counts (P, K * L, J) in the first part.
+        """Update annotators `first` to `last` from their counts, (K * L, J).
 
         `present` (K * L,) is True for outputs that an annotator used; the logarithms of the others are not
         needed. `logs` is (K * L, J).
@@ -108,15 +112,13 @@ class Weighted:
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
-        """Update annotators with weighted counts; the counts themselves are summed as they are."""
+        """Update annotators with weighted counts."""
         outputs = len(logs) // len(self.weights)
         rows = slice(first * outputs, last * outputs)
         weight = np.repeat(self.weights[first:last], outputs)[:, None]
-        counts[0, rows] = counts[:, rows].sum(axis=0)
         factor = np.where(present[rows, None], weight, 1.0)
         logs[rows] /= factor
-        weighed = counts[:1, rows] * weight
-        value = self.rule.rates(weighed, present[rows], 0, last - first, logs[rows])
+        value = self.rule.rates(counts[rows] * weight, present[rows], 0, last - first, logs[rows])
         logs[rows] *= factor
         return value
 
@@ -207,21 +209,28 @@ class _Passes:
     def __init__(
         self, votes: TaskVotes, rule: Rule, pool: ThreadPoolExecutor, report: Callable[[], None]
     ) -> None:
+        from raterscope.algorithms.labels._alternation_kernels import sort_by_pair
+
         self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
         size = (votes.annotators * votes.outputs, votes.classes)
-        # Each part counts into tables of its own: not worth it where those are larger than the votes.
-        self._tasks = _pieces(votes, _PARTS if size[0] * size[1] < len(votes.pair) else 1)
-        self._annotators = self._pieces_for(votes.annotators)
+        # Counted by task, votes would be added to all rows of a large table in turn; by pair, each row is
+        # summed once, from the posterior, a smaller table.
+        self._begin, self._task = np.zeros(size[0] + 1, dtype=np.int64), np.empty_like(votes.pair)
+        sort_by_pair(votes.start, votes.pair, self._begin, self._task)
+        self._heard = np.diff(self._begin) > 0
+        of_annotators = np.arange(votes.annotators + 1) * (_RATE * votes.outputs)
+        of_annotators += self._begin[:: votes.outputs]
+        self._annotators = _pieces(of_annotators * votes.classes)
+        self._tasks = _pieces((votes.start + np.arange(len(votes.start))) * votes.classes)
         self._posterior = np.zeros((len(votes.known), votes.classes))
-        self._counts = np.zeros((len(self._tasks[0]), *size))
-        self._total = np.zeros((len(self._counts), votes.classes))
+        self._counts, self._weights, self._logs = np.zeros(size), np.zeros(size), np.zeros(votes.classes)
+        self._total = np.zeros((len(self._tasks[0]), votes.classes))
         self._moved = np.zeros(len(votes.known), dtype=np.float32)
-        self._heard = np.zeros(size[0], dtype=np.bool_)
-        self._heard[votes.pair] = True
-        # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
+        # With hundreds of outputs most are never used by most annotators.
         many = 2 * np.count_nonzero(self._heard) > size[0]
         self._counted = slice(None) if many else np.flatnonzero(self._heard)
-        self._weights, self._logs = np.zeros(size), np.zeros(votes.classes)
+        few = votes.classes <= _FEW_CLASSES and len(votes.pair) * votes.classes >= _LARGE
+        self._each_class = (0.0,) * votes.classes if few else self._logs
 
     def begin(self, standing: FloatArray, share: float) -> None:
         """Initialise tasks from the votes, then annotators from the tasks."""
@@ -233,7 +242,7 @@ class _Passes:
             part, first, last = piece
             begin(
                 votes.start, votes.pair, votes.known, standing, share, first, last, self._posterior,
-                self._counts[part], self._total[part],
+                self._total[part],
             )  # fmt: skip
 
         self._each(started, self._tasks)
@@ -245,21 +254,19 @@ class _Passes:
 
         votes, logs = self._votes, self._logs
         expect = expect_two if votes.classes == 2 else expect_tasks
-        few = votes.classes <= _FEW_CLASSES and len(votes.pair) * votes.classes >= _LARGE
-        each_class = (0.0,) * votes.classes if few else logs
 
         def updated(piece: Piece) -> tuple[float, float]:
             part, first, last = piece
             spans = [
                 expect(
                     votes.start, votes.pair, votes.known, prior, self._weights, low, high, self._posterior,
-                    self._counts[part], self._total[part], self._moved, each_class,
+                    self._total[part], self._moved, self._each_class,
                 )
                 for low, high, prior in votes.split(first, last, logs)
             ]  # fmt: skip
             return sum(entropy for entropy, _ in spans), max((change for _, change in spans), default=0.0)
 
-        self._counts[:, self._counted], self._total[:] = 0.0, 0.0
+        self._total[:] = 0.0
         parts = self._each(updated, self._tasks)
         if votes.sets is not None:
             self._moved[votes.known < OPEN] = 0.0  # `settle_some` does not restrict tasks
@@ -278,12 +285,12 @@ class _Passes:
         for _ in range(_ROUNDS):
             kept = expect_some(
                 tasks, votes.start, votes.pair, self._logs, self._weights, votes.outputs, tolerance,
-                self._posterior, self._counts[0], self._total[0], pending,
+                self._posterior, self._counts, self._total[0], pending,
             )  # fmt: skip
             due = pending > _IGNORED * tolerance
             pending[due] = 0.0
-            pieces = self._pieces_for(int(np.count_nonzero(due)))
-            self._rate(self._counts[:1], (heard & due[:, None]).ravel(), pieces)
+            terms = np.concatenate([[0], np.cumsum(due)]) * (_RATE * votes.classes * votes.outputs)
+            self._rate((heard & due[:, None]).ravel(), _pieces(terms))
             self._rule.shares(self._total[0], self._logs)
             tasks = tasks[:kept]
             if not kept:
@@ -302,26 +309,29 @@ class _Passes:
     def current(self, trace: LabelTrace) -> Alternated:
         """Return the present state; the next pass overwrites the posterior and the counts."""
         votes = self._votes
-        counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
+        counts = self._counts.reshape(votes.annotators, votes.outputs, votes.classes)
         return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
 
     def _settle(self) -> float:
-        """Update rates and shares from the counts by the rule; return their part of the objective."""
+        """Count the votes, update rates and shares by the rule; return their part of the objective."""
         self._total[0] = self._total.sum(axis=0)
-        rates = self._rate(self._counts, self._heard, self._annotators)
+        rates = self._rate(self._heard, self._annotators, count=True)
         return rates + self._rule.shares(self._total[0], self._logs)
 
-    def _pieces_for(self, many: int) -> list[list[Piece]]:
-        """Divide all annotators into rounds of pieces, for a number of annotators to update."""
-        annotators, terms = self._votes.annotators, 100 * self._votes.classes * self._votes.outputs
-        step = _WORK // terms + 1  # 100 terms an entry
-        return _evenly(annotators, max(1, step * annotators // max(many, 1)))
+    def _rate(self, present: NDArray[np.bool_], pieces: list[list[Piece]], *, count: bool = False) -> float:
+        """Update the rates of the annotators with outputs present; count their votes before."""
+        from raterscope.algorithms.labels._alternation_kernels import count_by_pair
 
-    def _rate(self, counts: FloatArray, present: NDArray[np.bool_], pieces: list[list[Piece]]) -> float:
-        """Update the rates of the annotators with outputs present."""
+        outputs = self._votes.outputs
 
         def rated(piece: Piece) -> float:
-            return self._rule.rates(counts, present, piece[1], piece[2], self._weights)
+            _, first, last = piece
+            if count:
+                count_by_pair(
+                    self._begin, self._task, first * outputs, last * outputs, self._posterior, self._counts,
+                    self._each_class,
+                )  # fmt: skip
+            return self._rule.rates(self._counts, present, first, last, self._weights)
 
         return sum(self._each(rated, pieces))
 
@@ -354,15 +364,18 @@ class _Extrapolation:
             return self._passes.update()
         first, second, last = self._states
         self._states = []
-        slope = second - first
-        bend = last - second - slope
+        slope, bend = np.subtract(second, first), np.subtract(last, second, out=second)
+        bend -= slope
         step = float(np.sqrt((slope @ slope) / max(float(bend @ bend), 1e-300)))
         length = min(step, self._longest)
         if length <= 1.0:
             return self._passes.update()
         if step >= self._longest:
             self._longest *= _LONGEST
-        self._passes.replace_logarithms(first + 2.0 * length * slope + length**2 * bend)
+        slope *= 2.0 * length
+        bend *= length**2
+        slope += first
+        self._passes.replace_logarithms(np.add(slope, bend, out=slope))
         value, change = self._passes.update()
         if value >= before:
             return value, change
@@ -379,23 +392,14 @@ def _nearness(changes: list[float], tolerance: float) -> float:
     return 0.95 * log(first / last) / log(first / tolerance)
 
 
-def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
-    """Divide the tasks into parts with about equal votes, and these into rounds of one piece of each part."""
-    work = votes.start + np.arange(len(votes.start))
-    rounds = int(work[-1]) * votes.classes // (parts * _WORK) + 1
-    bounds = np.searchsorted(work, np.linspace(0, work[-1], parts * rounds + 1))
-    bounds[-1] = len(votes.known)
-    return [
-        [
-            (part, int(bounds[at]), int(bounds[at + 1]))
-            for part in range(parts)
-            for at in [part * rounds + turn]
-        ]
-        for turn in range(rounds)
-    ]
+def _pieces(terms: NDArray[np.int64]) -> list[list[Piece]]:
+    """Divide tasks or annotators, (N,), into parts of about equal work, and these into rounds of pieces.
 
-
-def _evenly(many: int, step: int) -> list[list[Piece]]:
-    """Divide annotators into rounds of pieces."""
-    pieces = [(0, first, last) for first, last in parts_of(many, step)]
-    return [pieces[first : first + _PARTS] for first in range(0, len(pieces), _PARTS)]
+    A round has one piece of each part. `terms` (N + 1,): work before each, and in all.
+    """
+    work = int(terms[-1])
+    parts, rounds = _PARTS if work > _WORK // _PARTS else 1, work // (_PARTS * _WORK) + 1
+    bounds = np.searchsorted(terms, np.linspace(0, work, parts * rounds + 1)).tolist()
+    bounds[-1] = len(terms) - 1
+    pieces = list(pairwise(bounds))
+    return [[(part, *pieces[part * rounds + turn]) for part in range(parts)] for turn in range(rounds)]

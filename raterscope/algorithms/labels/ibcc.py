@@ -81,7 +81,7 @@ class _Expected:
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect
 
-        present, counts = np.ones(len(total), dtype=np.bool_), total[None, :, None]
+        present, counts = np.ones(len(total), dtype=np.bool_), total[:, None]
         return float(expect(self.share[None], self._at_rest[1], counts, present, 0, 1, logs[:, None]))
 
 

@@ -57,7 +57,7 @@ def test_expected_logarithms_and_the_bound_are_exact_for_small_and_large_counts(
     prior = 10.0 ** generator.uniform(-6, 2, size=(7, 11))
     counts = 10.0 ** generator.uniform(-8, 5, size=(300, 11, 7))
     logs = np.empty((3300, 7))
-    present, flat = np.ones(3300, dtype=bool), counts.reshape(1, 3300, 7).copy()
+    present, flat = np.ones(3300, dtype=bool), counts.reshape(3300, 7).copy()
     value = expect(prior, log_gammas(prior), flat, present, 0, 300, logs)
     alpha = counts.transpose(0, 2, 1) + prior
     found = logs.reshape(300, 11, 7).transpose(0, 2, 1)
