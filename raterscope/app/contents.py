@@ -22,8 +22,8 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.groups import present_groups
 from raterscope.app.study.records import CohortCase, Item
+from raterscope.app.study.references import present_groups
 
 
 @dataclass(frozen=True)

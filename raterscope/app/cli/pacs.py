@@ -32,7 +32,7 @@ def _dicom_files(path: Path) -> list[Path]:
 def pacs(options: argparse.Namespace) -> int:
     """Carry out one of the three."""
     from raterscope.app.formats.remote.archives import connect, fetch_all, find_series, store_files
-    from raterscope.app.formats.remote.series import Series
+    from raterscope.app.formats.remote.protocols import Series
 
     archive = connect(options.address, options.certificates)
     if options.act == "store":

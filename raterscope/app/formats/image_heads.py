@@ -13,6 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.image_display import Displays
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.image_structure import find_channels, read_chunks, series_of, tiff_orientation
 from raterscope.app.formats.images import (
     LARGEST,
     MOST_PIXELS,
@@ -24,11 +25,9 @@ from raterscope.app.formats.images import (
     open_tiff_page,
     read_orientation,
 )
-from raterscope.app.formats.png import read_chunks
 from raterscope.app.formats.pyramids import is_large, open_pyramid
 from raterscope.app.formats.pyramids.pyramid import Pixels, SlideSource, is_slide
 from raterscope.app.formats.records import ImageFile
-from raterscope.app.formats.tiff_pages import find_channels, series_of, tiff_orientation
 from raterscope.app.formats.untrusted import check_shape, open_file, refuse_packed
 
 _LONGEST_DESCRIPTION = 100_000

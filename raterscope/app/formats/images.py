@@ -28,9 +28,15 @@ from PIL.PngImagePlugin import PngImageFile
 
 from raterscope.algorithms.image_display import COLOUR, GREY, ChannelPlane, Colour, Displays, render
 from raterscope.app.errors import InputError
-from raterscope.app.formats.png import Chunks, read_chunks
+from raterscope.app.formats.image_structure import (
+    Chunks,
+    find_channels,
+    find_levels,
+    find_page_stack,
+    read_chunks,
+    tiff_orientation,
+)
 from raterscope.app.formats.signatures import IMAGES_IN_WORDS, SNIFFED, image_kind
-from raterscope.app.formats.tiff_pages import find_channels, find_levels, find_page_stack, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file, refuse_special
 
 MOST_PIXELS = 179_000_000

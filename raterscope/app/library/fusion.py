@@ -35,9 +35,9 @@ from raterscope.app.kinds.labels.imports import LabelInterpretation, group_by_qu
 from raterscope.app.kinds.labels.runs import Answer as LabelAnswer
 from raterscope.app.kinds.labels.runs import Inputs as LabelInputs
 from raterscope.app.kinds.labels.runs import fuse_inputs as fuse_questions
-from raterscope.app.kinds.masks.case import Answer as MaskAnswer
-from raterscope.app.kinds.masks.case import Case, with_programs
-from raterscope.app.kinds.masks.case import Inputs as MaskInputs
+from raterscope.app.kinds.masks.runs import Answer as MaskAnswer
+from raterscope.app.kinds.masks.runs import Case, with_programs
+from raterscope.app.kinds.masks.runs import Inputs as MaskInputs
 from raterscope.app.kinds.masks.runs import fuse_inputs as fuse_cases
 from raterscope.app.kinds.pairs.command import notices_of as pair_notices
 from raterscope.app.kinds.pairs.imports import group_by_question as group_pairs

@@ -40,7 +40,7 @@ from raterscope.app.kinds.labels.fusion_tables import (
     evaluation_rows,
 )
 from raterscope.app.kinds.masks import annotators as mask_tables
-from raterscope.app.kinds.masks import case as mask_cases
+from raterscope.app.kinds.masks import runs as mask_runs
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs
 from raterscope.app.library.inputs import (
@@ -220,7 +220,7 @@ class MaskResult(Result):
         Order of the input's axes, in which maps are returned.
     """
 
-    answer: mask_cases.Answer
+    answer: mask_runs.Answer
     layouts: Mapping[str, ImageLayout] = field(default_factory=dict)
     tables: ClassVar[tuple[str, ...]] = ("annotators", "agreement", "disputes")
 

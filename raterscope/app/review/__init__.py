@@ -33,7 +33,6 @@ from raterscope.app.review.journal import (
     reviewed,
     undo,
 )
-from raterscope.app.review.names import Aliases, Names, all_names, group_of, groups, standing_names
 from raterscope.app.review.samples import NO_SAMPLE, SampledItem, SampleProgress, SampleSubject
 from raterscope.app.review.spots import (
     LONG_ENOUGH,
@@ -69,7 +68,17 @@ from raterscope.app.review.subjects import (
     TaskSubject,
     WeightSubject,
 )
-from raterscope.app.review.tasks import DecidedTask, Region, known_voxels
+from raterscope.app.review.tasks import (
+    Aliases,
+    DecidedTask,
+    Names,
+    Region,
+    all_names,
+    group_of,
+    groups,
+    known_voxels,
+    standing_names,
+)
 
 __all__ = [
     "LONG_ENOUGH",

@@ -22,7 +22,6 @@ from raterscope.app.review.decision import (
     undo_and_redo,
     undone_decisions,
 )
-from raterscope.app.review.names import Names, all_names, read_aliases, read_names
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
@@ -47,9 +46,13 @@ from raterscope.app.review.tasks import (
     DecidedTask,
     ItemDecisions,
     Judged,
+    Names,
     Region,
     RegionsOfImage,
     TasksOfQuestion,
+    all_names,
+    read_aliases,
+    read_names,
 )
 
 DecisionStatus = Literal["in effect", "superseded", "no effect", "undone"]

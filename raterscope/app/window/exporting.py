@@ -103,7 +103,7 @@ class StudyExporter(QObject):
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str
     ) -> None:
         """Ask for format and groups, and for the table of the groups; then choose the file or folder."""
-        from raterscope.app.study import groups
+        from raterscope.app.study import references
         from raterscope.widgets.dialogs.output_dialogs import (
             FOLDERS,
             STORED,
@@ -121,7 +121,8 @@ class StudyExporter(QObject):
         )  # fmt: skip
 
         def go_on() -> None:
-            source = {FOLDERS: groups.FOLDERS, STORED: groups.STUDY}.get(dialog.groups, "")
+            without_table = {FOLDERS: references.FOLDER_GROUPS, STORED: references.STORED_GROUPS}
+            source = without_table.get(dialog.groups, "")
             if dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(
                     self._window, f"{title}: select the table of groups", str(contents.path.parent),

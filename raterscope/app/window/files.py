@@ -232,13 +232,13 @@ class FileActions(QObject):
 
     def group_images(self) -> None:
         """Ask for the groups of the images, such as patients, by which the queue is filtered."""
-        from raterscope.app.study import groups
+        from raterscope.app.study import references
         from raterscope.widgets.dialogs.output_dialogs import ALONE, TABLE, TABLES_OF_GROUPS, GroupsDialog
 
         dialog = GroupsDialog(self._window)
 
         def go_on() -> None:
-            source = groups.FOLDERS
+            source = references.FOLDER_GROUPS
             if dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(
                     self._window, "Select the table of groups", self.folder(), TABLES_OF_GROUPS
@@ -287,8 +287,8 @@ def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
 
 
 def _make_grouping(source: Path | None, study: Study, watch: Watch) -> tuple[Decision, str]:
-    from raterscope.app.study import groups
+    from raterscope.app.study import references
 
     watch(0.0, "reading groups")
-    decision, sentences = groups.make_grouping(study, source)
+    decision, sentences = references.make_grouping(study, source)
     return decision, " ".join(sentences)

@@ -21,7 +21,7 @@ from raterscope.app.kinds.registry import find_export
 from raterscope.app.window import preferences
 
 if TYPE_CHECKING:
-    from raterscope.app.formats.remote.series import Archive, Series
+    from raterscope.app.formats.remote.protocols import Archive, Series
     from raterscope.app.study import Study
     from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 
@@ -139,7 +139,7 @@ class PacsTransfer(QObject):
 
 
 def _access() -> str:
-    from raterscope.app.formats.remote.dicomweb import AUTHORIZATION
+    from raterscope.app.formats.remote.protocols import AUTHORIZATION
 
     if AUTHORIZATION in os.environ:
         return f"The header in {AUTHORIZATION} is sent."

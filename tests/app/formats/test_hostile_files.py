@@ -19,11 +19,11 @@ import tifffile
 
 from raterscope.app import formats
 from raterscope.app.errors import InputError
+from raterscope.app.formats.image_structure import series_of
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.points import read_points
-from raterscope.app.formats.tiff_pages import series_of
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.test_annotations import MASK, coco, labelme, painted, region, studio
 from tests.app.formats.masks.test_shapes import runs

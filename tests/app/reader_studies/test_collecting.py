@@ -12,7 +12,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.sources import Source
-from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
+from raterscope.app.kinds.pairs.annotators import agreement_on_pairs, consistency_of
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.reader_studies.set_up import read_comparison_cases, read_task_cases

@@ -7,7 +7,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
-from raterscope.app.formats.remote import archives, dicomweb
+from raterscope.app.formats.remote import archives, protocols
 from raterscope.app.import_candidates import classify_files
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
@@ -110,7 +110,7 @@ def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtb
 
 
 def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled, window, qtbot, monkeypatch):
-    monkeypatch.setenv(dicomweb.AUTHORIZATION, "Basic d3Jvbmc6d3Jvbmc=")
+    monkeypatch.setenv(protocols.AUTHORIZATION, "Basic d3Jvbmc6d3Jvbmc=")
     dialog = ask(window, qtbot, filled)
     assert "does not accept the password or token" in search(dialog, qtbot)
     dialog.form.address.setText("http://127.0.0.1:9/dicom-web")

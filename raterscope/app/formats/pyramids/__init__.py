@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.formats.image_structure import find_channels, find_levels
 from raterscope.app.formats.images import detect_image_format, image_errors
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
 from raterscope.app.formats.pyramids.pyramid import (
@@ -20,7 +21,6 @@ from raterscope.app.formats.pyramids.pyramid import (
     channel_pages,
     is_slide,
 )
-from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
 __all__ = [
     "WHOLE_UP_TO",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.image_display import default_range, mix_channels, to_bytes
 from raterscope.algorithms.progress import Watch, steps_of
 from raterscope.app.errors import InputError
+from raterscope.app.formats.image_structure import Channel, find_channels, tiff_orientation
 from raterscope.app.formats.images import (
     LARGEST,
     apply_orientation,
@@ -33,7 +34,6 @@ from raterscope.app.formats.images import (
     read_orientation,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels
-from raterscope.app.formats.tiff_pages import Channel, find_channels, tiff_orientation
 
 _SAMPLES = {0: 1, 2: 3, 4: 2, 6: 4}
 _HEAD = 33

@@ -39,8 +39,8 @@ from raterscope.algorithms.image_display import (
     to_bytes,
 )
 from raterscope.app.errors import InputError
+from raterscope.app.formats.image_structure import Channel, find_channels, find_levels
 from raterscope.app.formats.images import JPEG_COMPRESSIONS, convert_samples, image_errors
-from raterscope.app.formats.tiff_pages import Channel, find_channels, find_levels
 
 KEPT = 0.25
 """Weight of the pixel that differs most from the mean of its block."""

@@ -18,9 +18,7 @@ from urllib.parse import urlsplit
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import file_name_part, open_output
-from raterscope.app.formats.remote.dicomweb import WebArchive
-from raterscope.app.formats.remote.dimse import DimseArchive
-from raterscope.app.formats.remote.series import Archive, Series
+from raterscope.app.formats.remote.protocols import Archive, DimseArchive, Series, WebArchive
 
 MOST_INSTANCES = 50_000
 _DRAWN = ("SEG", "RTSTRUCT")

@@ -14,9 +14,9 @@ from PIL import Image
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.image_heads import find_slice_axis, read_image
+from raterscope.app.formats.image_structure import find_channels, series_of
 from raterscope.app.formats.images import detect_image_format, load_image
 from raterscope.app.formats.records import Volume, VolumeFile
-from raterscope.app.formats.tiff_pages import find_channels, series_of
 from raterscope.app.formats.untrusted import file_errors
 from raterscope.app.formats.volumes.voxel_files import convert_for_display
 

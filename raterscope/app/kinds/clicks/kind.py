@@ -93,9 +93,8 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.command import fuse_clicks, plan_texts, summarise
     from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks, undecided_detections
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
-    from raterscope.app.kinds.clicks.image_quality import export_quality
+    from raterscope.app.kinds.clicks.image_tables import export_quality, export_retirement
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
-    from raterscope.app.kinds.clicks.retirement import export_retirement
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
     from raterscope.app.kinds.clicks.training import export_training
     from raterscope.app.kinds.clicks.variability import export_variability

@@ -43,8 +43,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.masks.case import Case, Inputs, combine_in_case
-from raterscope.app.kinds.masks.runs import followed_consensus, read_case
+from raterscope.app.kinds.masks.runs import Case, Inputs, combine_in_case, followed_consensus, read_case
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import read_masks, read_program_masks, settled_of

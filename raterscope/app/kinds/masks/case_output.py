@@ -35,8 +35,7 @@ from raterscope.app.kinds.masks.annotators import (
     annotator_rows,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.case import Answer
-from raterscope.app.kinds.masks.runs import case_record, digest_of
+from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
 

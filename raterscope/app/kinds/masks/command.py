@@ -46,7 +46,6 @@ from raterscope.app.kinds.masks.annotators import (
     follow_consensuses,
     write_clusters,
 )
-from raterscope.app.kinds.masks.case import Answer, Case, Inputs, with_programs
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import MaskOptions, assign_raters, explain_derived, read_mask_files
 from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
@@ -57,7 +56,15 @@ from raterscope.app.kinds.masks.placement import (
     place_masks,
     prepare_mask,
 )
-from raterscope.app.kinds.masks.runs import fuse_case, fuse_inputs, fuse_together
+from raterscope.app.kinds.masks.runs import (
+    Answer,
+    Case,
+    Inputs,
+    fuse_case,
+    fuse_inputs,
+    fuse_together,
+    with_programs,
+)
 from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord

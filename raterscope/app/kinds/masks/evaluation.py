@@ -34,7 +34,7 @@ from raterscope.app.assessment import (
     comparable_in_words,
 )
 from raterscope.app.errors import plain
-from raterscope.app.kinds.masks.case import crop_truth
+from raterscope.app.kinds.masks.runs import crop_truth
 from raterscope.app.review import Region, ReviewState, SampledItem, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of

@@ -29,7 +29,7 @@ from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, remove_file, write_bytes, write_table
-from raterscope.app.kinds.masks.case import MARGIN, Case, Inputs
+from raterscope.app.kinds.masks.runs import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
 from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble

@@ -34,7 +34,6 @@ from raterscope.app.formats.masks.lidc import SIDE, draw_outline
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.masks.case import Answer
 from raterscope.app.kinds.masks.case_output import (
     CaseOutput,
     on_whole_image,
@@ -42,7 +41,7 @@ from raterscope.app.kinds.masks.case_output import (
     run_record,
     write_case,
 )
-from raterscope.app.kinds.masks.runs import digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Answer, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import Demonstrated, ImportFiles, Tools, keep_once, made_whole
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks, read_masks

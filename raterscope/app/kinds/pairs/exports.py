@@ -130,7 +130,7 @@ def _write_export(study: Study, question: PairQuestion, export: str, path: Path,
         tasks = study.comparison_set(question.id).tasks
         return write_pairs(path, pairs_of(study, question.id), watch, tasks)
     if export == "variability":
-        from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
+        from raterscope.app.kinds.pairs.annotators import measure_pairs, pair_statistics
         from raterscope.app.page.variability import COLUMNS, statistic_rows
 
         pairs, state = pairs_of(study, question.id), study.review_state()

@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.robustness import (
     score_notice,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.clicks.image_quality import (
+from raterscope.app.kinds.clicks.image_tables import (
     UNREADABLE,
     Located,
     find_unmeasured,

@@ -19,7 +19,6 @@ from raterscope.algorithms.masks.method_comparison import MethodComparison
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.masks.case import Inputs
 from raterscope.app.kinds.masks.methods import (
     BASELINE,
     COLUMNS,
@@ -34,7 +33,7 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     store_methods,
 )
-from raterscope.app.kinds.masks.runs import gather, plan_of
+from raterscope.app.kinds.masks.runs import Inputs, gather, plan_of
 from raterscope.app.review import Region
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study

@@ -17,7 +17,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
-from raterscope.app.formats.remote import archives, dimse
+from raterscope.app.formats.remote import archives, protocols
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
 from tests.app.formats.remote.conftest import free_port, orthanc
 from tests.app.formats.remote.test_dicomweb import listed
@@ -100,7 +100,7 @@ def test_an_archive_that_sends_too_much(node, series, tmp_path, monkeypatch, lim
     archive = archives.connect(node)
     archives.store_files(archive, series().files)
     (listing,) = archives.find_series(archive, {})
-    monkeypatch.setattr(archives if limit == "MOST_INSTANCES" else dimse, limit, value)
+    monkeypatch.setattr(archives if limit == "MOST_INSTANCES" else protocols, limit, value)
     with pytest.raises(InputError, match="sends more than"):
         archives.fetch_series(archive, listing, tmp_path / "back")
     assert list((tmp_path / "back").iterdir()) == []
@@ -186,7 +186,7 @@ def server(answer):
     ],
 )
 def test_an_answer_that_is_no_dicom(answer, capsys, monkeypatch):
-    monkeypatch.setattr(dimse, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(protocols, "_TIMEOUT", 0.5)
     with server(answer) as address:
         assert main(["pacs", "find", address]) == 1
     assert re.search("is no DICOM archive|sends more than|does not offer", capsys.readouterr().err)

@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 
 from raterscope.algorithms.image_display import measure_focus
 from raterscope.app.cli import main
-from raterscope.app.kinds.clicks import image_quality
+from raterscope.app.kinds.clicks import image_tables
 from raterscope.app.study import Study
 from tests.app.driving import idle, open_study, press
 
@@ -44,7 +44,7 @@ def test_the_key_sorts_by_focus_then_saturation_then_dispute(window, qtbot, stud
     assert titles(window) == sorted(SATURATED, key=lambda name: focus(study.parent / name))
     assert "focus" in queue.view.model().index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
     measured = []
-    monkeypatch.setattr(image_quality, "measure_image", lambda *_: measured.append(1))
+    monkeypatch.setattr(image_tables, "measure_image", lambda *_: measured.append(1))
     press(window, qtbot, Qt.Key.Key_I)
     assert titles(window) == ["b.png", "a.png", "c.png"]
     press(window, qtbot, Qt.Key.Key_I)

@@ -29,7 +29,7 @@ from raterscope.algorithms.masks.metrics import Comparison, compare, compare_wit
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
-from raterscope.app.kinds.masks.case import MARGIN
+from raterscope.app.kinds.masks.runs import MARGIN
 from raterscope.app.page.contents import Picture, photograph, scale_bar
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study

@@ -10,6 +10,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.assessment import matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
+from raterscope.app.kinds.pairs.annotators import variability_section
 from raterscope.app.kinds.pairs.report.tables import (
     COLOURS,
     ComparedQuestion,
@@ -23,7 +24,6 @@ from raterscope.app.kinds.pairs.report.tables import (
     wins_table,
 )
 from raterscope.app.kinds.pairs.runs import why_not_guaranteed
-from raterscope.app.kinds.pairs.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch, run_in_words, share
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry

@@ -1,10 +1,12 @@
-"""DIMSE: find, fetch and store series of a PACS by C-FIND, C-GET and C-STORE.
+"""Protocols of a PACS, DICOMweb and DIMSE: find, fetch and store series, with one interface.
 
-C-MOVE is left out: the archive would send to a port of this computer, which would have to be open and
-registered in the archive. C-GET answers over the connection that asked.
+DIMSE uses C-FIND, C-GET and C-STORE. C-MOVE is left out: the archive would send to a port of this computer,
+which would have to be open and registered in the archive. C-GET answers over the connection that asked.
 
 References
 ----------
+DICOM PS3.18, "Web Services". M. D. Herrmann et al., "Implementing the DICOM standard for digital pathology",
+Journal of Pathology Informatics 9 (2018) 37, doi:10.4103/jpi.jpi_42_18, whose client is used.
 DICOM PS3.4, "Service Class Specifications", annexes B and C; DICOM PS3.8, "Network Communication Support for
 Message Exchange".
 """
@@ -12,17 +14,25 @@ Message Exchange".
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.remote.series import MOST_SERIES, Series, failure_words, series_of
+
+_MOST_SERIES = 1000
+
+AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
+"""Environment variable with the header of requests: ``Bearer TOKEN`` or ``Basic BASE64``."""
+
+_ANY_SYNTAX = (("application/dicom", "*"),)
 
 _TIMEOUT = 60
 _MOST_BYTES = 2 << 30
@@ -48,6 +58,126 @@ _COMPRESSED = (  # JPEG baseline, JPEG lossless, JPEG-LS, JPEG 2000 lossless and
     "1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.4.90",
     "1.2.840.10008.1.2.4.91",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series in an archive."""
+
+    patient: str
+    date: str
+    modality: str
+    description: str
+    instances: str
+    study_uid: str
+    series_uid: str
+
+
+class Archive(Protocol):
+    """An archive that is entered at each call; every refusal is an `InputError`."""
+
+    def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
+        """List the series whose elements match, by DICOM keyword."""
+
+    def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
+        """Hand each instance of a series to `receive`, with its file meta information."""
+
+    def storing(self) -> AbstractContextManager[Callable[[Any], int]]:
+        """Return a function that stores an instance and returns the failure's status; 0 for none."""
+
+
+class WebArchive:
+    """An archive with DICOMweb. Without https a token is sent only to this computer."""
+
+    def __init__(self, address: str, certificates: Path | None = None) -> None:
+        from dicomweb_client.api import DICOMwebClient
+        from requests import Session
+
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(
+                f"{plain(address)} is no address of a PACS; expected https://host/path for DICOMweb, or "
+                "dicom://AET@host:port"
+            )
+        if parts.username or parts.password:
+            raise InputError(f"write no password into the address; set {AUTHORIZATION} instead")
+        logging.getLogger("dicomweb_client").setLevel(logging.CRITICAL)
+        session = Session()
+        session.trust_env = False  # no password of a .netrc, no proxy
+        if certificates is not None:
+            session.verify = str(certificates)
+        if authorization := os.environ.get(AUTHORIZATION):
+            if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+                raise InputError("a token is sent over https only; the address begins with http")
+            session.headers["Authorization"] = authorization
+        self._client = DICOMwebClient(address, session=session, timeout=_TIMEOUT)
+        self._client.set_http_retry_params(retry=False)
+
+    def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
+        """List the series whose elements match, by DICOM keyword."""
+        from pydicom.dataset import Dataset
+
+        watch(0.0, "searching")
+        with _answers(self._client):
+            rows = self._client.search_for_series(
+                search_filters=dict(filters), limit=_MOST_SERIES,
+                fields=["PatientID", "StudyDate", "SeriesDescription", "NumberOfSeriesRelatedInstances"],
+            )  # fmt: skip
+            return [_series_of(Dataset.from_json(dict(row))) for row in rows[:_MOST_SERIES]]
+
+    def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
+        """Hand each instance of a series to `receive`."""
+        with _answers(self._client):
+            for instance in self._client.iter_series(series.study_uid, series.series_uid, _ANY_SYNTAX):
+                receive(instance)
+
+    @contextmanager
+    def storing(self) -> Iterator[Callable[[Any], int]]:
+        """Return a function that stores an instance and returns the failure's reason; 0 for none."""
+        yield self._store
+
+    def _store(self, dataset: Any) -> int:
+        with _answers(self._client):
+            failed = self._client.store_instances([dataset]).get("FailedSOPSequence")
+            return int(failed[0].get("FailureReason", 0x0110)) if failed else 0
+
+
+@contextmanager
+def _answers(client: Any) -> Iterator[None]:
+    """Raise an `InputError` that says how a service refused, or that its answer is damaged."""
+    import pydicom
+    import requests
+
+    host = plain(urlsplit(client.base_url).netloc, 100)
+    try:
+        yield
+    except requests.exceptions.ConnectionError as error:
+        raise InputError(f"{host}: {_failure_words(error)}") from error
+    except requests.exceptions.Timeout as error:
+        raise InputError(f"{host}: did not answer within {_TIMEOUT} s") from error
+    except requests.exceptions.HTTPError as error:
+        status = int(error.response.status_code)
+        words = _REFUSALS.get(status, f"refused the request (status {status})")
+        if status == 401 and AUTHORIZATION in os.environ:
+            words = f"does not accept the password or token in {AUTHORIZATION} (status 401)"
+        raise InputError(f"{host}: {words}") from error
+    except requests.exceptions.JSONDecodeError as error:
+        raise InputError(f"{host}: sent no DICOM in JSON; is this the address of DICOMweb?") from error
+    except requests.exceptions.RequestException as error:
+        raise InputError(f"{host}: {plain(error, 200)}") from error
+    except (pydicom.errors.InvalidDicomError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{host}: sent damaged DICOM") from error
+
+
+_REFUSALS = {
+    400: "does not understand the request (status 400)",
+    401: f"asks who you are (status 401); set {AUTHORIZATION}",
+    403: "does not allow this (status 403)",
+    404: "has no such study or series, or no DICOMweb at this address (status 404)",
+    409: "refused what was to be stored (status 409)",
+    413: "refused a file for its size (status 413)",
+    503: "is busy (status 503); try again later",
+}
 
 
 class _Stop(BaseException):
@@ -116,9 +246,9 @@ class DimseArchive:
                 for row in rows:
                     row.StudyInstanceUID = study.StudyInstanceUID
                     row.PatientID, row.StudyDate = study.get("PatientID"), study.get("StudyDate")
-                    series.append(series_of(row))
-                if len(series) > MOST_SERIES:
-                    raise InputError(f"more than {MOST_SERIES:,} series match; narrow the search")
+                    series.append(_series_of(row))
+                if len(series) > _MOST_SERIES:
+                    raise InputError(f"more than {_MOST_SERIES:,} series match; narrow the search")
         return series
 
     def _query(self, association: Any, level: str, elements: Mapping[str, str]) -> list[Any]:
@@ -140,9 +270,9 @@ class DimseArchive:
             if row is None:
                 continue
             rows.append(row)
-            if len(rows) > MOST_SERIES:
+            if len(rows) > _MOST_SERIES:
                 raise InputError(
-                    f"more than {MOST_SERIES:,} {level.lower()} entries match; narrow the search"
+                    f"more than {_MOST_SERIES:,} {level.lower()} entries match; narrow the search"
                 )
         return rows
 
@@ -249,7 +379,7 @@ class DimseArchive:
         except TimeoutError as error:
             raise InputError(f"{self._name}: did not answer within {_TIMEOUT} s") from error
         except OSError as error:
-            raise InputError(f"{self._name}: {failure_words(error)}") from error
+            raise InputError(f"{self._name}: {_failure_words(error)}") from error
 
     def _limit(self, event: Any) -> None:
         """Limit how long the archive may be silent, and how much it may send in a message."""
@@ -324,3 +454,33 @@ def _contexts(*names: str, syntaxes: Sequence[str] = _UNCOMPRESSED) -> list[Any]
     from pynetdicom import build_context, sop_class
 
     return [build_context(getattr(sop_class, name), list(syntaxes)) for name in names]
+
+
+def _failure_words(error: BaseException | None) -> str:
+    """Explain why no connection was made, from an error and those that caused it."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return "there is no computer of this name"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = plain(error.verify_message.rstrip("."), 100)
+            return (
+                f"its certificate is not trusted ({reason}); name the authority's certificates "
+                "(--certificates FILE)"
+            )
+        if isinstance(error, (ssl.SSLError, ConnectionResetError)):
+            return "ended the connection; does this port use TLS (https://, dicoms://)?"
+        error = error.__cause__ or error.__context__
+    return "does not answer"
+
+
+def _series_of(dataset: Any) -> Series:
+    """Return the series that an answer describes."""
+
+    def text(keyword: str) -> str:
+        value = dataset.get(keyword)
+        return "" if value is None else plain(value, 100)
+
+    return Series(
+        text("PatientID"), text("StudyDate"), text("Modality"), text("SeriesDescription"),
+        text("NumberOfSeriesRelatedInstances"), text("StudyInstanceUID"), text("SeriesInstanceUID"),
+    )  # fmt: skip
