@@ -207,12 +207,8 @@ class Clicks:
         rows = index[self.annotator] >= 0
         return replace(
             self,
-            x=self.x[rows],
-            y=self.y[rows],
-            annotator=index[self.annotator[rows]],
+            **self._columns(rows) | {"annotator": index[self.annotator[rows]]},
             annotators=tuple(self.annotators[i] for i in keep),
-            time=None if self.time is None else self.time[rows],
-            label=None if self.label is None else self.label[rows],
             weights=None if self.weights is None else self.weights[keep],
             scores=None if PROGRAM in names else self.scores,
             programs=() if PROGRAM in names else self.programs,
@@ -291,16 +287,16 @@ class Clicks:
         rank[np.argsort(first)] = np.arange(len(first))
         mark = np.empty(len(order), dtype=np.int64)
         mark[order] = rank[np.cumsum(begins) - 1]
-        rows = np.sort(first)
-        clicks = replace(
-            self,
-            x=self.x[rows],
-            y=self.y[rows],
-            annotator=self.annotator[rows],
-            time=None if self.time is None else self.time[rows],
-            label=None if self.label is None else self.label[rows],
-        )
-        return clicks, mark
+        return self.select(np.sort(first)), mark
+
+    def select(self, rows: IntArray) -> Clicks:
+        """Return some of the clicks, in this order, by the same annotators."""
+        return replace(self, **self._columns(rows))
+
+    def _columns(self, rows: IntArray | BoolArray) -> dict[str, Any]:
+        """Return what each click has, for some of the clicks."""
+        columns = {name: getattr(self, name) for name in ("x", "y", "annotator", "time", "label")}
+        return {name: column[rows] for name, column in columns.items() if column is not None}
 
 
 def median(values: FloatArray) -> float:

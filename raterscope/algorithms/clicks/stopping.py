@@ -15,7 +15,7 @@ are predicted from the annotator's rates on other images and from the posteriors
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -326,18 +326,14 @@ def image_model_of(clicks: Clicks, fusion: Fusion, detection: Settings) -> Image
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
     """Return the votes behind a fusion of clicks."""
-    marks, clustering = _marks(clicks, fusion), fusion.clustering
+    # the merged marks, in the order of their first clicks
+    marks = clicks.select(np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1)))
+    clustering = fusion.clustering
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
     return Votes(
         fusion.marked, clustering.weight, fusion.verdict, *stray, clicks.weights, viewed, clicks.control,
         cluster_scores(marks, clustering),
     )  # fmt: skip
-
-
-def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
-    """Return the merged marks, in the order of their first clicks."""
-    rows = np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1))
-    return replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows], time=None)
 
 
 def draw_newcomers(crowd: ImageModel, number: int) -> Newcomers:

@@ -121,6 +121,8 @@ def test_a_click_that_is_made_again_changes_nothing():
     second = np.concatenate([np.arange(0, len(clicks), 3), np.arange(len(clicks))])
     twice = made(clicks.points[second], clicks.annotator[second], 6, clicks.extent)
     assert predicted(twice).expected == pytest.approx(predicted(clicks).expected)
+    classed = replace(twice, classes=("ring", "gametocyte"), label=np.arange(len(twice)) % 2)
+    assert predicted(classed).expected == pytest.approx(predicted(clicks).expected)
 
 
 def test_numbers_of_marks_are_those_of_all_combinations():
