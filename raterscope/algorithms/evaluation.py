@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.distinct_values import running_count
+from raterscope.algorithms.array_operations import running_count
 
 RADIUS = 10.0
 """Default radius of matching, pixels."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from raterscope.text import estimate, figure, p_words
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.annotators.vote_agreement import Coefficient
+    from raterscope.algorithms.annotators.agreement_statistics import Coefficient
     from raterscope.algorithms.progress import Watch
     from raterscope.app.page.contents import Section
     from raterscope.app.study import Study

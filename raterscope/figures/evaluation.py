@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.annotators.measurements import limits_of_agreement
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.annotators.agreement_statistics import Coefficient, limits_of_agreement
 from raterscope.algorithms.masks.method_comparison import quartiles
 from raterscope.figures.colours import ANNOTATOR_COLOURS
 from raterscope.figures.description import (

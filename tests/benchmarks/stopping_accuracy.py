@@ -19,7 +19,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.image_priors import Experience, experience_of
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
     ExpectedChanges,

@@ -33,10 +33,15 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.annotators.measurements import LEVEL
+from raterscope.algorithms.annotators.agreement_statistics import (
+    LEVEL,
+    PERKS,
+    Coefficient,
+    VoteAgreement,
+    vote_agreement,
+)
 from raterscope.algorithms.annotators.names import split_read
 from raterscope.algorithms.annotators.statistics import wilson
-from raterscope.algorithms.annotators.vote_agreement import PERKS, Coefficient, VoteAgreement, vote_agreement
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.staple import MARGIN, counted_voxels

@@ -22,7 +22,7 @@ from raterscope.algorithms.annotators.network_communities import (
     modularity,
 )
 from raterscope.algorithms.annotators.similarity import SCALE, Float32Array, hellinger_similarity
-from raterscope.algorithms.distinct_values import distinct_values
+from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.progress import Watch, part, parts_of, silent
 from raterscope.algorithms.settings import choice, integer, number
 

@@ -39,8 +39,9 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.annotators.agreement import kappa_error
-from raterscope.algorithms.annotators.measurements import (
+from raterscope.algorithms.annotators.agreement_statistics import (
     LEVEL,
+    Coefficient,
     LimitsOfAgreement,
     intraclass_correlation,
     limit_error,
@@ -49,7 +50,6 @@ from raterscope.algorithms.annotators.measurements import (
 )
 from raterscope.algorithms.annotators.names import reads_of
 from raterscope.algorithms.annotators.statistics import holm, wilcoxon, wilson
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
 IntArray = NDArray[np.int64]
 

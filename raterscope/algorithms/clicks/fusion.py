@@ -21,8 +21,7 @@ from raterscope.algorithms.clicks.dem import (
     posterior_by_votes,
     problem_of,
 )
-from raterscope.algorithms.clicks.experience import Experience, apply_experience
-from raterscope.algorithms.clicks.learning import can_share, learn
+from raterscope.algorithms.clicks.image_priors import Experience, apply_experience, can_share, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
     NODES,

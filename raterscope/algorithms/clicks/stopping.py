@@ -34,7 +34,7 @@ from raterscope.algorithms.clicks._prospects import (
 )
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, problem_of
-from raterscope.algorithms.clicks.experience import Experience, advice_for
+from raterscope.algorithms.clicks.image_priors import Experience, advice_for
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.evaluation import match

@@ -31,9 +31,8 @@ from raterscope.algorithms.clicks.dem import (
     problem_of,
     starting_posteriors,
 )
-from raterscope.algorithms.clicks.experience import Experience, apply_experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude, learn_from_each_other
-from raterscope.algorithms.clicks.learning import can_share
+from raterscope.algorithms.clicks.image_priors import Experience, apply_experience, can_share
 from raterscope.algorithms.clicks.oem import (
     Habits,
     OEMSettings,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import max_rows, sum_rows
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, distinct
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
-from raterscope.algorithms.row_reductions import max_rows, sum_rows
 
 _LEAST = 1e-6
 """Minimum information gain of a vote, in bits."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
-from raterscope.algorithms.distinct_values import running_count
+from raterscope.algorithms.array_operations import ROWS_AT_ONCE, running_count, sum_rows
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.crowd_votes import class_votes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
@@ -18,7 +18,6 @@ from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.sharpening import log_variance
 from raterscope.algorithms.labels.tempering import Tempering
 from raterscope.algorithms.progress import no_check, parts_of, run_parts
-from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 from raterscope.text import percent
 
 _BINS = 10

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.distinct_values import running_count
+from raterscope.algorithms.array_operations import running_count, sum_rows
 from raterscope.algorithms.labels.data import (
     IMPOSSIBLE,
     OPEN,
@@ -27,7 +27,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.progress import T, Watch, parts_of, run_parts, silent
-from raterscope.algorithms.row_reductions import sum_rows
 
 _MOST_ENTRIES = 300_000_000
 """Most entries of all confusion matrices together: 2.4 GB."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.names import checked_weights, reweighed, weights_by_name
+from raterscope.algorithms.array_operations import ROWS_AT_ONCE, sum_rows
 from raterscope.algorithms.progress import RefusedError, parts_of
-from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 from raterscope.algorithms.settings import Settings, choice, number
 
 FloatArray = NDArray[np.float64]

@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import max_rows, sum_rows
 from raterscope.algorithms.labels.crowd_votes import (
     TaskVotes,
     class_shares,
@@ -34,7 +35,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
-from raterscope.algorithms.row_reductions import max_rows, sum_rows
 from raterscope.algorithms.settings import integer, number
 
 _TERMS = 1_000_000
@@ -204,7 +204,7 @@ def tempered_subtypes(
     `tolerance`: average change of the tasks' probabilities at which to end.
     The result has shape (N, J); known tasks are predicted without their own class.
     """
-    from raterscope.algorithms.labels._ebcc_kernels import add_counts, temper_subtypes
+    from raterscope.algorithms.labels._pooled_kernels import add_counts, temper_subtypes
 
     iterations = min(iterations, _FEW_ITERATIONS)
     settings = EBCCSettings(subtypes=_FEW_SUBTYPES, starts=1, iterations=iterations, tolerance=tolerance)
@@ -306,7 +306,7 @@ def _run(
     words: str,
 ) -> _Start:
     """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
-    from raterscope.algorithms.labels._ebcc_kernels import add_counts, expect_subtypes
+    from raterscope.algorithms.labels._pooled_kernels import add_counts, expect_subtypes
 
     votes = problem.votes
     counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import sum_rows
 from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_of, run_by_part, task_spans
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts
-from raterscope.algorithms.row_reductions import sum_rows
 
 _LEAST_OF_LARGE = 3
 """Rounds over all tasks of a large crowd."""

@@ -43,6 +43,7 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import sum_rows
 from raterscope.algorithms.labels.crowd_votes import (
     TERMS,
     Crowd,
@@ -62,7 +63,6 @@ from raterscope.algorithms.labels.hierarchical import (
     task_scores,
 )
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent, watch_until
-from raterscope.algorithms.row_reductions import sum_rows
 
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)

@@ -19,6 +19,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import ROWS_AT_ONCE, sum_rows
 from raterscope.algorithms.labels.crowd_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
     OPEN,
@@ -32,7 +33,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.sharpening import information_on_power
 from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent
-from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""

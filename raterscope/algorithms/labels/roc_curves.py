@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.distinct_values import distinct_values
+from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.labels.assessment import Assessment, assess, log_odds, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds

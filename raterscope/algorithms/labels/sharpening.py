@@ -24,9 +24,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import ROWS_AT_ONCE, sum_rows
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.progress import parts_of
-from raterscope.algorithms.row_reductions import ROWS_AT_ONCE, sum_rows
 
 _SPREAD = 0.25
 """Standard deviation of the logarithm of the power between crowds."""

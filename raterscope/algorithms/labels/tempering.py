@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import max_rows, sum_rows
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.crowd_votes import task_spans
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.progress import Watch, parts_of, silent
-from raterscope.algorithms.row_reductions import max_rows, sum_rows
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 """Grid of the weight of a vote."""

@@ -1,4 +1,4 @@
-"""Agreement of two masks: overlap, volume and surface distances.
+"""Agreement of two masks: overlap, volume, surface distances and outlines.
 
 For masks A (judged) and B (the reference) the overlap measures are of volumes. A surface is the voxels
 of a mask that share a face with a voxel outside it (6-connectivity; 4 where only one slice is marked), and
@@ -11,10 +11,31 @@ to the nearest one of B:
 - HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
 - mean surface distance: the mean of all directed distances of both ways together.
 
+For each pair of raters A and B, with these surfaces and distances:
+
+- surface Dice at a tolerance ([nikolov2021]_): the share of both surfaces that lies within the tolerance of
+  the other; surfaces are voxels here, each with equal weight;
+- added path length ([vaassen2020]_): the length of B's outline that is not on A's, slice by slice, where a
+  pixel of an outline is as long as the mean of the row and column spacing; the mean of both directions, as
+  neither is the reference;
+- centroid shift: the distance of their centres of mass.
+
+Of all raters, the conformity index ([kouwenhoven2009]_): the sum of the pairs' common volumes over that of
+their joint ones; of two raters it is the Jaccard index.
+
 References
 ----------
 .. [maierhein2024] L. Maier-Hein, A. Reinke, P. Godau et al., "Metrics reloaded: recommendations for image
    analysis validation", Nature Methods 21 (2024) 195-212, doi:10.1038/s41592-023-02151-z.
+.. [nikolov2021] S. Nikolov, S. Blackwell, A. Zverovitch et al., "Clinically applicable segmentation of head
+   and neck anatomy for radiotherapy: deep learning algorithm development and validation study", Journal of
+   Medical Internet Research 23 (2021) e26151, doi:10.2196/26151.
+.. [vaassen2020] F. Vaassen, C. Hazelaar, A. Vaniqui, M. Gooding, B. van der Heyden, R. Canters and W. van
+   Elmpt, "Evaluation of measures for assessing time-saving of automatic organ-at-risk segmentation in
+   radiotherapy", Physics and Imaging in Radiation Oncology 13 (2020) 1-6, doi:10.1016/j.phro.2019.12.001.
+.. [kouwenhoven2009] E. Kouwenhoven, M. Giezen and H. Struikmans, "Measuring the similarity of target volume
+   delineations independent of the number of observers", Physics in Medicine and Biology 54 (2009) 2863-2873,
+   doi:10.1088/0031-9155/54/9/018.
 """
 
 from __future__ import annotations
@@ -24,10 +45,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.masks.data import (
     BoolArray,
@@ -63,6 +85,9 @@ _ROUNDING = 1e-6
 """Relative rounding error of a squared distance in float32."""
 
 Value = TypeVar("Value", bound=np.generic)
+
+TOLERANCE = 2.0
+"""mm, of the surface Dice by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +299,7 @@ def compare_with_reference(
     `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X), on the grid of the masks'
     values, or a consensus of the masks. Specificities are over the voxels of the masks' values.
     """
-    scene = crop_scene(masks, watch, _reference(masks, reference))
+    scene = _crop_scene(masks, watch, _reference(masks, reference))
     raters = len(masks.annotators)
     shapes = scene.shapes([(p, raters) for p in range(raters)], part(watch, 0.0, 1.0))
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
@@ -282,7 +307,7 @@ def compare_with_reference(
 
 def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    scene = crop_scene(masks, watch)
+    scene = _crop_scene(masks, watch)
     pairs = itertools.combinations(range(len(masks.annotators)), 2)
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
@@ -291,7 +316,7 @@ def compare_all(
     masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
     """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once."""
-    scene = crop_scene(masks, watch, _reference(masks, reference))
+    scene = _crop_scene(masks, watch, _reference(masks, reference))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
     compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
@@ -360,7 +385,7 @@ def _paired(scene: Scene, shapes: list[Shape], watch: Watch) -> RaterAgreement:
             size = shapes[p].size + shapes[q].size
             common = scene.extent(inside[p] & inside[q])
             overlap[p, q] = overlap[q, p] = 2.0 * common / size if size else float("nan")
-            for table, value in zip(tables.values(), surface_distances(shapes, p, q), strict=True):
+            for table, value in zip(tables.values(), _surface_distances(shapes, p, q), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(names, overlap, *tables.values())
 
@@ -383,7 +408,137 @@ def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArr
     return low, inside[0], inside[1]
 
 
-def crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -> Scene:
+def _comparison(
+    shapes: Sequence[Shape], p: int, q: int, common: float, voxels: float, difference: float
+) -> Comparison:
+    """Compare shape p to shape q; `difference` of their volumes is in mm³."""
+    a, b = shapes[p], shapes[q]
+    either = a.size + b.size - common
+    outside = voxels - b.size
+    nan = float("nan")
+    hausdorff, hausdorff_95, mean = _surface_distances(shapes, p, q)
+    return Comparison(
+        dice=2.0 * common / (a.size + b.size) if either else nan,
+        jaccard=common / either if either else nan,
+        hausdorff=hausdorff,
+        hausdorff_95=hausdorff_95,
+        mean_surface_distance=mean,
+        volume_difference=difference / 1000.0,
+        sensitivity=common / b.size if b.size else nan,
+        specificity=1.0 - (a.size - common) / outside if outside else nan,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ObserverVariation:
+    """Differences between the raters of one structure on a case."""
+
+    annotators: tuple[str, ...]  # (P,): those who marked the structure
+    volumes: FloatArray  # (P,): ml
+    pairs: NDArray[np.int64]  # (K, 2): indices of the raters of each pair
+    # dice, surface_dice: (K,)
+    dice: FloatArray
+    surface_dice: FloatArray
+    # mean_surface_distance, hausdorff_95, added_path_length, centroid_shift: (K,): mm
+    mean_surface_distance: FloatArray
+    hausdorff_95: FloatArray
+    added_path_length: FloatArray
+    centroid_shift: FloatArray
+    # common, joint: (K,): voxels that both marked, and that either marked, by the thickness of their slices
+    common: FloatArray
+    joint: FloatArray
+    tolerance: float  # mm, of the surface Dice
+
+    def conformity(self, among: ArrayLike | None = None) -> float:
+        """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
+        chosen = np.ones(len(self.pairs), dtype=bool) if among is None else np.asarray(among, dtype=bool)
+        joint = float(self.joint[chosen].sum())
+        return float(self.common[chosen].sum()) / joint if joint else math.nan
+
+
+def observer_variation(
+    masks: Masks,
+    tolerance: float = TOLERANCE,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    watch: Watch = silent,
+) -> ObserverVariation:
+    """Measure the differences between all pairs of raters who marked a structure.
+
+    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: in mm.
+    `pairs`: annotators to compare, by default each with each.
+    """
+    scene = _crop_scene(masks, watch)
+    marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
+    names = tuple(masks.annotators[p] for p in marking)
+    at = {masks.annotators[p]: p for p in marking}
+    all_pairs = [(at[a], at[b]) for a, b in pairs or combinations(names, 2) if a in at and b in at]
+    shapes = scene.shapes(all_pairs, part(watch, 0.0, 0.9))
+    outlines = {p: _outline(scene.judged[p]) for p in marking}
+    centroids = {p: _centroid(scene, p) for p in marking}
+    step = (masks.spacing[1] + masks.spacing[2]) / 2
+    rows: list[tuple[float, ...]] = []
+    counts: list[tuple[float, float]] = []
+    for done, (p, q) in enumerate(all_pairs):
+        watch(0.9 + 0.1 * done / len(all_pairs), "comparing outlines")
+        common = scene.extent(scene.judged[p] & scene.judged[q])
+        sizes = shapes[p].size + shapes[q].size
+        counts.append((common, sizes - common))
+        _, largest, average = _surface_distances(shapes, p, q)
+        paths = [np.count_nonzero(outlines[b] & ~outlines[a]) * step for a, b in ((p, q), (q, p))]
+        within = _surface_dice(shapes, p, q, tolerance)
+        moved = math.dist(centroids[p], centroids[q])
+        rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
+    row_of = {p: index for index, p in enumerate(marking)}
+    volumes = np.array([shapes[p].size for p in marking]) * math.prod(masks.spacing) / 1000
+    common_counts, joint_counts = np.array(counts, dtype=np.float64).reshape(-1, 2).T
+    overlap, near, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+    return ObserverVariation(
+        annotators=names,
+        volumes=volumes,
+        pairs=np.array([(row_of[p], row_of[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
+        dice=overlap,
+        surface_dice=near,
+        mean_surface_distance=mean,
+        hausdorff_95=far,
+        added_path_length=added,
+        centroid_shift=shift,
+        common=common_counts,
+        joint=joint_counts,
+        tolerance=tolerance,
+    )
+
+
+def _surface_dice(shapes: list[Shape], p: int, q: int, tolerance: float) -> float:
+    directed = shapes[p].away[q], shapes[q].away[p]
+    near = sum(int(np.count_nonzero(distances <= tolerance + 1e-6)) for distances in directed)
+    return near / sum(map(len, directed))
+
+
+def _outline(mask: BoolArray) -> BoolArray:
+    """Mark the pixels of a mask that have a neighbour outside it, of 4 in their slice."""
+    inner = mask.copy()
+    inner[:, 1:] &= mask[:, :-1]
+    inner[:, :-1] &= mask[:, 1:]
+    inner[:, :, 1:] &= mask[:, :, :-1]
+    inner[:, :, :-1] &= mask[:, :, 1:]
+    inner[:, [0, -1]] = False
+    inner[:, :, [0, -1]] = False
+    return mask & ~inner
+
+
+def _centroid(scene: Scene, p: int) -> tuple[float, float, float]:
+    """Return the centre of mass in mm, from the corner of the scene."""
+    mask, spacing = scene.judged[p], scene.masks.spacing
+    slices = mask.sum(axis=(1, 2), dtype=np.float64)
+    heights = np.arange(len(slices)) * spacing[0] if scene.positions is None else scene.positions
+    row, column = (
+        float(mask.sum(axis=axes, dtype=np.float64) @ np.arange(size)) / slices.sum()
+        for axes, size in (((0, 2), mask.shape[1]), ((0, 1), mask.shape[2]))
+    )
+    return float(slices @ heights / slices.sum()), row * spacing[1], column * spacing[2]
+
+
+def _crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -> Scene:
     """Crop the raters' masks of one structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
     check = partial(watch, 0.0, "finding marked voxels")
@@ -403,7 +558,7 @@ def crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -
     )
 
 
-def surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, float, float]:
+def _surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, float, float]:
     """Return Hausdorff, HD95 and mean surface distance."""
     a, b = shapes[p], shapes[q]
     if not a.size or not b.size:
@@ -414,25 +569,4 @@ def surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, f
         float(max(distances.max() for distances in directed)),
         float(max(np.percentile(distances, 95) for distances in directed)),
         float(np.concatenate(directed).mean(dtype=np.float64)),
-    )
-
-
-def _comparison(
-    shapes: Sequence[Shape], p: int, q: int, common: float, voxels: float, difference: float
-) -> Comparison:
-    """Compare shape p to shape q; `difference` of their volumes is in mm³."""
-    a, b = shapes[p], shapes[q]
-    either = a.size + b.size - common
-    outside = voxels - b.size
-    nan = float("nan")
-    hausdorff, hausdorff_95, mean = surface_distances(shapes, p, q)
-    return Comparison(
-        dice=2.0 * common / (a.size + b.size) if either else nan,
-        jaccard=common / either if either else nan,
-        hausdorff=hausdorff,
-        hausdorff_95=hausdorff_95,
-        mean_surface_distance=mean,
-        volume_difference=difference / 1000.0,
-        sensitivity=common / b.size if b.size else nan,
-        specificity=1.0 - (a.size - common) / outside if outside else nan,
     )

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.distinct_values import distinct_values
+from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 

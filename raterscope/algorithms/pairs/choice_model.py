@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
-from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, parts_of, silent, wait_watching
 

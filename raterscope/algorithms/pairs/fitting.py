@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import one_thread
 from raterscope.algorithms.pairs.data import (
     HIGHEST_RATE,
     BoolArray,
@@ -31,7 +32,6 @@ from raterscope.algorithms.pairs.knockoffs import (
     selection_shares,
     statistic,
 )
-from raterscope.algorithms.pairs.linear_algebra import one_thread
 from raterscope.algorithms.pairs.paths import (
     Biases,
     Grams,

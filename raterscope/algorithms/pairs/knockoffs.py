@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import cholesky, invert_factored, solve_factored, solve_lower
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
-from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored, solve_lower
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, steps_of, wait_watching
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import cholesky, invert_definite, solve_lower
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_definite, solve_lower
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import THREADS, Watch, silent, wait_watching
 
@@ -81,7 +81,7 @@ class Exact:
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
         """Follow the whole path; see `PathMethod.follow`."""
-        from raterscope.algorithms.pairs._path_kernels import start
+        from raterscope.algorithms.pairs._kernels import start
 
         state = start(len(pull))
         gram, pull = np.ascontiguousarray(gram), np.ascontiguousarray(pull)
@@ -106,7 +106,7 @@ class Exact:
         watch: Watch = silent,
     ) -> FloatArray:
         """Find the entries of columns and knockoffs; see `PathMethod.entries`."""
-        from raterscope.algorithms.pairs._path_kernels import start
+        from raterscope.algorithms.pairs._kernels import start
 
         result = np.zeros(pulls.shape)
         gram, gap = np.ascontiguousarray(gram), np.ascontiguousarray(gap)
@@ -147,14 +147,14 @@ def iss() -> Exact:
        inclusions", Applied and Computational Harmonic Analysis 41 (2016) 436-469,
        doi:10.1016/j.acha.2016.01.002.
     """
-    from raterscope.algorithms.pairs._path_kernels import iss_events
+    from raterscope.algorithms.pairs._kernels import iss_events
 
     return Exact(iss_events, moving=False)
 
 
 def lasso() -> Exact:
     """Return the exact LASSO by its homotopy (eq. 5): biases are shrunk by lambda."""
-    from raterscope.algorithms.pairs._path_kernels import lasso_events
+    from raterscope.algorithms.pairs._kernels import lasso_events
 
     return Exact(lasso_events, moving=True)
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import invert_definite, one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.linear_algebra import invert_definite, one_thread
 from raterscope.algorithms.pairs.wins import MOST_COMPARED, Tastes, rank_intervals, tastes_of
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import one_thread
 from raterscope.algorithms.pairs.data import (
     BoolArray,
     FloatArray,
@@ -20,7 +21,6 @@ from raterscope.algorithms.pairs.data import (
     PairSettings,
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
-from raterscope.algorithms.pairs.linear_algebra import one_thread
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.text import percent

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
-from raterscope.algorithms.distinct_values import running_count
+from raterscope.algorithms.array_operations import running_count
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs
 
 _LEVEL = 0.95
@@ -238,7 +238,7 @@ def _squares(table: Any) -> Any:
         return (table.T @ table).tocsr()
     from scipy.sparse import csr_array
 
-    from raterscope.algorithms.pairs._taste_kernels import add_squares
+    from raterscope.algorithms.pairs._kernels import add_squares
 
     total = np.zeros((table.shape[1], table.shape[1]))
     begin, column = (index.astype(np.int64, copy=False) for index in (table.indptr, table.indices))

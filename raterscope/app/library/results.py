@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.annotators.agreement_statistics import Coefficient
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion

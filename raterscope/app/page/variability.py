@@ -24,10 +24,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.measurements import REPEATABILITY
+from raterscope.algorithms.annotators.agreement_statistics import REPEATABILITY, Coefficient
 from raterscope.algorithms.annotators.names import reads_of, split_read
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, ReaderVariance
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import NONE, Cell, Picture, Table, draw_paper, named, p_value

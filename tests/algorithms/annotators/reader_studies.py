@@ -3,14 +3,14 @@
 import numpy as np
 
 from raterscope.algorithms.annotators.agreement import kappa_interval
-from raterscope.algorithms.annotators.measurements import (
+from raterscope.algorithms.annotators.agreement_statistics import (
     REPEATABILITY,
     concordance_correlation,
     intraclass_correlation,
     limits_of_agreement,
+    vote_agreement,
 )
 from raterscope.algorithms.annotators.reader_study import compare_reads
-from raterscope.algorithms.annotators.vote_agreement import vote_agreement
 
 CASES, READERS, READS = 40, 6, 2
 CASE, READER, INTERACTION, ERROR = 4.0, 1.0, 0.5, 0.8

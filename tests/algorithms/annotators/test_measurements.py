@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.measurements import (
+from raterscope.algorithms.annotators.agreement_statistics import (
     concordance_correlation,
     intraclass_correlation,
     limits_of_agreement,

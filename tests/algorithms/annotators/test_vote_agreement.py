@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.annotators.agreement import fleiss_kappa, krippendorff_alpha
-from raterscope.algorithms.annotators.vote_agreement import vote_agreement
+from raterscope.algorithms.annotators.agreement_statistics import vote_agreement
 from tests.algorithms.annotators.reader_studies import coverage_of_votes
 
 # Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), table of section E: four observers,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.image_priors import Experience, experience_of
 from raterscope.algorithms.clicks.stopping import rank_annotators, rank_images
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Cancelled

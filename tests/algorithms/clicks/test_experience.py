@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
 from raterscope.algorithms.clicks.dem import DEMSettings, detect_structures, problem_of
-from raterscope.algorithms.clicks.experience import Experience, apply_experience, experience_of
+from raterscope.algorithms.clicks.image_priors import Experience, apply_experience, experience_of
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
 from tests.algorithms.clicks.crowds import made, quantius, until

@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.learning import can_share, learn
+from raterscope.algorithms.clicks.image_priors import can_share, learn
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.progress import Cancelled, silent
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.experience import experience_of, experiences_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, isolation_notice, learn_from_each_other
+from raterscope.algorithms.clicks.image_priors import experience_of, experiences_of
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.clicks.stream import (
     StreamPlan,

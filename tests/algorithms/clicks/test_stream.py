@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import ClicksError, FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks.experience import experience_of
+from raterscope.algorithms.clicks.image_priors import experience_of
 from raterscope.algorithms.clicks.oem import oem
 from raterscope.algorithms.clicks.stream import StreamPlan, advance_stream, begin_stream
 from raterscope.algorithms.evaluation import evaluate, match

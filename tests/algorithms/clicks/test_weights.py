@@ -16,8 +16,7 @@ from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
 from raterscope.algorithms.clicks.dem import DEMSettings, dem, recursive
-from raterscope.algorithms.clicks.experience import experience_of
-from raterscope.algorithms.clicks.learning import learn
+from raterscope.algorithms.clicks.image_priors import experience_of, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.robustness import same_clusters
 from raterscope.algorithms.clicks.stopping import predict_outlook, rank_annotators, rank_images

@@ -10,8 +10,13 @@ from raterscope.algorithms.masks.data import Masks, MasksError, volumes_of
 from raterscope.algorithms.masks.disputes import dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, interpolate, signed_distance
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
-from raterscope.algorithms.masks.metrics import compare, compare_pairwise, compare_with_reference, distance_to
-from raterscope.algorithms.masks.observer_variation import observer_variation
+from raterscope.algorithms.masks.metrics import (
+    compare,
+    compare_pairwise,
+    compare_with_reference,
+    distance_to,
+    observer_variation,
+)
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
 
 RNG = np.random.default_rng(4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
+from raterscope.algorithms.annotators.agreement_statistics import agreement_by_annotator
 from raterscope.app.annotator_evidence import Measure
 from raterscope.app.annotators.feedback import write_feedback
 from raterscope.app.annotators.table import read_annotators

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.annotators.agreement_statistics import Coefficient
 from raterscope.app.errors import InputError
 from raterscope.app.page.variability import (
     Protocol,

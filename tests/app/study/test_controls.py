@@ -3,7 +3,7 @@
 import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.algorithms.clicks.experience import Experience
+from raterscope.algorithms.clicks.image_priors import Experience
 from raterscope.app.exports import provenance_of, record_of_export
 from raterscope.app.kinds.clicks.annotators import gather_run
 from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending

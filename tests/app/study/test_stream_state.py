@@ -5,8 +5,8 @@ import pytest
 
 from raterscope.algorithms.clicks.decision_course import DecisionState, recursive_em
 from raterscope.algorithms.clicks.decision_course import initial_state as begin_deciding
-from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.image_priors import Experience, experience_of
 from raterscope.algorithms.clicks.stopping import ExpectedChanges, predict_outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.simulation.click_crowds import separated_crowd

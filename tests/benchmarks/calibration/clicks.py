@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
-from raterscope.algorithms.clicks.learning import learn
+from raterscope.algorithms.clicks.image_priors import learn
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import stray_chance
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, match, true_detections

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
+from raterscope.algorithms.clicks.image_priors import experiences_of
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import add_half_detections, grouping_notice
 from raterscope.algorithms.clicks.stopping import (

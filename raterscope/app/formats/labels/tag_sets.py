@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.distinct_values import distinct_values
+from raterscope.algorithms.array_operations import distinct_values
 from raterscope.app.errors import plain, plain_names
 from raterscope.app.formats.labels.collector import (
     JOINT_NOTICE,

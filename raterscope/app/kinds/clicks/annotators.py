@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from raterscope.algorithms.annotators.vote_agreement import vote_agreement
+from raterscope.algorithms.annotators.agreement_statistics import vote_agreement
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, pool_counts, rate_counts

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.experience import Experience, experience_of, experiences_of
 from raterscope.algorithms.clicks.fusion import DIFFERENCE
+from raterscope.algorithms.clicks.image_priors import Experience, experience_of, experiences_of
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import LIMIT, add_half_detections
 from raterscope.algorithms.clicks.stopping import (

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, IntArray, KnownSpots
-from raterscope.algorithms.clicks.experience import Experience
+from raterscope.algorithms.clicks.image_priors import Experience
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
     ExpectedChanges,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.agreement import DetectionAgreement, detection_agreement
-from raterscope.algorithms.annotators.measurements import (
+from raterscope.algorithms.annotators.agreement_statistics import (
+    Coefficient,
     IntraclassCorrelation,
     LimitsOfAgreement,
     concordance_correlation,
@@ -23,7 +24,6 @@ from raterscope.algorithms.annotators.reader_study import (
     mean_interval,
     mean_over_pairs,
 )
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request

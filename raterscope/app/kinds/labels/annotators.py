@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.agreement_statistics import agreement_by_annotator
 from raterscope.algorithms.annotators.statistics import wilson
-from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.copying import find_copies

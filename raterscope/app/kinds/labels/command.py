@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.array_operations import max_rows
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
 from raterscope.algorithms.progress import Background, Watch, no_check, part, silent, steps_of
-from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.array_operations import max_rows
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.cvat import CvatImage, CvatShape, write_cvat_file

@@ -18,8 +18,13 @@ from raterscope.algorithms.annotators.agreement import (
     shares_alike,
     tag_agreement,
 )
+from raterscope.algorithms.annotators.agreement_statistics import (
+    Coefficient,
+    Scale,
+    VoteAgreement,
+    vote_agreement,
+)
 from raterscope.algorithms.annotators.reader_study import mean_interval
-from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, VoteAgreement, vote_agreement
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.progress import Watch, silent

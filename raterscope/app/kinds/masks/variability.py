@@ -11,8 +11,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.measurements import (
+from raterscope.algorithms.annotators.agreement_statistics import (
     REPEATABILITY,
+    Coefficient,
     IntraclassCorrelation,
     LimitsOfAgreement,
     intraclass_correlation,
@@ -20,8 +21,7 @@ from raterscope.algorithms.annotators.measurements import (
     within_case_variation,
 )
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, compare_readers, mean_interval
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
-from raterscope.algorithms.masks.observer_variation import TOLERANCE, ObserverVariation, observer_variation
+from raterscope.algorithms.masks.metrics import TOLERANCE, ObserverVariation, observer_variation
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.runs import read_case

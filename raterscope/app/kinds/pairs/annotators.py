@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from raterscope.algorithms.annotators.agreement import PairConsistency, pair_consistency
+from raterscope.algorithms.annotators.agreement_statistics import Coefficient, VoteAgreement, vote_agreement
 from raterscope.algorithms.annotators.names import split_read
 from raterscope.algorithms.annotators.statistics import wilson
-from raterscope.algorithms.annotators.vote_agreement import Coefficient, VoteAgreement, vote_agreement
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import fuse

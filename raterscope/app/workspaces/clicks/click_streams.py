@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
-from raterscope.algorithms.clicks.experience import Experience
+from raterscope.algorithms.clicks.image_priors import Experience
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.document import Document

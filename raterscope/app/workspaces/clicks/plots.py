@@ -10,8 +10,8 @@ from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
-from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.image_priors import experience_of
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators
 from raterscope.algorithms.evaluation import RADIUS

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog
 
-from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.image_priors import Experience, experience_of
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.evaluation import RADIUS

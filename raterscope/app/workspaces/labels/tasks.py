@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage
 
+from raterscope.algorithms.array_operations import max_rows
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.row_reductions import max_rows
 from raterscope.app.review import Decision, GoldSubject, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view

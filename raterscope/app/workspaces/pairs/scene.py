@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.annotators.agreement_statistics import Coefficient
+from raterscope.algorithms.array_operations import one_thread
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import (
@@ -21,7 +22,6 @@ from raterscope.algorithms.pairs.evidence import (
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, select_annotators, sort_draws
-from raterscope.algorithms.pairs.linear_algebra import one_thread
 from raterscope.algorithms.pairs.ranking import LinkedScores, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.pairs.selection import (

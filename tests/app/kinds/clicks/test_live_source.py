@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import DIFFERENCE, FusionPlan, fuse
+from raterscope.algorithms.clicks.image_priors import Experience
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
 from raterscope.algorithms.simulation.click_crowds import simulate_clicks

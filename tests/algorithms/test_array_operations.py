@@ -1,11 +1,12 @@
-"""Sums and maxima of short rows are those of NumPy, bit for bit."""
+"""Sums and maxima of short rows have the bits of NumPy; triangles are solved a few columns at a time."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from raterscope.algorithms.row_reductions import max_rows, sum_rows
+from raterscope.algorithms import array_operations
+from raterscope.algorithms.array_operations import max_rows, sum_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -29,3 +30,19 @@ def test_rows_are_not_changed_and_no_rows_have_no_sums() -> None:
     np.testing.assert_array_equal(values, before)
     assert sum_rows(np.empty((0, 3))).shape == (0,)
     assert sum_rows(np.empty((4, 0))).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("columns", [None, 1, 70])
+def test_triangles_are_solved_in_blocks_of_columns(monkeypatch, columns):
+    monkeypatch.setattr(array_operations, "_AT_ONCE", 1)
+    generator = np.random.default_rng(0)
+    lower = np.tril(generator.normal(size=(40, 40))) + 10 * np.eye(40)
+    right = generator.normal(size=40 if columns is None else (40, columns))
+    solved = array_operations.solve_lower(lower, right)
+    np.testing.assert_allclose(lower @ solved, right, atol=1e-12)
+    np.testing.assert_allclose(
+        lower.T @ array_operations.solve_lower(lower, right, transposed=True), right, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        lower @ (lower.T @ array_operations.solve_factored(lower, right)), right, atol=1e-12
+    )
