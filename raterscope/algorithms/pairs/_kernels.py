@@ -1,4 +1,4 @@
-"""Inner loops of the exact paths, from event to event, with an active set that may shrink, and of tastes.
+"""Inner loops of the exact paths, from event to event, with an active set that may shrink.
 
 Column i of the regression is annotator i for i < p, and the knockoff of annotator i - p otherwise. With R the
 annotators' scaled Gram matrix and s the gaps of the knockoffs, the Gram matrix of all is [[R, R - S], [R - S,
@@ -360,18 +360,3 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
         if _entered(state, limit, annotators, stop):
             return event
     return most
-
-
-@compiled()
-def add_squares(begin: Array, column: Array, value: Array, total: Array) -> None:
-    """Add the product of a sparse table's transpose and the table, for few columns.
-
-    `begin`: (R + 1,) int64, the entries of row r are `begin[r]` to `begin[r + 1]`.
-    `column`, `value`: (V,) int64 and float64, the entries.
-    `total`: (C, C) float64, added to.
-    """
-    small_code()
-    for r in range(len(begin) - 1):
-        for first in range(begin[r], begin[r + 1]):
-            for second in range(begin[r], begin[r + 1]):
-                total[column[first], column[second]] += value[first] * value[second]

@@ -20,11 +20,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import invert_definite, one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.wins import MOST_COMPARED, Tastes, rank_intervals, tastes_of
+from raterscope.algorithms.pairs.wins import DENSE, Tastes, rank_intervals, tastes_of
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
-
-_DENSE = 4_000_000
-_BLOCK = 16_384
 
 
 def cross_table(
@@ -48,7 +45,7 @@ def _sum_cells(
     """
     from scipy.sparse import coo_array
 
-    if shape[0] * shape[1] <= _DENSE:
+    if shape[0] * shape[1] <= DENSE:
         cell = np.asarray(row, dtype=np.int64) * shape[1] + column
         dense = np.bincount(cell, weights=value, minlength=shape[0] * shape[1])
         return dense.astype(np.float64, copy=False).reshape(shape)
@@ -89,6 +86,8 @@ MOST_LINKED = 6000
 
 _LEVEL = 0.95
 _SINGULAR = 1e-9
+_ROUNDING = 1e-15
+"""Share of the choices' sum of squares below which that of the residuals is not known."""
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
 _NEWTON_STEPS, _LONGEST_STEP, _CONVERGED = 200, 2.0, 1e-7
@@ -121,11 +120,16 @@ class Scores:
 class LinkedScores:
     """Part of the scores that does not depend on the biased annotators, which is most of the work."""
 
-    pairs: Pairs
     component: IndexArray  # (n,): from `components`
     items: tuple[NDArray[np.int64], ...]  # tuple of (m,): of each component
     inverse: tuple[FloatArray, ...]  # tuple of (m, m): the pseudo-inverse of each component's Laplacian
     pull: FloatArray  # (n,): sum of the choices for each item: delta0'y
+    # count, answers: (p,): each annotator's comparisons, or their weight, and the sum of the choices: A'y
+    count: FloatArray
+    answers: FloatArray
+    mixed: Any  # (p, n): M, an array or a sparse table
+    total: float  # sum of squares of the choices
+    comparisons: int  # their number, or rounded weight
     tastes: Tastes  # of the annotators, whose choices on the same items are alike
 
 
@@ -186,7 +190,17 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
             lambda: tastes_of(pairs, groups, inverses, degree), watch, 0.95, "comparing annotators' tastes",
             small=len(pairs) <= _FEW,
         )  # fmt: skip
-    return LinkedScores(pairs, component, groups, tuple(inverses), pull, tastes)
+    many, weight, choice = len(pairs.annotators), pairs.each_weight(), pairs.choice
+    weighed = choice if weight is None else weight * choice
+    count = np.bincount(pairs.annotator, weights=weight, minlength=many).astype(np.float64)
+    shape = (many, len(pairs.items))
+    mixed = _sum_cells(pairs.annotator, pairs.left, shape, weight)
+    mixed = mixed - _sum_cells(pairs.annotator, pairs.right, shape, weight)
+    answers = sum_by_owner(pairs.annotator, weighed, many)
+    return LinkedScores(
+        component, groups, tuple(inverses), pull, count, answers, mixed, float(weighed @ choice),
+        round(float(count.sum())), tastes,
+    )  # fmt: skip
 
 
 def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
@@ -196,121 +210,63 @@ def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watc
 
 
 def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Scores:
-    pairs, pull, count = linked.pairs, linked.pull, len(linked.component)
-    many = len(pairs.annotators)
+    pull, count, many = linked.pull, len(linked.component), len(linked.count)
     watch(0.0, "counting comparisons of biased annotators")
-    small = None if biased is None else _biased_sums(pairs, np.asarray(biased, dtype=bool))
-    members = np.empty(0, dtype=np.int64) if small is None else small.members
+    members = np.flatnonzero((linked.count > 0) & (False if biased is None else np.asarray(biased, bool)))
+    gram, right, mixed = np.diag(linked.count[members]), linked.answers[members], linked.mixed[members]
     score, spread = np.full(count, np.nan), np.full(count, np.nan)
-    kept: list[tuple[NDArray[np.int64], FloatArray]] = []
+    through: list[FloatArray] = []
     for items, inverse in zip(linked.items, linked.inverse, strict=True):
         watch(0.2, f"scoring {len(items):,} items")
         score[items] = inverse @ pull[items]
         spread[items] = np.diagonal(inverse)
-        if small is not None:
-            mixed = small.mixed[:, items]
-            mixed = np.asfortranarray(mixed) if isinstance(mixed, np.ndarray) else mixed.toarray()
-            through = mixed @ inverse
-            small.gram -= through @ mixed.T
-            small.right -= through @ pull[items]
-            kept.append((items, through))
+        here = mixed[:, items]
+        here = np.asfortranarray(here) if isinstance(here, np.ndarray) else here.toarray()
+        through.append(here @ inverse)
+        gram -= through[-1] @ here.T
+        right = right - through[-1] @ pull[items]
     watch(0.5, "estimating biases")
-    bias = np.full(many, np.nan)
-    rank = int((linked.component >= 0).sum()) - len(linked.items)
-    shift = np.zeros(many)
-    added: list[tuple[FloatArray, FloatArray]] = []
-    if small is not None:
-        inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)
-        value = inverse @ small.right
+    value, rank = np.zeros(len(members)), int((linked.component >= 0).sum()) - len(linked.items)
+    bias, added = np.full(many, np.nan), [through_items[:0] for through_items in through]
+    if len(members):
+        inverse, null = _symmetric_inverse(gram, float(linked.count[members].max()), watch)
+        value = inverse @ right
         rank += len(value) - null.shape[1]
         known = (null**2).sum(axis=1) < _SINGULAR
-        shift[members] = value
         bias[members[known]] = value[known]
-        for items, through in kept:
-            score[items] -= through.T @ value
-            spread_by_bias = through.T @ inverse
-            added.append((spread_by_bias, through))
-            spread[items] += (spread_by_bias * through.T).sum(axis=1)
-            unknown = np.abs(through.T @ null).max(axis=1, initial=0.0) > np.sqrt(_SINGULAR)
+        added = [inverse @ through_items for through_items in through]
+        for items, through_items, by_bias in zip(linked.items, through, added, strict=True):
+            score[items] -= value @ through_items
+            spread[items] += (by_bias * through_items).sum(axis=0)
+            unknown = np.abs(null.T @ through_items).max(axis=0, initial=0.0) > np.sqrt(_SINGULAR)
             spread[items[unknown]] = np.nan
     watch(0.95, "estimating biases")
-    residuals, weight = _residuals(pairs, score, shift), pairs.each_weight()
-    weighed = residuals if weight is None else weight * residuals
-    count_of_all = len(pairs) if weight is None else round(float(weight.sum()))
-    residual, freedom = float(residuals @ weighed), count_of_all - rank
+    explained = float(np.nan_to_num(score) @ pull + value @ linked.answers[members])
+    residual, freedom = max(linked.total - explained, _ROUNDING * linked.total), linked.comparisons - rank
     variance = residual / freedom if freedom > 0 else float("nan")
-    noise, taste = linked.tastes.variances(pairs, residuals, freedom)
-    wide = _quantile(freedom) * np.sqrt(np.maximum(noise * spread + taste * linked.tastes.spread, 0.0))
+    tastes = linked.tastes
+    noise, taste = tastes.variances(residual, freedom, np.nan_to_num(score), members, value)
+    uncertain = np.maximum(noise * spread + taste * tastes.spread, 0.0)
+    wide = _quantile(freedom) * np.sqrt(uncertain)
     rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
     for at, (items, inverse) in enumerate(zip(linked.items, linked.inverse, strict=True)):
-        known = np.isfinite(spread[items]).all() and freedom > 0
-        if known and 1 < len(items) <= MOST_COMPARED:
-            covariance = added[at][0] @ added[at][1] if added else np.zeros_like(inverse)
-            covariance += inverse
-            covariance *= noise
-            by_taste = linked.tastes.covariance[at]
-            if by_taste is not None:
-                covariance += taste * by_taste
-            rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, freedom)
-    return Scores(
-        score,
-        score - wide,
-        score + wide,
-        bias,
-        variance,
-        freedom,
-        rank_low,
-        rank_high,
-    )
+        by_taste = tastes.covariance[at]
+        if by_taste is None or len(items) < 2 or freedom <= 0 or not np.isfinite(spread[items]).all():
+            continue
 
+        def covariance(
+            rows: slice, at: int = at, inverse: FloatArray = inverse, by_taste: FloatArray = by_taste
+        ) -> FloatArray:
+            result = added[at][:, rows].T @ through[at]
+            result += inverse[rows]
+            result *= noise
+            result += taste * by_taste[rows]
+            return np.asarray(result)
 
-@dataclass(eq=False)
-class _BiasedSums:
-    """Gram matrices of some annotators, with items projected out one component at a time."""
-
-    members: NDArray[np.int64]  # (b,): the annotators that have comparisons
-    count: FloatArray  # (b,)
-    mixed: Any  # (b, n): an array, or where that is large a sparse table
-    gram: FloatArray
-    right: FloatArray
-
-
-def _biased_sums(pairs: Pairs, biased: BoolArray) -> _BiasedSums | None:
-    """Sum the comparisons of some annotators; None where they have none."""
-    rows = np.flatnonzero(biased.take(pairs.annotator, mode="clip"))
-    if not len(rows):
-        return None
-    annotator = pairs.annotator.take(rows)
-    members = np.flatnonzero(np.bincount(annotator, minlength=len(biased)))
-    number = np.zeros(len(biased), dtype=np.int64)
-    number[members] = np.arange(len(members))
-    person = number.take(annotator)
-    shape = (len(members), len(pairs.items))
-    weight, choice = pairs.each_weight(), pairs.choice.take(rows)
-    weight = None if weight is None else weight[rows]
-    mixed = _sum_cells(person, pairs.left.take(rows), shape, weight) - _sum_cells(
-        person, pairs.right.take(rows), shape, weight
-    )
-    count = np.bincount(person, weights=weight, minlength=shape[0]).astype(np.float64)
-    choice = choice if weight is None else weight * choice
-    right = np.bincount(person, weights=choice, minlength=shape[0]).astype(np.float64)
-    if not isinstance(mixed, np.ndarray):
-        mixed = mixed.tocsc()
-    return _BiasedSums(members, count, mixed, np.diag(count), right)
-
-
-def _residuals(pairs: Pairs, score: FloatArray, shift: FloatArray) -> FloatArray:
-    """Subtract what scores and biases explain from the choices, in blocks that stay in the cache."""
-    residuals = np.empty(len(pairs))
-    explained = np.empty(min(_BLOCK, len(pairs)))
-    for start in range(0, len(pairs), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        block = residuals[rows]
-        part_of = explained[: len(block)]
-        np.subtract(pairs.choice[rows], score.take(pairs.left[rows], out=part_of, mode="clip"), out=block)
-        block += score.take(pairs.right[rows], out=part_of, mode="clip")
-        block -= shift.take(pairs.annotator[rows], out=part_of, mode="clip")
-    return residuals
+        rank_low[items], rank_high[items] = rank_intervals(
+            score[items], uncertain[items], covariance, freedom
+        )
+    return Scores(score, score - wide, score + wide, bias, variance, freedom, rank_low, rank_high)
 
 
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:

@@ -24,7 +24,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,8 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 _LEVEL = 0.95
 _ROWS = 64
 """Rows of a table worked on at a time: they stay in the processor's cache."""
+DENSE = 4_000_000
+"""Most cells of an array; of larger tables the cells that are not 0 are kept."""
 MOST_COMPARED = 1000
 """Largest number of items of a table of wins, and of a component whose ranks get intervals."""
 
@@ -95,40 +97,42 @@ def count_wins(pairs: Pairs) -> Wins:
     return Wins(won, tied + tied.T)
 
 
-def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> tuple[IndexArray, IndexArray]:
+def rank_intervals(
+    score: FloatArray, variance: FloatArray, covariance: Callable[[slice], FloatArray], freedom: int
+) -> tuple[IndexArray, IndexArray]:
     """Return both ends of the 95 % interval of each linked item's rank by itself, (m,), [mogstad2024]_.
 
     An item ranks below those that are better with certainty, and above those that are worse. Only the sign of
     a difference can be wrong, in one direction, so that its test is one-sided. Holm's step-down correction
     [holm1979]_ counts only the items that are not yet certain.
 
-    `score`: (m,).
-    `covariance`: (m, m), covariance of the scores.
+    `score`, `variance`: (m,).
+    `covariance`: returns rows of the covariance of the scores, (m, m).
     `freedom`: degrees of freedom of the noise.
     """
     from scipy.special import stdtrit
 
-    many, own = len(score), np.diagonal(covariance)
+    many = len(score)
     needed = stdtrit(freedom, 1 - (1 - _LEVEL) / np.arange(many - 1, 0, -1))
     better, worse = np.empty(many, dtype=np.int32), np.empty(many, dtype=np.int32)
     for start in range(0, many, _ROWS):
         rows = slice(start, start + _ROWS)
-        spread = own[rows, None] + own[None, :]
-        spread -= 2 * covariance[rows]
-        np.sqrt(np.maximum(spread, 0.0, out=spread), out=spread)
-        gap = score[rows, None] - score[None, :]
+        spread = covariance(rows)
+        spread *= -2
+        spread += variance[rows, None]
+        spread += variance
+        np.maximum(spread, 0.0, out=spread)
+        gap = score[rows, None] - score
         with np.errstate(divide="ignore", invalid="ignore"):
-            distance = np.divide(gap, spread, out=gap)
-        distance[np.isnan(distance)] = 0.0
+            distance = np.divide(gap * gap, spread, out=spread)  # squared, NaN of an item from itself
         # Holm's steps, as many at a time as are certain: the critical value falls with the number of them.
-        away, number = np.abs(distance, out=spread), np.zeros(len(distance), dtype=np.int64)
+        number = np.zeros(len(gap), dtype=np.int64)
         while True:
-            least = needed[np.minimum(number, many - 2), None]
-            certain = _count_true(away > least)
-            if np.array_equal(certain, number):
+            certain = distance > needed[np.minimum(number, many - 2), None] ** 2
+            before, number = number, _count_true(certain)
+            if np.array_equal(before, number):
                 break
-            number = certain
-        above = _count_true(distance > least)
+        above = _count_true(certain & (gap > 0))
         better[rows], worse[rows] = number - above, above
     return 1 + better, many - worse
 
@@ -145,38 +149,48 @@ _EXACT, _PROBES = 20_000_000, 8
 estimate it: the trace is part of a correction that is small if there are many comparisons."""
 
 _LEAST = 1e-9
-_MANY_ENTRIES = 500_000
-"""Entries of a table from which compiled code multiplies it; for fewer, loading it takes longer."""
+_AT_ONCE = 500_000
+"""Products of two entries of a table that are summed at a time: other threads wait for milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tastes:
-    """Part of the variance by tastes that does not depend on the choices.
+    """Part of the variance by tastes that does not depend on the biases.
 
-    An annotator and an item that they compared form one of U cells.
+    With y_a the choices of annotator a and d_a = D_a'1, the sum of squares of D_a'r_a is a quadratic function
+    of scores and biases; its coefficients are kept.
     """
 
-    left: NDArray[np.int64]  # (E,): cell of each comparison's left item
-    right: NDArray[np.int64]  # (E,)
-    cells: int
     # crossed, own: expected sums of squares: of D_a'r_a by noise of unit variance, which is also that of all
     # residuals by tastes of unit variance; and of D_a'r_a by these tastes
     crossed: float
     own: float
     spread: FloatArray  # (n,): variance of each score by tastes of unit variance; 0 for items never compared
     covariance: tuple[FloatArray | None, ...]  # of each component; None if its ranks have no intervals
+    squares: Any  # (n, n): Q, an array or a sparse table
+    pull: FloatArray  # (n,): sum of L_a D_a'y_a
+    total: float  # sum of squares of D_a'y_a
+    # (p, n): d_a'L_a, an array or a sparse table
+    shifted: Any
+    # shifted_pull, shifted_squares: (p,): d_a'D_a'y_a and d_a'd_a
+    shifted_pull: FloatArray
+    shifted_squares: FloatArray
 
-    def variances(self, pairs: Pairs, residual: FloatArray, freedom: int) -> tuple[float, float]:
-        """Estimate the variances of the noise and of the tastes from the residuals, (E,), of the scores."""
-        weight = pairs.each_weight()
-        weighed = residual if weight is None else weight * residual
-        of_all = float(residual @ weighed)
-        own = np.bincount(self.left, weighed, self.cells) - np.bincount(self.right, weighed, self.cells)
+    def variances(
+        self, residual: float, freedom: int, score: FloatArray, biased: NDArray[np.int64], bias: FloatArray
+    ) -> tuple[float, float]:
+        """Estimate the variances of the noise and of the tastes.
+
+        `residual`: sum of squares of the residuals of the scores, (n,), and of the annotators' biases, (b,).
+        """
         scale = self.own * freedom - self.crossed**2
         if freedom <= 0 or scale <= _LEAST * self.own * freedom:
-            return of_all / freedom if freedom > 0 else float("nan"), 0.0
-        taste = max((float(own @ own) * freedom - of_all * self.crossed) / scale, 0.0)
-        return max(of_all - taste * self.crossed, 0.0) / freedom, taste
+            return residual / freedom if freedom > 0 else float("nan"), 0.0
+        own = self.total + float(score @ (self.squares @ score - 2 * self.pull))
+        across = self.shifted_pull[biased] - self.shifted[biased] @ score
+        own += float(bias @ (self.shifted_squares[biased] * bias - 2 * across))
+        taste = max((max(own, 0.0) * freedom - residual * self.crossed) / scale, 0.0)
+        return max(residual - taste * self.crossed, 0.0) / freedom, taste
 
 
 def tastes_of(
@@ -189,24 +203,30 @@ def tastes_of(
     """
     from scipy.sparse import coo_array, csr_array
 
-    count, comparisons = len(pairs.items), len(pairs)
+    count, comparisons, people = len(pairs.items), len(pairs), len(pairs.annotators)
     key = pairs.annotator.astype(np.int64) * count + np.stack([pairs.left, pairs.right])
-    if len(pairs.annotators) * count <= _CELLS:
-        occupied = np.zeros(len(pairs.annotators) * count, dtype=bool)
+    if people * count <= _CELLS:
+        occupied = np.zeros(people * count, dtype=bool)
         occupied[key] = True
-        cell = (running_count(occupied) - 1)[key]
-        item = np.flatnonzero(occupied) % max(count, 1)
+        cell, names = (running_count(occupied) - 1)[key], np.flatnonzero(occupied)
     else:
         names, cell = np.unique(key, return_inverse=True)
-        cell, item = cell.reshape(key.shape), names % count
-    left, right, cells = cell[0], cell[1], len(item)
-    weight = pairs.each_weight()
-    weight = np.ones(comparisons) if weight is None else weight
+        cell = cell.reshape(key.shape)
+    annotator, item = np.divmod(names, max(count, 1))
+    (left, right), cells = cell, len(item)
+    known = pairs.each_weight()
+    weight = np.ones(comparisons) if known is None else known
     value = np.concatenate([weight, weight, -weight, -weight])
     row, column = np.concatenate([left, right, left, right]), np.concatenate([left, right, right, left])
     own = coo_array((value, (row, column)), shape=(cells, cells)).tocsr()
     by_item = csr_array((own.data, item[own.indices], own.indptr), shape=(cells, count))
     squares = _squares(by_item)
+    chosen, side = (
+        np.bincount(left, values, cells) - np.bincount(right, values, cells)
+        for values in (weight * pairs.choice, weight)
+    )
+    begin = np.searchsorted(annotator, np.arange(people + 1))
+    shifted = csr_array((side, np.arange(cells), begin), shape=(people, cells)) @ by_item
     spread = np.zeros(count)
     first = second = 0.0
     covariance: list[FloatArray | None] = []
@@ -214,7 +234,7 @@ def tastes_of(
     probes = np.eye(count) if exact else _signs(count, _EXACT // comparisons)
     solved = np.zeros_like(probes)
     for rows, inverse in zip(items, inverses, strict=True):
-        half = np.asarray((squares[rows][:, rows].T @ inverse).T)
+        half = np.asarray((squares[rows][:, rows] @ inverse).T)
         first += float(np.trace(half))
         second += float((half * half.T).sum())
         solved[rows] = inverse @ probes[rows]
@@ -226,24 +246,34 @@ def tastes_of(
         part = slice(start, start + _PROBES)
         third += float((solved[:, part] * (by_item.T @ (own @ (by_item @ probes[:, part])))).sum())
     third /= 1 if exact else probes.shape[1]
-    total = float(squares.diagonal().sum())
+    trace = float(squares.diagonal().sum())
     return Tastes(
-        left, right, cells, degree - first, total - 2 * third + second, spread, tuple(covariance)
+        degree - first, trace - 2 * third + second, spread, tuple(covariance), squares, by_item.T @ chosen,
+        float(chosen @ chosen), shifted.toarray() if people * count <= DENSE else shifted,
+        *(np.bincount(annotator, side * sums, people).astype(np.float64) for sums in (chosen, side)),
     )  # fmt: skip
 
 
 def _squares(table: Any) -> Any:
-    """Multiply a sparse table's transpose by the table; SciPy takes ten times longer for few columns."""
-    if table.nnz < _MANY_ENTRIES or table.shape[1] > MOST_COMPARED:
+    """Multiply a sparse table's transpose by the table; SciPy takes three times as long for few columns.
+
+    Rows with equally many entries are multiplied together.
+    """
+    many = table.shape[1]
+    if many > MOST_COMPARED:
         return (table.T @ table).tocsr()
-    from scipy.sparse import csr_array
-
-    from raterscope.algorithms.pairs._kernels import add_squares
-
-    total = np.zeros((table.shape[1], table.shape[1]))
-    begin, column = (index.astype(np.int64, copy=False) for index in (table.indptr, table.indices))
-    add_squares(begin, column, table.data, total)
-    return csr_array(total)
+    total, size = np.zeros(many * many), np.diff(table.indptr)
+    for entries in np.unique(size[size > 0]).tolist():
+        begin = table.indptr[:-1][size == entries].astype(np.int64)
+        first, second = np.triu_indices(entries)
+        step = max(_AT_ONCE // len(first), 1)
+        for start in range(0, len(begin), step):
+            at = begin[start : start + step, None] + np.arange(entries)
+            column, value = table.indices[at].astype(np.int64), table.data[at]
+            cell = column[:, first] * many + column[:, second]
+            total += np.bincount(cell.ravel(), (value[:, first] * value[:, second]).ravel(), many * many)
+    half = total.reshape(many, many)
+    return half + half.T - np.diag(np.diagonal(half))
 
 
 def _signs(count: int, many: int) -> FloatArray:

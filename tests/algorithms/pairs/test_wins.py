@@ -110,10 +110,11 @@ def test_only_comparisons_on_the_same_task_are_swapped_ones():
     assert (by_task.swapped_repeats, by_task.swapped.value) == (1, 1.0)
 
 
-def test_compiled_code_multiplies_a_table_as_scipy_does(monkeypatch):
+def test_a_table_is_multiplied_as_scipy_does(monkeypatch):
     generator = np.random.default_rng(0)
     table = csr_array(generator.integers(-4, 5, (300, 40)) * (generator.random((300, 40)) < 0.2) * 0.3)
     expected = (table.T @ table).toarray()
-    monkeypatch.setattr(wins, "_MANY_ENTRIES", 0)
-    assert (wins._squares(table).toarray() == expected).all()
+    for at_once in (wins._AT_ONCE, 100):
+        monkeypatch.setattr(wins, "_AT_ONCE", at_once)
+        np.testing.assert_allclose(wins._squares(table), expected, rtol=1e-12, atol=1e-12)
     assert np.abs(expected).max() > 1
