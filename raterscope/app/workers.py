@@ -135,6 +135,7 @@ class Workers:
         tasks: Mapping[str, Sequence[Any]],
         tick: Callable[[int], None],
         meanwhile: Callable[[str], Result] | None = None,
+        then: Callable[[str, Result], Mapping[str, Sequence[Any]]] | None = None,
     ) -> dict[str, Result]:
         """Call a function for each task; return the answers, except of tasks whose process died.
 
@@ -144,10 +145,11 @@ class Workers:
             context then.
         `meanwhile`: answers the task of a name in this process; called for the last tasks until all new
             workers have started.
+        `then`: called with each answer of a worker; returns further tasks, which start after the others.
         """
         from multiprocessing.connection import Connection, wait  # every command imports this module
 
-        waiting = list(tasks)
+        given, waiting = dict(tasks), list(tasks)
         answers: dict[str, Result] = {}
         current: dict[Connection, str] = {}
 
@@ -155,7 +157,7 @@ class Workers:
             if waiting and pipe not in current:
                 current[pipe] = waiting.pop(0)
                 with suppress(OSError):  # it died meanwhile: the next reading says so
-                    pipe.send((function, tasks[current[pipe]]))
+                    pipe.send((function, given[current[pipe]]))
 
         self._start(min(self.jobs, len(tasks)) - len(self._processes))
         pipes, starting = list(self._processes), self._starting
@@ -163,7 +165,7 @@ class Workers:
             send_task(ready)
         while pipes and (waiting or current):
             tick(len(answers))
-            helps = meanwhile is not None and bool(starting)
+            helps, fresh = meanwhile is not None and bool(starting), list[str]()
             for pipe in wait(pipes, 0 if helps else POLL):
                 assert isinstance(pipe, Connection)
                 starting.discard(pipe)
@@ -175,8 +177,16 @@ class Workers:
                     self._end(pipe)
                     continue
                 if message is not _READY:
-                    answers[current.pop(pipe)] = message[0]
+                    fresh.append(current.pop(pipe))
+                    answers[fresh[-1]] = message[0]
                 send_task(pipe)
+            if then is not None:
+                for name in fresh:  # the processes work meanwhile
+                    further = then(name, answers[name])
+                    given.update(further)
+                    waiting.extend(further)
+                for ready in self._processes.keys() - starting:
+                    send_task(ready)
             if meanwhile is not None and starting and waiting:
                 name = waiting.pop()
                 answers[name] = meanwhile(name)

@@ -46,6 +46,17 @@ def test_a_process_that_dies_takes_only_its_task_with_it():
     assert in_processes(sleep_or_die, tasks, 2, nothing) == {"good": 0.0, "late": 0.1, "later": 0.1}
 
 
+def test_an_answer_adds_tasks_that_all_processes_do():
+    def then(name, answer):
+        return {f"{name}{n}": (np.full(10, answer[0]),) for n in range(3)} if len(name) < 3 else {}
+
+    with Workers(2) as workers:
+        answers = workers.answer(total, {"a": (np.ones(10),)}, nothing, then=then)
+    sums = {name: value for name, (value, _) in answers.items()}
+    assert len(sums) == 13
+    assert all(value == 10.0 ** len(name) for name, value in sums.items())
+
+
 def test_large_tasks_under_way_do_not_hold_up_the_end():
     """A pipe holds 64 kB: what does not fit waits in the sender until it is read."""
     started = []

@@ -21,7 +21,15 @@ from raterscope.algorithms.clicks.dem import (
     posterior_by_votes,
     problem_of,
 )
-from raterscope.algorithms.clicks.image_priors import Experience, apply_experience, can_share, learn
+from raterscope.algorithms.clicks.image_priors import (
+    JUDGED_AT_ONCE,
+    Evidence,
+    Experience,
+    apply_experience,
+    can_share,
+    judge_each,
+    weigh_together,
+)
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
     NODES,
@@ -377,10 +385,32 @@ def learn_from_each_other(
     if not learns_across_images(plan):
         return list(fusions)
     shared = share_votes(clicks, fusions, plan) if shared is None else shared
-    detections = shared.learn(plan, part(watch, 0.0, 0.9))
+    evidence = shared.weigh(plan, part(watch, 0.0, 0.75))
+    own = [evidence.get(image) for image in range(len(clicks))]
+    return judge_images(clicks, fusions, own, plan, part(watch, 0.75, 1.0))
+
+
+def judge_images(
+    clicks: Sequence[Clicks],
+    fusions: Sequence[Fusion],
+    evidence: Sequence[Evidence | None],
+    plan: FusionPlan,
+    watch: Watch = silent,
+    *,
+    at_once: int = JUDGED_AT_ONCE,
+) -> list[Fusion]:
+    """Detect structures on images whose evidence is from all images, and rate their annotators.
+
+    `evidence`: by `SharedVotes.weigh`; None for an image that does not learn from others. `at_once`: as for
+    `judge_each`.
+    """
+    assert isinstance(plan.detection, DEMSettings)
+    shared = {image: own for image, own in enumerate(evidence) if own is not None}
+    judged = judge_each(list(shared.values()), plan.detection, part(watch, 0.0, 0.6), at_once=at_once)
+    detections = dict(zip(shared, judged, strict=True))
     tallies: dict[int, _Tally] = {}
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
-        watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
+        watch(0.6 + 0.4 * image / len(clicks), "rating the annotators")
         if image not in detections and fusion.is_rated:
             continue
         marks = _marks_of(own, fusion)
@@ -416,16 +446,15 @@ class SharedVotes:
         columns = (self.images, self.votes, self.annotators, self.posteriors, self.problems)
         return SharedVotes(*([column[row] for row in rows if column] for column in columns))  # type: ignore[arg-type]
 
-    def learn(self, plan: FusionPlan, watch: Watch, *, rated: bool = True) -> dict[int, Detection]:
-        """Detect again on every image; nothing with fewer than two images. `rated` as for `judge`."""
+    def weigh(self, plan: FusionPlan, watch: Watch) -> dict[int, Evidence]:
+        """Run EM on every image, with priors from the others; nothing with fewer than two images."""
         assert isinstance(plan.detection, DEMSettings)
         if len(self.images) < 2:
             return {}
-        detections = learn(
-            self.votes, self.annotators, self.posteriors, plan.detection, watch, rated=rated,
-            problems=self.problems or None,
-        )  # fmt: skip
-        return dict(zip(self.images, detections, strict=True))
+        evidence = weigh_together(
+            self.votes, self.annotators, self.posteriors, plan.detection, watch, self.problems or None
+        )
+        return dict(zip(self.images, evidence, strict=True))
 
 
 def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan) -> SharedVotes:

@@ -38,7 +38,7 @@ from raterscope.algorithms.clicks._shared_priors import (
     prior_attraction,
     tally_of,
 )
-from raterscope.algorithms.clicks._structure_share import estimate_structure_share
+from raterscope.algorithms.clicks._structure_share import StructureShare, estimate_structure_share
 from raterscope.algorithms.clicks._vote_model import (
     EDGE,
     ClusterPosteriors,
@@ -93,6 +93,16 @@ _ROUNDS_BY_IMAGE = 5
 
 
 @dataclass(frozen=True, eq=False)
+class Evidence:
+    """Result of EM on one image with the priors from all images."""
+
+    problem: Problem
+    ascent: EMResult
+    honesty: StructureShare
+    undecided: FloatArray | None  # (M,): posteriors without any decisions; None in a run without decisions
+
+
+@dataclass(frozen=True, eq=False)
 class Verdicts:
     """Result of the rounds from one start."""
 
@@ -105,17 +115,15 @@ def can_share(votes: Votes, settings: DEMSettings) -> bool:
     return settings.learn_across_images and models_artefacts(votes, settings) and votes.marked.shape[1] > 0
 
 
-def learn(
+def weigh_together(
     votes: Sequence[Votes],
     annotators: Sequence[Sequence[str]],
     posteriors: Sequence[FloatArray],
     settings: DEMSettings,
     watch: Watch,
-    *,
-    rated: bool = True,
     problems: Sequence[Problem] | None = None,
-) -> list[Detection]:
-    """Detect structures on several images together.
+) -> list[Evidence]:
+    """Run EM on several images, each with priors from the others.
 
     The rounds start from two sides: each image judged alone, and the majority vote, which is better where
     most images hold artefacts alone. With decisions, a third side is the result without them. Sides are
@@ -132,7 +140,6 @@ def learn(
     `votes`: votes on two or more images that `can_share`.
     `annotators`: for each image, the names of its annotators; the same name is the same annotator.
     `posteriors`: (M,) of each image judged alone, without scores, see `posterior_by_votes`.
-    `rated`: as for `judge`.
     `problems`: problems of the images, as from `problem_of`.
     """
     order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
@@ -157,38 +164,55 @@ def learn(
         without = _average_starts(bare, [free], settings, part(watch, 0.2, 0.42))
         undecided, inner_watch = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
     sides = [starts] if undecided is None else [starts, [look.present for look in undecided]]
-    problems, finals = _average_starts(run, sides, settings, part(inner_watch, 0.0, 0.84))
+    problems, finals = _average_starts(run, sides, settings, part(inner_watch, 0.0, 0.99))
     loss = 0.0
     if undecided is not None:
         loss = _lost(without, problems, finals)
     honesty = estimate_structure_share(
         list(zip(problems, finals, strict=True)),
-        part(inner_watch, 0.84, 0.85),
+        part(inner_watch, 0.99, 1.0),
         None if undecided is None else [look.present for look in undecided],
         loss,
     )
-    detections: dict[int, Detection] = {}
+    evidence: dict[int, Evidence] = {}
+    for done, i in enumerate(order):
+        problem, final, alone = problems[done], finals[done], None
+        if undecided is not None:
+            final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
+            chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
+            alone = undecided[done].present * chance
+        evidence[i] = Evidence(problem, final, honesty[done], alone)
+    return [evidence[i] for i in range(len(votes))]
+
+
+def judge_each(
+    evidence: Sequence[Evidence], settings: DEMSettings, watch: Watch, *, rated: bool = True,
+    at_once: int = JUDGED_AT_ONCE,
+) -> list[Detection]:  # fmt: skip
+    """Detect structures on each image; `rated` as for `judge`.
+
+    `at_once`: images that a thread judges before it takes the next ones.
+    """
     stopped = Event()
 
-    def conclude(begin: int, end: int) -> None:
-        for done in range(begin, end):
-            i, problem, final = order[done], problems[done], finals[done]
-            if undecided is not None:
-                final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
-            detection = judge(problem, final, settings, honesty[done], watch_until(stopped), rated=rated)
-            if undecided is not None:
-                chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
-                detection = replace(detection, undecided=undecided[done].present * chance)
-            detections[i] = detection
+    def conclude(begin: int, end: int) -> list[Detection]:
+        detections = []
+        for own in evidence[begin:end]:
+            detection = judge(
+                own.problem, own.ascent, settings, own.honesty, watch_until(stopped), rated=rated
+            )
+            if own.undecided is not None:
+                detection = replace(detection, undecided=own.undecided)
+            detections.append(detection)
+        return detections
 
-    step, words = part(inner_watch, 0.85, 1.0), "drawing annotators' rates"
-    images = parts_of(len(order), JUDGED_AT_ONCE if rated else len(order))
+    images, words = parts_of(len(evidence), at_once), "drawing annotators' rates"
     try:
-        wait_watching(partial(run_parts, conclude, images, no_check), step, 0.0, words)
+        parts = wait_watching(partial(run_parts, conclude, images, no_check), watch, 0.0, words)
     finally:
         stopped.set()
-    step(1.0, words)
-    return [detections[i] for i in range(len(votes))]
+    watch(1.0, words)
+    return [detection for part in parts for detection in part]
 
 
 def _average_starts(

@@ -80,8 +80,9 @@ def sensitivity_of(
     """
     size = structures + (prior + other)[:, None]
     share = np.clip((hits + prior[:, None]) / size, SURE, 1 - SURE)
-    mean = share @ WEIGHTS
-    variance = (share * (1 - share) / (size + 1) + (share - mean[:, None]) ** 2) @ WEIGHTS
+    mean = (share * WEIGHTS).sum(axis=1)  # a product of matrices may round rows by their number
+    spread = share * (1 - share) / (size + 1) + (share - mean[:, None]) ** 2
+    variance = (spread * WEIGHTS).sum(axis=1)
     weight = np.maximum(mean * (1 - mean) / variance - 1, 0.1)
     low, high = _beta_bounds(weight * mean, weight * (1 - mean), check)
     total = np.maximum(hit, 0) + np.maximum(miss, 0) + prior + other

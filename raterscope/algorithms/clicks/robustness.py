@@ -19,6 +19,7 @@ from raterscope.algorithms.clicks._structure_share import BELIEVED_VOTES, log_ra
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, SharedVotes, learns_across_images, share_votes
+from raterscope.algorithms.clicks.image_priors import judge_each
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -241,8 +242,12 @@ def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
 
 def detect_together(shared: SharedVotes, plan: FusionPlan, watch: Watch = silent) -> dict[int, BoolArray]:
     """Return which clusters are detected, (M,), on each image that learns from the others."""
-    detections = shared.learn(plan, watch, rated=False)
-    return {image: detection.detected for image, detection in detections.items()}
+    assert isinstance(plan.detection, DEMSettings)
+    evidence = shared.weigh(plan, watch)
+    detections = judge_each(
+        list(evidence.values()), plan.detection, silent, rated=False, at_once=len(evidence)
+    )
+    return {image: detection.detected for image, detection in zip(evidence, detections, strict=True)}
 
 
 def with_halves(

@@ -330,6 +330,19 @@ def test_doubtful_spots_widen_the_interval_of_a_sensitivity():
     assert np.ptp(even[0, 1:]) == pytest.approx(np.ptp(sure[0, 1:]), rel=0.05)
 
 
+def test_the_sensitivity_of_an_annotator_does_not_depend_on_how_many_are_estimated_at_once():
+    """Processes estimate those of some images each: the last bits would depend on their number."""
+    generator = np.random.default_rng(3)
+    structures = generator.uniform(1, 60, (200, len(NODES)))
+    hits = structures * generator.random((200, 1))
+    columns = hits[:, 7], (structures - hits)[:, 7], hits, structures, *generator.random((2, 200))
+    together = sensitivity_of(*columns)
+    for size in (1, 3, 50):
+        rows = [slice(begin, begin + size) for begin in range(0, 200, size)]
+        parts = [sensitivity_of(*(column[own] for column in columns)) for own in rows]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
+
+
 @pytest.mark.parametrize("artefacts", [0, 4, 10])
 def test_the_interval_of_a_sensitivity_is_that_of_structures_among_doubtful_spots(artefacts):
     """Few annotators mark artefacts; if the level of the run is lower than estimated, they are no misses."""

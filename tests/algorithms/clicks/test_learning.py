@@ -9,9 +9,9 @@ import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.image_priors import can_share, learn
+from raterscope.algorithms.clicks.image_priors import can_share, judge_each, weigh_together
 from raterscope.algorithms.evaluation import calibration
-from raterscope.algorithms.progress import Cancelled, silent
+from raterscope.algorithms.progress import Cancelled, part, silent
 
 QUICK = DEMSettings(interval_draws=20)
 SEVERAL = [(20, 8), (12, 6), (25, 10), (0, 8), (16, 7), (9, 9)]
@@ -49,7 +49,8 @@ def alone(run, settings=QUICK):
 def together(run, settings=QUICK, watch=silent):
     votes, _, names = zip(*run, strict=True)
     first = [detection.posterior for detection in alone(run, settings)]
-    return learn(votes, names, first, settings, watch)
+    evidence = weigh_together(votes, names, first, settings, part(watch, 0.0, 0.85))
+    return judge_each(evidence, settings, part(watch, 0.85, 1.0))
 
 
 def share_right(run, detections):

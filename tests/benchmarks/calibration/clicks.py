@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
-from raterscope.algorithms.clicks.image_priors import learn
+from raterscope.algorithms.clicks.image_priors import judge_each, weigh_together
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import stray_chance
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, match, true_detections
@@ -86,13 +86,14 @@ class Run:
             votes[negative] = replace(votes[negative], control=False, verdict=none)
         settings = PLAN.detection
         assert isinstance(settings, DEMSettings)
-        result = learn(
+        evidence = weigh_together(
             votes,
             [image.clicks.annotators for image in self.images],
             [image.detection.posterior for image in self.alone],
             settings,
             silent,
         )
+        result = judge_each(evidence, settings, silent)
         return np.concatenate([image.posterior for image in result])
 
 

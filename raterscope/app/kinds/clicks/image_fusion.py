@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from itertools import repeat
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from raterscope.algorithms.clicks.fusion import (
     carries_reliability,
     fuse,
     fuse_each,
+    judge_images,
     learn_from_each_other,
     learns_across_images,
     renew_known,
@@ -37,7 +39,7 @@ from raterscope.algorithms.clicks.robustness import (
     halves_of,
     with_halves,
 )
-from raterscope.algorithms.progress import Watch, part, silent, wrapping
+from raterscope.algorithms.progress import Watch, part, parts_of, silent, wrapping
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import Workers, processors
@@ -62,13 +64,20 @@ class _Arrays:
             begin = end
 
 
+class _Repeated(NamedTuple):
+    """One value of all records."""
+
+    value: Any
+    times: int
+
+
 @dataclass(frozen=True, eq=False)
 class RecordBatch(Generic[Record]):
     """Frozen dataclasses of one class, as columns."""
 
     kind: type[Record]
     count: int
-    columns: dict[str, Any]  # by field: arrays, a batch of the records in the field, or a list of values
+    columns: dict[str, Any]  # by field: arrays, a batch of the records in the field, one value, or a list
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordBatch[Record]:
@@ -103,6 +112,8 @@ def to_column(values: list[Any]) -> Any:
     if not values:
         return values
     first = values[0]
+    if len(values) > 1 and all(value is first for value in values):
+        return _Repeated(first, len(values))
     if any(type(value) is not type(first) for value in values):
         return values
     if isinstance(first, np.ndarray):
@@ -120,6 +131,8 @@ def to_column(values: list[Any]) -> Any:
 
 
 def _values(column: Any) -> Sequence[Any] | Iterator[Any]:
+    if isinstance(column, _Repeated):
+        return repeat(*column)
     if isinstance(column, _Arrays):
         return column.split()
     return column.records() if isinstance(column, RecordBatch) else column
@@ -260,8 +273,10 @@ def _fuse_jointly(
             else []
         )
         fusions = [*fused.values(), *renewed]
-        if workers.running:
-            return _learn_in_processes(all_clicks, fusions, plan, workers, watch)
+        if workers.running and fusions:
+            answer = _learn_in_processes(all_clicks, fusions, plan, workers, watch)
+            if answer is not None:
+                return answer
         shared = share_votes(all_clicks, fusions, plan)
         shared.prepare(plan)
         joint = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5), shared=shared)
@@ -279,41 +294,71 @@ def _fuse_jointly(
 
 def _learn_in_processes(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, workers: Workers, watch: Watch
-) -> list[Fusion]:
-    """Learn from all images, and from each half of them, in worker processes."""
-    if not fusions:
-        return []
+) -> list[Fusion] | None:
+    """Learn from all images, and from each half of them, in worker processes; None if one of these fails.
+
+    The images are divided when their evidence is known, so that all processes judge them.
+    """
     halves = halves_of(clicks, plan)
     shared = share_votes(clicks, fusions, plan)
     votes = *map(to_column, vars(shared).values()), plan
-    tasks: dict[str, tuple[Any, ...]] = {
-        "all": (_learn_from_all, *votes, RecordBatch.of(clicks), RecordBatch.of(fusions))
-    }
-    others = min(len(halves), max(workers.jobs - 1, 1))  # a process prepares the votes once for its halves
-    for number in range(others):
-        tasks[str(number)] = _detect_halves, *votes, halves[number::others]
-    answers = workers.answer(
-        _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
-    )
-    joint, *groups = [
-        answers.get(name) or function(*arguments)  # it failed or its process died: say why here
-        for name, (function, *arguments) in tasks.items()
-    ]
-    detected = [groups[number % others][number // others] for number in range(len(halves))]
-    return with_halves(joint.records(), fusions, halves, detected)
+    parts = parts_of(len(clicks), -(-len(clicks) // (_FEWEST_TASKS * workers.jobs)))
+    tasks: dict[str, tuple[Any, ...]] = {"all": (_weigh, *votes, parts)}
+    tasks |= {f"half {number}": (_detect_half, *votes, half) for number, half in enumerate(halves)}
+    total = len(tasks) + len(parts)
+    joint: dict[str, list[Fusion]] = {}
+    batches: list[tuple[Any, Any]] = []
+
+    def tick(done: int) -> None:
+        if not batches:  # made while the processes weigh the votes
+            batches.extend(
+                (RecordBatch.of(clicks[begin:end]), RecordBatch.of(fusions[begin:end]))
+                for begin, end in parts
+            )
+        watch(done / total, "learning from each other")
+
+    def then(task: str, answer: Any) -> dict[str, tuple[Any, ...]]:
+        if task == "all" and answer is not None:
+            named = zip(parts, batches, answer, strict=True)
+            return {f"images {part}": (_judge, plan, *batch, *evidence) for part, batch, evidence in named}
+        if isinstance(answer, RecordBatch):
+            joint[task] = answer.records()
+        return {}
+
+    answers = workers.answer(_answer, tasks, tick, then=then)
+    if len(answers) < total or any(answer is None for answer in answers.values()):
+        return None
+    detected = [answers[f"half {number}"] for number in range(len(halves))]
+    in_order = [fusion for part in parts for fusion in joint[f"images {part}"]]
+    return with_halves(in_order, fusions, halves, detected)
 
 
-def _learn_from_all(*columns: Any) -> RecordBatch[Fusion]:
-    *fields, plan, clicks, fusions = columns
-    shared = SharedVotes(*map(from_column, fields))
-    return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan, shared=shared))
+def _weigh(*arguments: Any) -> list[tuple[list[int], Any]]:
+    """Return the evidence of each part of the images: who has any, counted within the part, and a column."""
+    *fields, plan, parts = arguments
+    evidence = SharedVotes(*map(from_column, fields)).weigh(plan, silent)
+    answer = []
+    for begin, end in parts:
+        images = [image for image in range(begin, end) if image in evidence]
+        answer.append(([image - begin for image in images], to_column([evidence[i] for i in images])))
+    return answer
 
 
-def _detect_halves(*columns: Any) -> list[dict[int, BoolArray]]:
-    *fields, plan, halves = columns
-    shared = SharedVotes(*map(from_column, fields))
-    shared.prepare(plan)
-    return [detect_together(shared.only(set(half)), plan) for half in halves]
+def _judge(
+    plan: FusionPlan,
+    clicks: RecordBatch[Clicks],
+    fusions: RecordBatch[Fusion],
+    images: list[int],
+    column: Any,
+) -> RecordBatch[Fusion]:
+    evidence = dict(zip(images, from_column(column), strict=True))
+    own = [evidence.get(image) for image in range(clicks.count)]
+    return RecordBatch.of(judge_images(clicks.records(), fusions.records(), own, plan, at_once=clicks.count))
+
+
+def _detect_half(*arguments: Any) -> dict[int, BoolArray]:
+    *fields, plan, half = arguments
+    return detect_together(SharedVotes(*map(from_column, fields)).only(set(half)), plan)
 
 
 def _answer(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -79,7 +79,7 @@ def workers_alone(monkeypatch):
     """Leave all work to the workers, even while they start."""
     monkeypatch.setattr(image_fusion, "_WORTH_PROCESSES", 0.0)
     answer = Workers.answer
-    monkeypatch.setattr(Workers, "answer", lambda *arguments: answer(*arguments[:4]))
+    monkeypatch.setattr(Workers, "answer", lambda *arguments, **more: answer(*arguments[:4], **more))
 
 
 def same(first, second):
