@@ -20,7 +20,7 @@ from raterscope.app.annotators.table import AnnotatorTable, Value, find_unusual,
 from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table, draw_lines
-from raterscope.app.report.writing import check_report_name, write_page
+from raterscope.app.report import check_report_name, write_page
 from raterscope.app.study import Study
 from raterscope.figures.description import Line
 from raterscope.text import counted

@@ -17,7 +17,7 @@ from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import RefusedError
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.command_line.arguments import UsageError
-from raterscope.app.errors import InputError, TableProblems, missing_package, system_reason
+from raterscope.app.errors import InputError, TableProblems, missing_package, plain, system_reason
 from raterscope.app.kinds.registry import KINDS
 
 INTERRUPTED = 130
@@ -47,13 +47,13 @@ def _execute(options: argparse.Namespace) -> int:
         case "rename":
             from raterscope.app.cli.structures import rename as command
         case "references":
-            from raterscope.app.cli.papers import references as command
+            return _references(options)
         case "watch":
             from raterscope.app.cli.watch import watch as command
         case "simulate":
             from raterscope.app.cli.demo import simulate_files as command
         case "papers":
-            from raterscope.app.cli.papers import papers as command
+            return _papers(options)
         case "prepare":
             return _prepare(options)
         case "batch":
@@ -143,6 +143,37 @@ def _prepare(options: argparse.Namespace) -> int:
     print(f"{done} of {total} parts of the algorithms are compiled")
     if done < total:
         print("The others are compiled at their first use.")
+    return 0
+
+
+def _papers(options: argparse.Namespace) -> int:
+    """Measure the papers' figures that are not stored yet, and write the page."""
+    from raterscope.app.command_line.output import ProgressLine, one_line
+    from raterscope.app.papers.page import make_page
+
+    with ProgressLine(sys.stderr) as watch:
+        page = make_page(
+            options.output, watch, names=options.only, full=options.full, data=options.data,
+            measuring=not options.page,
+        )  # fmt: skip
+    print(one_line(str(page)))
+    return 0
+
+
+def _references(options: argparse.Namespace) -> int:
+    """List all works, or those of the keys that are named, as text or as BibTeX."""
+    from raterscope.resources.bibliography import bibliography, references_text
+
+    works = bibliography()
+    missing = [key for key in options.keys if key not in works]
+    if missing:
+        raise InputError(f"there is no reference {plain(missing[0], 40)}; `raterscope references` lists all")
+    keys = options.keys or list(works)
+    if options.bibtex:
+        print("\n\n".join(works[key].source for key in keys))
+    else:
+        for key, line in zip(keys, references_text(keys), strict=True):
+            print(f"{key}\t{line}")
     return 0
 
 

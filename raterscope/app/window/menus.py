@@ -20,8 +20,7 @@ from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
-from raterscope.app.window.simulations import Reproduction
-from raterscope.app.window.start_screen import SAMPLES, SIMULATED
+from raterscope.app.window.start_screen import SAMPLES, SIMULATED, Reproduction
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.hints import KeyButton

@@ -24,7 +24,8 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import announce
 
 if TYPE_CHECKING:
-    from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
+    from raterscope.app.workspaces.layout import ActionEntry
+    from raterscope.app.workspaces.screen import WorkspaceScreen
 
 BLIND_KEY = "H"
 

@@ -8,7 +8,7 @@ from raterscope.app.exports import provenance_of, record_of_export
 from raterscope.app.kinds.clicks.annotators import gather_run
 from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
-from raterscope.app.report.sections import methods_section
+from raterscope.app.report import methods_section
 from raterscope.app.review import Decision, ImageSubject, fold, undo
 from raterscope.app.study import Study, digest_of
 from tests.app.study.made import a_table, reopened

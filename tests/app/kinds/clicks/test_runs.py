@@ -26,7 +26,7 @@ from raterscope.app.kinds.clicks.report.tables import read_counted_image
 from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, image_record, keep, others_in_words
 from raterscope.app.outcome import Outcome, versions
 from raterscope.app.page.contents import Notices
-from raterscope.app.report.sections import methods_section
+from raterscope.app.report import methods_section
 from raterscope.app.review import Decision, SpotSubject, fold, read_measures
 from raterscope.app.study import Study
 from raterscope.app.workers import Workers

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.data import Settled
 from raterscope.app.decision_tables import record_decisions
-from raterscope.app.report.writing import write_report
+from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import Study
 from tests.app.driving import open_study
