@@ -1,10 +1,11 @@
 """Record the kernels that the algorithms of each kind compile, with the types of their arguments.
 
 Run it after a change of a kernel's arguments: it fuses small simulated data by every algorithm, and writes
-raterscope/resources/kernels.json, from which `raterscope prepare` and the window compile in advance.
+raterscope/resources/kernels.json, from which `raterscope prepare` and the window compile in advance. Rare
+kernels stay in the table if they still take these arguments.
 
-With --rare it adds the further kernels that are stored beside the modules, as after a run of the tests: those
-for large crowds, uneven slices and other data than the simulated ones. They are compiled last.
+With --rare it replaces them by the kernels that are stored beside the modules, as after a run of the tests:
+those for large crowds, uneven slices and other data than the simulated ones. They are compiled last.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ if not RARE:
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 
 import raterscope  # noqa: E402
-from raterscope.algorithms.compiling import signature_text  # noqa: E402
+from raterscope.algorithms.compiling import parse_types, signature_text  # noqa: E402
 from raterscope.app import compiled  # noqa: E402
 from raterscope.app.cli import main  # noqa: E402
 from raterscope.app.kinds.registry import KINDS  # noqa: E402
@@ -76,20 +78,20 @@ def _made(dispatcher: Any, *arguments: Any, **options: Any) -> None:
     dispatchers.append(dispatcher)
 
 
-def _recorded(dispatcher: Any, signature: Any) -> Any:
+def _recorded(dispatcher: Any, types: Any) -> Any:
     function, stack = dispatcher.py_func, compilations.stack
     call = None
     if function.__module__.startswith("raterscope.") and "<locals>" not in function.__qualname__:
-        text = signature_text(dispatcher, tuple(signature))
+        text = signature_text(dispatcher, tuple(types))
         if text is None:
-            sys.stderr.write(f"not recorded: {function.__module__}.{function.__name__}: {signature}\n")
+            sys.stderr.write(f"not recorded: {function.__module__}.{function.__name__}: {types}\n")
         else:
             call = function.__module__, function.__name__, text
             parent = next(filter(None, reversed(stack)), None)
             (calls if parent is None else callees.setdefault(parent, {})).setdefault(call)
     stack.append(call)
     try:
-        return _compile(dispatcher, signature)
+        return _compile(dispatcher, types)
     finally:
         stack.pop()
 
@@ -166,25 +168,38 @@ def stored_kernels() -> Iterator[Call]:
         module = import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
         for name, kernel in sorted(vars(module).items()):
             if isinstance(kernel, Dispatcher) and kernel.py_func.__module__ == module.__name__:
-                for signature, *_ in kernel._cache._cache_file._load_index():
-                    text = signature_text(kernel, tuple(signature))
+                for types, *_ in kernel._cache._cache_file._load_index():
+                    text = signature_text(kernel, tuple(types))
                     if text is not None:
                         yield module.__name__, name, text
 
 
-def add_rare(table: Table) -> Table:
-    """Add the stored kernels that no algorithm of the table has, as those of a kind named rare."""
+def still_taken(calls: Iterable[list[str]]) -> Iterator[Call]:
+    """Yield those of some calls whose kernel exists and has as many arguments of such types."""
+    for module, name, text in calls:
+        try:
+            kernel = getattr(import_module(module), name)
+            types, parameters = parse_types(kernel, text), signature(kernel.py_func).parameters
+        except (ImportError, AttributeError, KeyError, ValueError):
+            continue
+        if len(types) == len(parameters) and kernel.py_func.__module__ == module:
+            yield module, name, text
+
+
+def add_rare(table: Table, rare: Iterable[Call]) -> Table:
+    """Add those of some calls that no algorithm of the table has, as kernels of a kind named rare."""
     known = {tuple(call) for algorithms in table.values() for calls in algorithms.values() for call in calls}
-    return table | {"rare": {"rare": [list(call) for call in stored_kernels() if call not in known]}}
+    return table | {"rare": {"rare": [list(call) for call in rare if call not in known]}}
 
 
 if __name__ == "__main__":
+    stored = json.loads(TABLE.read_text())
+    rare = stored.pop("rare")["rare"]
     if RARE:
-        result = add_rare(
-            {kind: calls for kind, calls in json.loads(TABLE.read_text()).items() if kind != "rare"}
-        )
+        result = add_rare(stored, stored_kernels())
     else:
         Dispatcher.__init__ = _made
         with tempfile.TemporaryDirectory() as folder:
             result = record(Path(folder))
+        result = add_rare(result, still_taken(rare))
     TABLE.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -146,7 +146,7 @@ def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
     """Write the types of a call for `compile_signature`; None for types that it cannot read."""
     text = "; ".join(map(_type_text, arguments))
     try:
-        return text if _parse_types(kernel, text) == arguments else None
+        return text if parse_types(kernel, text) == arguments else None
     except (AttributeError, KeyError, ValueError):
         return None
 
@@ -165,10 +165,11 @@ def _type_text(kind: Any) -> str:
 
 def compile_signature(kernel: Any, signature: str) -> None:
     """Compile a kernel for the types of a call, or load it from the cache."""
-    kernel.compile(_parse_types(kernel, signature))
+    kernel.compile(parse_types(kernel, signature))
 
 
-def _parse_types(kernel: Any, signature: str) -> tuple[Any, ...]:
+def parse_types(kernel: Any, signature: str) -> tuple[Any, ...]:
+    """Read the types of a call from a text of `signature_text`."""
     return tuple(_parse_type(kernel, text) for text in signature.split("; "))
 
 
@@ -187,6 +188,8 @@ def _parse_type(kernel: Any, text: str) -> Any:
             return types.Tuple(members)
         same = len(set(members)) == 1
         kind = kernel.py_func.__globals__[record]
+        if len(members) != len(kind._fields):
+            raise ValueError(f"{record} does not have {len(members)} fields.")
         return (
             types.NamedUniTuple(members[0], len(members), kind) if same else types.NamedTuple(members, kind)
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raterscope.algorithms.compiling import _parse_types, signature_text
+from raterscope.algorithms.compiling import parse_types, signature_text
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app import compiled
 
@@ -89,7 +89,7 @@ def test_every_recorded_kernel_is_there_with_types_that_are_read() -> None:
     """The table is read as it was written; `scripts/record_kernels.py` writes it again."""
     for module, name, text in dict.fromkeys(compiled._kernels(compiled._table())):
         kernel = getattr(import_module(module), name)
-        types = _parse_types(kernel, text)
+        types = parse_types(kernel, text)
         assert signature_text(kernel, types) == text, (module, name)
         assert len(types) == len(signature(kernel.py_func).parameters), (module, name)
 
