@@ -35,6 +35,7 @@ def membership_sweep(
     total: Array,
     each_class: Array,
     weights: Array | None,
+    beyond: float,
 ) -> float:
     """Update the apparent class of each vote on some tasks, one vote after the other.
 
@@ -44,6 +45,7 @@ def membership_sweep(
     `share`: (V, J) float32, probability of each vote's apparent class; overwritten.
     `total`: (N, J) float64, its sum over the votes on a task; overwritten.
     `each_class`, `weights`: as in `_pooled_kernels.expect`.
+    `beyond`: share of each change by which the new probability goes beyond it.
     The result is the sum of the changes of the tasks' expected mixtures.
     """
     start, pair, owner = votes
@@ -76,7 +78,9 @@ def membership_sweep(
                     mass += term[j]
                 for j in range(classes):
                     before = own[j]
-                    own[j] = term[j] / mass
+                    value = term[j] / mass
+                    value += beyond * (value - before)
+                    own[j] = value if value > 0.0 else 0.0
                     step = weight * (own[j] - before)
                     top[j] += step
                     bottom[j] += step
@@ -93,7 +97,9 @@ def membership_sweep(
                 mass += term[j]
             for j in range(classes):
                 before = own[j]
-                own[j] = term[j] / mass
+                value = term[j] / mass
+                value += beyond * (value - before)
+                own[j] = value if value > 0.0 else 0.0
                 step = own[j] - before
                 top[j] += step
                 bottom[j] += step
@@ -169,7 +175,7 @@ def membership_without_truth(
         for j in range(classes):
             total[i, j] = count * begin[m, j]
         for _ in range(sweeps):
-            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture, weights)
+            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture, weights, 0.0)
         answer[m] = total[i]
         total[i] = summed
         for v in range(start[i], start[i + 1]):

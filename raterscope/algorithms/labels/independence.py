@@ -29,6 +29,8 @@ References
 .. [mclachlan1987] G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of
    components in a normal mixture", Applied Statistics 36 (1987) 318-324, doi:10.2307/2347790 (the
    comparison by simulation).
+.. [salakhutdinov2003] R. Salakhutdinov and S. Roweis, "Adaptive overrelaxed bound optimization methods",
+   Proceedings of the 20th International Conference on Machine Learning (2003) 664-671.
 .. [yao2018] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13 (2018) 917-1007, doi:10.1214/17-BA1091.
 """
@@ -68,6 +70,10 @@ _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
 _LEAST_OF_LARGE, _STRENGTH_ROUNDS_OF_LARGE = 6, (2, 5)
 """Rounds at least, and those that estimate the strength, if the model starts from another one."""
+
+_BEYOND, _NEAR = 0.4, 4.0
+"""If it starts from another one: share by which rounds go beyond each change of a vote's probabilities
+([salakhutdinov2003]_), and changes of the tasks, in tolerances, below which rounds no longer do."""
 
 _SWEEPS = 20
 """Sweeps over each known task for its prediction from votes alone."""
@@ -125,12 +131,12 @@ def mixed_membership(
     def begin(at: int, _: int) -> None:
         weigh_pairs(crowd.begin, fit.base, fit.strength, fit.counts, fit.rows, above[at], below[at])
 
-    def sweep(prior: FloatArray, at: int, first: int, last: int) -> float:
+    def sweep(prior: FloatArray, beyond: float, at: int, first: int, last: int) -> float:
         model = above[at], below[at]
         return sum(
             membership_sweep(
                 low, high, crowd.by_task, crowd.known, model, own * (prior.sum() / own.sum()), share,
-                total, crowd.each_class, crowd.weights,
+                total, crowd.each_class, crowd.weights, beyond,
             )
             for low, high, own in crowd.split(first, last, prior)
         )  # fmt: skip
@@ -139,6 +145,7 @@ def mixed_membership(
         merge_parts(first, last, above, fit.base, fit.strength, fit.counts)
 
     spans = parts_of(len(fit.counts), TERMS // fit.counts.shape[1])
+    beyond = 0.0
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
         strengthen = turn in (_STRENGTH_ROUNDS if like is None else _STRENGTH_ROUNDS_OF_LARGE)
@@ -150,11 +157,12 @@ def mixed_membership(
         # Each part knows the changes of the others after the round ([newman2009]_).
         report = partial(watch, done, words)
         run_parts(begin, parts_of(parts, 1), report)
-        moved = sum(run_by_part(crowd.parts, partial(sweep, prior), report))
+        moved = sum(run_by_part(crowd.parts, partial(sweep, prior, beyond), report))
         run_parts(merge, spans, report)
         fit.rows = below.sum(axis=0) - parts * fit.strength - (parts - 1) * fit.rows
-        if like is not None and turn >= _LEAST_OF_LARGE and moved / active < tolerance:
+        if like is not None and turn >= _LEAST_OF_LARGE and not beyond and moved / active < tolerance:
             break
+        beyond = 0.0 if like is None or moved / active < _NEAR * tolerance else _BEYOND
     alone = None
     if judged is not None and unheld is not None and len(judged):
         watch(1.0, words)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from raterscope.algorithms.labels import independence as independence_module
 from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
 from raterscope.algorithms.labels.data import OPEN, Labels
+from raterscope.algorithms.labels.hierarchical import dawid_skene
 from raterscope.algorithms.labels.independence import (
     _DEGREES,
     _ERROR,
@@ -15,9 +18,10 @@ from raterscope.algorithms.labels.independence import (
     PRIOR,
     _likelihoods,
     independence,
+    mixed_membership,
 )
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, silent
 
 USUAL = {"correlation": 0.2, "mixture": 0.6, "iterations": 60, "tolerance": 1e-3}
 
@@ -48,6 +52,27 @@ def make(
         names,
         names,
     ), truth
+
+
+def test_rounds_beyond_each_change_find_the_same_mixtures_in_fewer(monkeypatch):
+    labels, _ = make(0, 8, 4, mixture=0.6)
+    crowd = sort_votes(labels, silent)
+    posterior = smoothed_vote(labels, crowd, silent)
+    fit, _ = dawid_skene(crowd, posterior, True, 60, 1e-3, silent)
+    monkeypatch.setattr(independence_module, "_ROUNDS", 1000)
+    mixtures, rounds = [], []
+    for beyond in (0.0, 0.4):
+        monkeypatch.setattr(independence_module, "_BEYOND", beyond)
+        done = set()
+
+        def watch(fraction, words, *, done=done, **_):
+            done.add(fraction)
+
+        start = crowd, posterior, USUAL["mixture"], watch
+        mixtures.append(mixed_membership(*start, like=fit, tolerance=1e-6)[0])
+        rounds.append(len(done))
+    assert mixtures[1] == pytest.approx(mixtures[0], abs=1e-3)
+    assert rounds[1] < 0.7 * rounds[0]
 
 
 def test_independent_annotators_are_distinguished_from_those_who_err_together():
