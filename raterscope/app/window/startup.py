@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import signal
 import sys
@@ -153,6 +154,7 @@ def load_workspaces(watch: Watch) -> None:
     import scipy.special  # noqa: F401 - SciPy imports it at the first interval
 
     QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
+    linecache.clearcache()  # PySide reads the source of every module: 30 MB
 
 
 def _on_loaded(window: MainWindow, _loaded: object) -> None:
