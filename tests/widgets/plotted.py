@@ -19,7 +19,6 @@ from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
-from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
 from raterscope.widgets.figures.drift_plots import RowLines, TernaryPlot
@@ -36,6 +35,7 @@ from raterscope.widgets.figures.evaluation_plots import (
 from raterscope.widgets.figures.position_bias import BiasOverTime, KnockoffBars, OverTimeView, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.panels.drift_panel import ConfusionPanel
 from raterscope.widgets.panels.rater_panels import LocalWeight
 from raterscope.widgets.volume.volume_controls import DisputeStrip
 from tests.widgets.figures import (
@@ -130,7 +130,7 @@ def flow():
 
 
 def matrix():
-    figure = ConfusionMatrix()
+    figure = ConfusionPanel()
     figure.show_matrix(test_confusion_matrix.view())
     return figure
 

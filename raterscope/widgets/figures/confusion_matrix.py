@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QWheelEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import PUOR
 from raterscope.figures.description import PlotTable
@@ -28,12 +26,10 @@ from raterscope.widgets.figures.cells import (
     paint_small_cells,
     rate_table,
 )
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
+from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import stacked
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.parts import ElidedLabel, plain_tip
 from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
@@ -41,18 +37,12 @@ SPLIT = "true ↓  given →"
 NAMES_FROM, SPARSE_NAMES = 10.0, 13.0
 """Height of a row from which each is named, and of a name where some are left out."""
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
-LONGEST_TITLE = 30
 MANY = 12
 """Largest number of classes that are shown in the curator's order, with the matrix first."""
 LEAST = 0.01
 """Smallest side of a cell: a thousand classes are drawn whole."""
 BLOCK, ZOOM = 5, 0.75
 """Smallest number of rows of a block, and the share of a block that the next step of the wheel leaves."""
-MODES = {
-    "rates": ("rates", "How often each answer is given where the true class is the row's"),
-    "counts": ("counts", "The expected numbers of votes"),
-    "difference": ("difference", "The rates less those of the crowd"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,72 +79,6 @@ class MatrixView:
                 raise ValueError(f"{name} of shape {np.shape(values)} for {shape} classes and outputs")
 
 
-class ConfusionMatrix(FigurePanel):
-    """Confusion matrix: a click on a cell selects the votes behind it.
-
-    `more`: further modes, which do not concern the figure. `beside`: pages that can take the place of the
-    figure.
-    """
-
-    cell_chosen = Signal(int, int)  # True class and output
-
-    def __init__(
-        self, more: Mapping[str, tuple[str, str]] | None = None, beside: Sequence[QWidget] = ()
-    ) -> None:
-        self.figure = _Matrix("Confusion matrix")
-        nothing = "Select an annotator to see their confusion matrix."
-        self.parts = stacked(self.figure, *beside)
-        super().__init__("Confusion matrix", self.figure, nothing, page=self.parts)
-        self.modes = ModeSwitch({**MODES, **(more or {})})
-        self.header.row.addWidget(self.modes)
-        self._subtitle = ElidedLabel()
-        self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
-        self._title = "Confusion matrix"
-        self.modes.chosen.connect(self._on_mode)
-        self.figure.chosen.connect(self._on_cell)
-        self.clear()
-
-    def show_matrix(self, view: MatrixView) -> None:
-        """Show a matrix; the mode stays, where it can."""
-        self.header.set_title(_shortened(view.title), view.name)
-        self.header.setToolTip(plain_tip(view.title) if len(view.title) > LONGEST_TITLE else "")
-        self.figure.setAccessibleName(
-            f"Confusion matrix: {' '.join((view.title, view.name)).strip()}, {view.subtitle}"
-        )
-        self._subtitle.setText(view.subtitle)
-        self._subtitle.setVisible(bool(view.subtitle))
-        self.figure.show_view(view)
-        self.modes.set_available(
-            "difference", view.crowd is not None, "There is no crowd to compare with here."
-        )
-        self.modes.show()
-        self.set_filled(True)
-
-    def clear(self) -> None:
-        """Show no annotator."""
-        self.header.set_title(self._title)
-        self.header.setToolTip("")
-        self._subtitle.hide()
-        self.modes.hide()
-        self.set_filled(False)
-
-    def _on_cell(self, true: int, output: int) -> None:
-        self.cell_chosen.emit(true, output)
-
-    def _on_mode(self, mode: str) -> None:
-        if mode in MODES:
-            self.figure.set_mode(mode)
-
-    def set_mode(self, mode: str) -> None:
-        """Show "rates", "counts" or the "difference" from the crowd."""
-        self.modes.set_mode(mode)
-
-
-def _shortened(text: str) -> str:
-    half = LONGEST_TITLE // 2
-    return text if len(text) <= LONGEST_TITLE else f"{text[:half]}…{text[-half:]}"
-
-
 @dataclass(frozen=True)
 class _Lettering:
     """Style of the numbers in the cells; without a font none are written."""
@@ -164,8 +88,10 @@ class _Lettering:
     short: bool = False
 
 
-class _Matrix(Figure[tuple[int, int]]):
-    chosen = Signal(int, int)
+class MatrixFigure(Figure[tuple[int, int]]):
+    """Cells of a confusion matrix, of which a block can be enlarged."""
+
+    chosen = Signal(int, int)  # true class and output
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -175,6 +101,7 @@ class _Matrix(Figure[tuple[int, int]]):
         """Rows and columns in sight, in their order; None for all."""
 
     def show_view(self, view: MatrixView) -> None:
+        """Show a matrix; the block stays for the same classes."""
         if self._view is None or (self._view.classes, self._view.outputs) != (view.classes, view.outputs):
             self._block = None
             self.pointed = None
@@ -182,6 +109,7 @@ class _Matrix(Figure[tuple[int, int]]):
         self.update()
 
     def set_mode(self, mode: str) -> None:
+        """Show "rates", "counts" or the "difference" from the crowd."""
         self._mode = mode
         if self.pointed is not None:
             self.setAccessibleDescription(self.words(self.pointed))
@@ -274,6 +202,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return ""
 
     def words(self, part: tuple[int, int]) -> str:
+        """Describe a cell."""
         view = self._view
         assert view is not None
         where = f"true {view.classes[part[0]]}, answer {view.outputs[part[1]]}"
@@ -348,6 +277,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return view.mean, 0.0, 1.0, rate_table(), "rate"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
+        """Return the cell at a position."""
         view = self._view
         if view is None:
             return None
@@ -356,6 +286,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return None if cell is None else (rows[cell[0]], columns[cell[1]])
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
+        """Return the cell beside another; the block moves along."""
         if self._view is None:
             return None
         if part is None:
@@ -368,9 +299,11 @@ class _Matrix(Figure[tuple[int, int]]):
         return after
 
     def choose(self, part: tuple[int, int]) -> None:
+        """Choose a cell."""
         self.chosen.emit(*part)
 
     def table(self) -> PlotTable:
+        """Return the numbers of all cells."""
         view = self._view
         assert view is not None
         values = {"rate": view.mean, "low": view.low, "high": view.high, "votes": view.counts}
@@ -400,6 +333,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return QRectF(left, top, width * columns, height * rows), width, height, turned
 
     def draw(self, painter: QPainter) -> None:
+        """Draw names, cells and the scale of colours."""
         view = self._view
         if view is None:
             return

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from raterscope.text import counted, decimals
 from raterscope.widgets import theme
-from raterscope.widgets.figures.confusion_matrix import MANY, ConfusionMatrix, MatrixView
+from raterscope.widgets.figures.confusion_matrix import MANY, MatrixFigure, MatrixView
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
-from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import Stretch, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
@@ -284,8 +284,17 @@ LOW, HIGH = 24, 38
 FIGURES_WIDTH = 190.0
 ARROW = " → "
 LISTED = 200
-WORST = {"worst": ("worst", "The worst confusions as a list: those that are surely frequent first")}
-PARENTS = {"parents": ("parents", "The rates of the parents of the classes: bird for bird/owl and bird/crow")}
+LONGEST_TITLE = 30
+CELLS = {
+    "rates": ("rates", "How often each answer is given where the true class is the row's"),
+    "counts": ("counts", "The expected numbers of votes"),
+    "difference": ("difference", "The rates less those of the crowd"),
+}
+OF_MANY = {
+    "worst": ("worst", "The worst confusions as a list: those that are surely frequent first"),
+    "parents": ("parents", "The rates of the parents of the classes: bird for bird/owl and bird/crow"),
+}
+"""Modes for many classes, and for classes with parents."""
 RIGHT_SIDE = Qt.AlignmentFlag.AlignRight
 
 
@@ -379,50 +388,89 @@ def worst_confusions(view: MatrixView) -> list[Confusion]:
     ]  # fmt: skip
 
 
-class ConfusionPanel(ConfusionMatrix):
-    """Confusion matrix that begins with the list of the worst confusions where classes are many."""
+class ConfusionPanel(FigurePanel):
+    """Confusion matrix, or a list of the worst confusions, with which many classes begin.
+
+    A click on a cell or a line selects the votes behind it.
+    """
+
+    cell_chosen = Signal(int, int)  # true class and output
 
     def __init__(self) -> None:
-        worst = WorstConfusions()
-        nothing = placeholder("No other class was answered in half a vote or more.")
-        super().__init__(WORST | PARENTS, (worst, nothing))
-        self.worst = worst
+        self.figure, self.worst = MatrixFigure("Confusion matrix"), WorstConfusions()
+        none = placeholder("No other class was answered in half a vote or more.")
+        self.parts = stacked(self.figure, self.worst, none)
+        nothing = "Select an annotator to see their confusion matrix."
+        super().__init__("Confusion matrix", self.figure, nothing, page=self.parts)
+        self.modes = ModeSwitch(CELLS | OF_MANY)
+        self.header.row.addWidget(self.modes)
+        self._subtitle = ElidedLabel()
+        self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
         self._view: MatrixView | None = None
         self._classes: tuple[str, ...] = ()
-        for mode in (*WORST, *PARENTS):
+        for mode in OF_MANY:
             self.modes.buttons[mode].hide()  # until a matrix needs them: a splitter keeps a width once given
-        self.modes.chosen.connect(self._show_part)
+        self.modes.chosen.connect(self._on_mode)
+        self.figure.chosen.connect(self._on_cell)
         self.worst.chosen.connect(self._on_confusion)
+        self.clear()
 
     def show_matrix(self, view: MatrixView) -> None:
-        """Show a matrix; the mode stays for the same classes."""
-        super().show_matrix(view)
+        """Show a matrix; the mode stays for the same classes, where it can."""
+        half = LONGEST_TITLE // 2
+        long = len(view.title) > LONGEST_TITLE
+        title = f"{view.title[:half]}…{view.title[-half:]}" if long else view.title
+        self.header.set_title(title, view.name)
+        self.header.setToolTip(plain_tip(view.title) if long else "")
+        self.figure.setAccessibleName(
+            f"Confusion matrix: {' '.join((view.title, view.name)).strip()}, {view.subtitle}"
+        )
+        self._subtitle.setText(view.subtitle)
+        self._subtitle.setVisible(bool(view.subtitle))
         self._view = view
+        self.modes.set_available(
+            "difference", view.crowd is not None, "There is no crowd to compare with here."
+        )
         many = view.meaning is not None and len(view.classes) > MANY
         self.modes.buttons["worst"].setVisible(many)  # the cells of fewer classes can be read
         self.modes.buttons["parents"].setVisible(view.folded is not None)
+        self.modes.show()
+        self.set_filled(True)
         if view.classes != self._classes:
             self._classes = view.classes
-            if many or self.modes.mode in ("worst", "parents"):
+            if many or self.modes.mode in OF_MANY:
                 self.modes.set_mode("rates" if not many else "worst" if view.folded is None else "parents")
-        self._show_part()
+        self._on_mode(self.modes.mode)
 
-    def _show_part(self, _mode: str = "") -> None:
+    def clear(self) -> None:
+        """Show no annotator."""
+        self.header.set_title("Confusion matrix")
+        self.header.setToolTip("")
+        self._subtitle.hide()
+        self.modes.hide()
+        self.set_filled(False)
+
+    def set_mode(self, mode: str) -> None:
+        """Show "rates", "counts", the "difference" from the crowd, the "worst" confusions or "parents"."""
+        self.modes.set_mode(mode)
+
+    def _on_mode(self, mode: str) -> None:
         """Show the matrix, or the list in its place."""
-        listed = self.modes.mode == "worst"
-        if self._view is not None:
-            parents = self._view.folded if self.modes.mode == "parents" else None
-            self.figure.show_view(parents or self._view)
-        if listed and self._view is not None:
-            self.worst.set_lines(worst_confusions(self._view))
-        part = 0 if not listed else 1 if self.worst.lines else 2
+        if mode in CELLS:
+            self.figure.set_mode(mode)
+        view, part = self._view, 0
+        if view is not None:
+            self.figure.show_view((view.folded if mode == "parents" else None) or view)
+            if mode == "worst":
+                self.worst.set_lines(worst_confusions(view))
+                part = 1 if self.worst.lines else 2
         self.parts.setCurrentIndex(part)
         leave_keys_to(self, (self.figure, self.worst, None)[part])
 
     def _on_cell(self, true: int, output: int) -> None:
         """Choose a cell; one of parents stands for several, and has no list of votes."""
         if self.modes.mode != "parents":
-            super()._on_cell(true, output)
+            self.cell_chosen.emit(true, output)
 
     def _on_confusion(self, cell: tuple[int, int]) -> None:
         self.cell_chosen.emit(*cell)

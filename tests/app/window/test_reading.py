@@ -9,7 +9,7 @@ from raterscope.app.reader_studies.collecting import draw_strokes
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.workspaces.reading.screen import CaseClock
 from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
-from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
+from raterscope.widgets.panels.drift_panel import ConfusionPanel
 from raterscope.widgets.panels.queue_panel import LongQueue
 from raterscope.widgets.panels.reading_panels import ReadingKey, ReadingPanel
 from tests.app.driving import LONG, command, idle
@@ -91,7 +91,7 @@ def test_points_are_marked_removed_and_undone(reading, qtbot):
 def test_no_answer_is_on_screen(reading):
     window, screen, _ = reading
     assert not screen.findChildren(LongQueue)
-    assert not screen.findChildren(ConfusionMatrix)
+    assert not screen.findChildren(ConfusionPanel)
     assert not screen.surface.canvas._chips.isVisible()
     assert not window.bar.isVisible()
     assert window.document.contents is None
