@@ -15,10 +15,11 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPixmap
 
 from raterscope.algorithms.clicks.data import ellipses
-from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, VIRIDIS
+from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import draw_part
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridIndex, Rect, Viewport
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.painting import BOOKMARK, symbol_path
 from raterscope.widgets.theme import pixels
 

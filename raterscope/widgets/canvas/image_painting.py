@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
 
 from raterscope.algorithms.clicks.data import ellipses
-from raterscope.figures.colours import VIRIDIS
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import Key, TileSource, TileStore, draw_part, level_for, to_picture
 from raterscope.widgets.canvas.viewport import Rect, Viewport
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.theme import enlarge, text_size, usual
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
-from raterscope.figures.colours import VIRIDIS
 from raterscope.figures.description import Axis, Chart, Key, Line, PlotTable, Segments
 from raterscope.figures.layout import Tick, ticks_of
 from raterscope.text import estimate
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
 from raterscope.widgets.figures.chart_figure import ChartChoice
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel

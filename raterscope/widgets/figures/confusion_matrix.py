@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QWheelEvent
 
-from raterscope.figures.colours import PUOR
 from raterscope.figures.description import PlotTable
 from raterscope.text import decimals
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import PUOR
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_at,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
-from raterscope.figures.colours import VIRIDIS
 from raterscope.figures.description import PlotTable
 from raterscope.text import counted
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_at,

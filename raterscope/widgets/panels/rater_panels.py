@@ -12,11 +12,11 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QWidget
 
-from raterscope.figures.colours import CIVIDIS
 from raterscope.figures.description import PlotTable
 from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.colour_maps import CIVIDIS
 from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt, QThreadPool, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPainterPath, QPolygonF
 
-from raterscope.figures.colours import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.theme import enlarge, text_size
 from raterscope.widgets.volume.measuring import Measurement
