@@ -290,10 +290,10 @@ class StructureShare:
         )
 
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
-        """Draw levels (offset included) and slopes."""
+        """Draw levels (offset included) and slopes, stratified: all clusters of a run share their errors."""
         total = self.weight.ravel().cumsum()
-        total /= total[-1]  # as `Generator.choice` draws, without its checks
-        chosen = total.searchsorted(generator.random(draws), side="right")
+        strata = (generator.permutation(draws) + 0.5) / draws
+        chosen = total.searchsorted(strata * total[-1], side="right")
         level, slope = np.unravel_index(chosen, self.weight.shape)
         return SUM[level], SLOPE[slope]
 

@@ -37,7 +37,10 @@ import numpy as np
 
 from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.result import NODES, WEIGHTS, shifted
+from raterscope.algorithms.clicks.result import shifted
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+"""Common errors of an image's posteriors, in standard deviations of their logits, and their weights."""
 
 AT_ONCE = 256
 """Spots up to which sequential convolution is faster."""
@@ -76,8 +79,8 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
     >>> count_distribution(posterior, posterior, posterior).round(2)
     array([0.25, 0.5 , 0.25])
     """
-    moved = shifted(np.asarray(posterior, dtype=np.float64), low, high, NODES)
-    return np.asarray(_number_of(moved) @ WEIGHTS)
+    moved = shifted(np.asarray(posterior, dtype=np.float64), low, high, _NODES)
+    return np.asarray(_number_of(moved) @ (_WEIGHTS / _WEIGHTS.sum()))
 
 
 def _number_of(chance: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ from raterscope.algorithms.clicks.image_priors import (
 )
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
-    NODES,
+    ERRORS,
     AnnotatorRates,
     Clustering,
     Detection,
@@ -515,7 +515,7 @@ class _Tally(NamedTuple):
     hit: FloatArray  # hit, miss: expected votes on structures
     miss: FloatArray
     error: FloatArray  # (R, 3), see `error_of_marks`
-    # hits, structures: (R, 15), see `counts_at_errors`
+    # hits, structures: (R, 9), see `counts_at_errors`
     hits: FloatArray
     structures: FloatArray
 
@@ -599,7 +599,7 @@ def pool_rates(
 
 
 def rate_counts(fusion: Fusion) -> FloatArray:
-    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 38)."""
+    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 26)."""
     rates, votes = fusion.rates, fusion.detection
     reliability = np.nan_to_num(rates.reliability[:, 0])
     return np.column_stack([
@@ -621,11 +621,11 @@ def pool_counts(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((len(index), 8 + 2 * len(NODES)))
+    counts = np.zeros((len(index), 8 + 2 * len(ERRORS)))
     for image, names in zip(images, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
         np.add.at(counts, rows, image)  # a name may be there twice
-    single, error, hits, structures = np.split(counts, [5, -2 * len(NODES), -len(NODES)], axis=1)
+    single, error, hits, structures = np.split(counts, [5, -2 * len(ERRORS), -len(ERRORS)], axis=1)
     clicked, inliers, marks, hit, miss = single.T
     whole = clicked.astype(np.int64), marks.astype(np.int64)
     tally = _Tally(whole[0], inliers, whole[1], hit, miss, error, hits, structures)

@@ -20,17 +20,15 @@ OF_MARKS = 1.77
 """The same for all images of a run, 2.5 / sqrt(2): intervals of posteriors have the uncertainty of the run's
 level and, as large in the prior, of each image's own. Only the first is common, and larger between runs."""
 
-NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-"""Nodes of the common error of an image's posteriors, in standard deviations of their logits."""
-
-WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-"""Probabilities of these."""
-
 SURE = 1e-12
 """Smallest probability whose logit is taken."""
 
 HALF_WIDTH = 1.959964
 """Standard deviations from the middle of a 95 % interval to its ends."""
+
+ERRORS = HALF_WIDTH * np.linspace(-LEVELS, LEVELS, 9)
+"""Common errors of a run's posteriors that a sensitivity allows for: 95 % of the levels of runs, in standard
+deviations of the posteriors' logits."""
 
 _AT_ONCE = 4096
 """Beta distributions between two calls of a check, about 20 ms."""
@@ -63,41 +61,41 @@ def sensitivity_of(
     other: FloatArray,
     check: Check = no_check,
 ) -> FloatArray:
-    """Estimate the share of the structures found by the crowd that each annotator marked, with interval.
+    """Estimate the share of the structures found by the crowd with a vote of each annotator, with interval.
 
     The estimate is the mean of a Beta posterior of the expected votes.
-    Errors of the posteriors are assumed to be fully correlated, because the level of a run is common to all
-    its clusters, and `LEVELS` times as large as their intervals. If all are too high, artefacts count
-    as structures: most of those that the annotator did not mark, so that the sensitivity is too low. Spots
-    that few annotators marked change most. The interval is that of a Beta distribution with the moments of
-    the mixture over these errors.
+    The level of a run is common to all its clusters, and votes alone do not identify it: if all posteriors
+    are too high, artefacts count as structures, most of them missed by the annotator, and the sensitivity is
+    too low. A mean over levels would hold for no run. The interval therefore holds at each of `ERRORS`, as
+    that of a partially identified parameter ([imbens2004]_): its ends are the lowest and the highest of the
+    Beta posteriors' intervals.
 
     `hit`, `miss`: (R,), expected votes on structures, and structures not marked.
-    `hits`, `structures`: (R, 15), expected votes on structures, and structures, at each error, see
+    `hits`, `structures`: (R, 9), expected votes on structures, and structures, at each error, see
         `counts_at_errors`.
     `prior`, `other`: (R,), counts of the prior.
     The columns of the result, (R, 3), are estimate, low and high; NaN without structures.
+
+    References
+    ----------
+    .. [imbens2004] G. W. Imbens and C. F. Manski, "Confidence intervals for partially identified parameters",
+       Econometrica 72 (2004) 1845-1857, doi:10.1111/j.1468-0262.2004.00555.x.
     """
     size = structures + (prior + other)[:, None]
     share = np.clip((hits + prior[:, None]) / size, SURE, 1 - SURE)
-    mean = (share * WEIGHTS).sum(axis=1)  # a product of matrices may round rows by their number
-    spread = share * (1 - share) / (size + 1) + (share - mean[:, None]) ** 2
-    variance = (spread * WEIGHTS).sum(axis=1)
-    weight = np.maximum(mean * (1 - mean) / variance - 1, 0.1)
-    low, high = _beta_bounds(weight * mean, weight * (1 - mean), check)
+    spread, row = HALF_WIDTH * np.sqrt(share * (1 - share) / (size + 1)), np.arange(len(size))
+    ends = []
+    for side, at in enumerate(((share - spread).argmin(axis=1), (share + spread).argmax(axis=1))):
+        chance, number = share[row, at], size[row, at]
+        ends.append(_beta_bounds(chance * number, (1 - chance) * number, check)[side])
     total = np.maximum(hit, 0) + np.maximum(miss, 0) + prior + other
-    estimate = (np.maximum(hit, 0) + prior) / total
-    three = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
+    three = np.column_stack([(np.maximum(hit, 0) + prior) / total, *ends])
     return np.where((np.maximum(hit, 0) + np.maximum(miss, 0) > 1e-9)[:, None], three, np.nan)
 
 
 def counts_at_errors(marked: BoolArray, detection: Detection) -> tuple[FloatArray, FloatArray]:
-    """Return expected votes on structures, and structures, (R, 15): at each common error of the posteriors.
-
-    The errors are `LEVELS` times as large as the intervals of the posteriors.
-    """
-    bounds = detection.posterior_low, detection.posterior_high
-    at_errors = shifted(detection.posterior, *bounds, LEVELS * NODES)
+    """Return expected votes on structures, and structures, (R, 9): at each of `ERRORS` of all posteriors."""
+    at_errors = shifted(detection.posterior, detection.posterior_low, detection.posterior_high, ERRORS)
     return np.asarray(marked @ at_errors), np.tile(at_errors.sum(axis=0), (len(marked), 1))
 
 
@@ -384,8 +382,8 @@ class AnnotatorRates:
     clicks : (R,) int64
         Clicks made, duplicates merged.
     reliability, sensitivity, precision : (R, 3) float64
-        Estimate, low, high. The sensitivity is the share of the structures found by the crowd that the
-        annotator marked. The precision is the sum of the posteriors of an annotator's marks over their
+        Estimate, low, high. The sensitivity is the share of the structures found by the crowd on which the
+        annotator has a vote. The precision is the sum of the posteriors of an annotator's marks over their
         number.
     specificity : (R, 3) float64
         Only in stored results of earlier versions: it carries no information where nearly all clusters are

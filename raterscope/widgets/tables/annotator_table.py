@@ -155,8 +155,8 @@ HELP = {
     "annotator": "Colour and shape are the same in all views",
     "clicks": "Clicks on the images shown",
     "reliability": "Share of clicks that are votes for a spot, with 95 % interval",
-    "sensitivity": "Share of the structures found by the crowd that the annotator marked, with 95 % "
-    "interval. Structures that fewer than two annotators marked are not among them",
+    "sensitivity": "Share of the structures found by the crowd on which the annotator has a vote, with "
+    "95 % interval. Structures that fewer than two annotators marked are not among them",
     "precision": "Share of the annotator's marks that are on structures, with 95 % interval",
     "weight": "Excluded or down-weighted annotators, and the reason",
     "by image": "Reliability on each image in study order, from 0 (bottom) to 1 (top). Sorts by the lowest",

@@ -21,8 +21,8 @@ from raterscope.algorithms.clicks import (
 from raterscope.algorithms.clicks.baseline_clustering import HACSettings
 from raterscope.algorithms.clicks.fusion import fuse_each
 from raterscope.algorithms.clicks.result import (
+    ERRORS,
     HALF_WIDTH,
-    NODES,
     OF_MARKS,
     AnnotatorRates,
     counts_at_errors,
@@ -315,19 +315,18 @@ def test_a_second_click_on_each_spot_changes_no_precision():
 
 def test_doubtful_spots_widen_the_interval_of_a_sensitivity():
     hit, miss, half = np.array([30.0]), np.array([20.0]), np.array([0.5])
-    exact, at_errors = beta(30.5, 20.5), np.ones((1, len(NODES)))
+    exact, at_errors = beta(30.5, 20.5), np.ones((1, len(ERRORS)))
     sure = sensitivity_of(hit, miss, 30 * at_errors, 50 * at_errors, half, half)
     assert sure[0] == pytest.approx([exact.mean(), *exact.interval(0.95)])
-    # spots that the annotator did not mark are in doubt
-    structures = 30 + 40 / (1 + np.exp(-NODES[None]))
-    doubtful = sensitivity_of(hit, miss, 30 * at_errors, structures, half, half)
-    drawn = np.random.default_rng(0).normal(size=100_000)
-    drawn = np.random.default_rng(1).beta(30.5, 40 / (1 + np.exp(-drawn)) + 0.5)
+    # spots that the annotator did not mark are in doubt: the ends are those of the lowest and highest level
+    missed = 40 / (1 + np.exp(-ERRORS))
+    doubtful = sensitivity_of(hit, miss, 30 * at_errors, 30 + missed[None], half, half)
     assert doubtful[0, 0] == sure[0, 0]
-    assert np.ptp(doubtful[0, 1:]) / 3.92 == pytest.approx(drawn.std(), rel=0.05)
-    # doubt about all spots alike does not change the share
-    even = sensitivity_of(hit, miss, structures * 0.6, structures, half, half)
-    assert np.ptp(even[0, 1:]) == pytest.approx(np.ptp(sure[0, 1:]), rel=0.05)
+    assert doubtful[0, 1] == pytest.approx(beta(30.5, missed[-1] + 0.5).ppf(0.025))
+    assert doubtful[0, 2] == pytest.approx(beta(30.5, missed[0] + 0.5).ppf(0.975))
+    # doubt about all spots alike does not change the share, but fewer structures show less
+    even = sensitivity_of(hit, miss, 18 + 0.6 * missed[None], 30 + missed[None], half, half)
+    assert even[0, 1] == pytest.approx(beta(18.5 + 0.6 * missed[0], 12.5 + 0.4 * missed[0]).ppf(0.025))
 
 
 def test_the_sensitivity_of_an_annotator_does_not_depend_on_how_many_are_estimated_at_once():

@@ -39,7 +39,7 @@ WRONG = (0, 4, 7, 9)
 """Wrong ones among ten rejections."""
 REJECTED = 12
 """Rejections that should clear a run of artefacts alone."""
-PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
+PLAN = FusionPlan.make("oem")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,7 @@ class Run:
             [image.detection.posterior for image in self.alone],
             settings,
             silent,
+            rated=False,
         )
         result = judge_each(evidence, settings, silent)
         return np.concatenate([image.posterior for image in result])
@@ -195,7 +196,7 @@ def fused(images: Sequence[Image]) -> Run:
     """Fuse each image by itself; truth that may be displaced as a whole is aligned with the clusters."""
     kept, alone, votes, true = [], [], [], []
     for image in images:
-        fusion = fuse(image.clicks, PLAN)
+        fusion = fuse(image.clicks, PLAN, rated=False)
         if len(fusion.clustering):
             if image.biased:
                 positions = fusion.clustering.mean
@@ -237,13 +238,14 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     yield row("expected count (nominal: true spots)", float(true.sum()), float(posterior.sum()))
     if true.any() and not true.all():
         yield row("posterior, AUC (nominal: the votes')", _area(share, true), _area(posterior, true))
-        pooled, mean, most = _f_two(runs)
+        together = [_together(run) for run in runs]
+        pooled, mean, most = _f_two(runs, together)
         yield row("detections, F2 (over all images)", 0.875, pooled)
         yield row("detections, F2 (mean over images)", 0.875, mean)
         yield row("the same, were all clusters detected", 0.875, most)
         yield row("F2 over all images, were all marked structures detected", 0.875, _marked_f_two(runs))
-        yield row("precision of annotators in 95 %", 0.95, *_rates_held(runs, "precision"))
-        yield row("sensitivity of annotators in 95 %", 0.95, *_rates_held(runs, "sensitivity"))
+        yield row("precision of annotators in 95 %", 0.95, *_rates_held(runs, together, "precision"))
+        yield row("sensitivity of annotators in 95 %", 0.95, *_rates_held(runs, together, "sensitivity"))
     ways: dict[str, Callable[[FloatArray, np.ndarray], np.ndarray]] = {"": lambda _, right: right}
     for way in (", rejections", ", rejections, views recorded"):
         ways[way] = lambda _, right: right
@@ -364,11 +366,11 @@ def _together(run: Run) -> list[Fusion]:
     return learn_from_each_other([image.clicks for image in run.images], run.alone, PLAN)
 
 
-def _f_two(runs: Sequence[Run]) -> tuple[float, float, float]:
+def _f_two(runs: Sequence[Run], together: Sequence[Sequence[Fusion]]) -> tuple[float, float, float]:
     """Return F2 over all images together, its mean over images, and that mean were all clusters detected."""
     results, every = [], []
-    for run in runs:
-        for image, fusion in zip(run.images, _together(run), strict=True):
+    for run, fusions in zip(runs, together, strict=True):
+        for image, fusion in zip(run.images, fusions, strict=True):
             positions, detected = fusion.clustering.mean, fusion.detection.detected
             results.append(evaluate(positions[detected], image.truth, image.radius))
             every.append(evaluate(positions, image.truth, image.radius))
@@ -410,14 +412,13 @@ def _score(hits: int, false: int, missed: int) -> float:
     return 5 * hits / max(5 * hits + 4 * missed + false, 1)
 
 
-def _rates_held(runs: Sequence[Run], rate: str) -> tuple[float, int]:
+def _rates_held(runs: Sequence[Run], together: Sequence[Sequence[Fusion]], rate: str) -> tuple[float, int]:
     """Return the share of annotators whose true rate is in its interval, and their number.
 
     The sensitivity is that among the spots that were found.
     """
     inside = []
-    for run in runs:
-        fusions = _together(run)
+    for run, fusions in zip(runs, together, strict=True):
         names, rates = pool_rates(fusions, [result.clicks.annotators for result in run.images])
         index = {name: row for row, name in enumerate(names)}
         right, structures = np.zeros(len(names)), np.zeros(len(names))

@@ -203,7 +203,7 @@ RELIABILITY = Measure(
 SENSITIVITY = Measure(
     "sensitivity",
     "sensitivity",
-    "Share of the structures found by the crowd that the annotator marked",
+    "Share of the structures found by the crowd on which the annotator has a vote",
     ideal=1.0,
     is_share=True,
 )
