@@ -332,9 +332,9 @@ def test_doubtful_spots_widen_the_interval_of_a_sensitivity():
 def test_the_sensitivity_of_an_annotator_does_not_depend_on_how_many_are_estimated_at_once():
     """Processes estimate those of some images each: the last bits would depend on their number."""
     generator = np.random.default_rng(3)
-    structures = generator.uniform(1, 60, (200, len(NODES)))
+    structures = generator.uniform(1, 60, (200, len(ERRORS)))
     hits = structures * generator.random((200, 1))
-    columns = hits[:, 7], (structures - hits)[:, 7], hits, structures, *generator.random((2, 200))
+    columns = hits[:, 4], (structures - hits)[:, 4], hits, structures, *generator.random((2, 200))
     together = sensitivity_of(*columns)
     for size in (1, 3, 50):
         rows = [slice(begin, begin + size) for begin in range(0, 200, size)]
