@@ -85,9 +85,9 @@ def sensitivity_of(
     share = np.clip((hits + prior[:, None]) / size, SURE, 1 - SURE)
     spread, row = HALF_WIDTH * np.sqrt(share * (1 - share) / (size + 1)), np.arange(len(size))
     ends = []
-    for side, at in enumerate(((share - spread).argmin(axis=1), (share + spread).argmax(axis=1))):
+    for at, tail in (((share - spread).argmin(axis=1), 0.025), ((share + spread).argmax(axis=1), 0.975)):
         chance, number = share[row, at], size[row, at]
-        ends.append(_beta_bounds(chance * number, (1 - chance) * number, check)[side])
+        ends += list(_beta_bounds(chance * number, (1 - chance) * number, check, (tail,)))
     total = np.maximum(hit, 0) + np.maximum(miss, 0) + prior + other
     three = np.column_stack([(np.maximum(hit, 0) + prior) / total, *ends])
     return np.where((np.maximum(hit, 0) + np.maximum(miss, 0) > 1e-9)[:, None], three, np.nan)
@@ -112,16 +112,18 @@ def _logit(share: FloatArray) -> FloatArray:
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
-def _beta_bounds(first: FloatArray, second: FloatArray, check: Check) -> FloatArray:
-    """Return 2.5 and 97.5 percent of Beta distributions, (2, R); equal distributions are computed once."""
+def _beta_bounds(
+    first: FloatArray, second: FloatArray, check: Check, tails: tuple[float, ...] = (0.025, 0.975)
+) -> FloatArray:
+    """Return quantiles of Beta distributions, (2, R) or a row a tail; equal ones are computed once."""
     from scipy.special import betaincinv
 
     shapes, row = np.unique(first + 1j * second, return_inverse=True)
-    bounds = np.empty((2, len(shapes)))
+    bounds = np.empty((len(tails), len(shapes)))
 
     def fill(begin: int, end: int) -> None:
         some = shapes[begin:end]
-        bounds[:, begin:end] = betaincinv(some.real, some.imag, [[0.025], [0.975]])
+        bounds[:, begin:end] = betaincinv(some.real, some.imag, np.array(tails)[:, None])
 
     run_parts(fill, parts_of(len(shapes), _AT_ONCE), check)
     return bounds[:, row]

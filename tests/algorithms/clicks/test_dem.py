@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
+from raterscope.algorithms.clicks._structure_share import SLOPE, STEP, SUM, StructureShare
 from raterscope.algorithms.clicks._vote_model import Stack, ascend
 from raterscope.algorithms.clicks.decision_course import DecisionSettings, admit_annotators, initial_state
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, dem, problem_of, recursive
@@ -351,6 +353,16 @@ def test_the_interval_holds_the_posterior_and_narrows_with_what_is_known():
             assert (result.posterior_high >= result.posterior).all()
             widths.append(np.mean(result.posterior_high - result.posterior_low))
     assert np.mean(narrow) < 0.5 * np.mean(wide)
+
+
+def test_the_levels_of_intervals_hardly_depend_on_the_seed():
+    """All clusters of a run share the error of the level: a chance extreme would move all intervals."""
+    share = StructureShare(np.outer(norm(4.5, 1.4).pdf(SUM), norm(1.5, 0.5).pdf(SLOPE)))
+    drawn = [share.draw(np.random.default_rng(seed), 200) for seed in range(20)]
+    ends = np.array([np.quantile(level, (0.025, 0.975)) for level, _ in drawn])
+    assert np.ptp(ends, axis=0).max() == 0
+    assert ends[0] == pytest.approx(norm(4.5, 1.4).ppf([0.025, 0.975]), abs=STEP)
+    assert np.mean([slope.mean() for _, slope in drawn]) == pytest.approx(1.5, abs=0.05)
 
 
 def test_intervals_are_those_of_rates_drawn_from_beta_distributions():
