@@ -92,9 +92,8 @@ class Run:
             [image.detection.posterior for image in self.alone],
             settings,
             silent,
-            rated=False,
         )
-        result = judge_each(evidence, settings, silent)
+        result = judge_each(evidence, settings, silent, rated=False)
         return np.concatenate([image.posterior for image in result])
 
 
