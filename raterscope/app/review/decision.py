@@ -252,19 +252,23 @@ def last_comments(decisions: Iterable[Decision]) -> list[Decision]:
     for decision in decisions:
         subject = decision.subject
         if isinstance(subject, CommentSubject):
-            last = [other for other in last if not (_is_on(other, subject) and _alike(other, decision))]
+            last = [
+                other
+                for other in last
+                if not (_is_on(other, subject, decision.run) and _alike(other, decision))
+            ]
             last.append(decision)
     return last
 
 
-def find_comment(comments: Sequence[Decision], subject: CommentSubject) -> str:
-    """Return the text of the comment on a subject; empty without one."""
-    return next((each.reason for each in reversed(comments) if _is_on(each, subject)), "")
+def find_comment(comments: Sequence[Decision], subject: CommentSubject, run: int | None = None) -> str:
+    """Return the text of the comment on a subject of a run; empty without one."""
+    return next((each.reason for each in reversed(comments) if _is_on(each, subject, run)), "")
 
 
-def is_bookmarked(bookmarks: Sequence[Decision], subject: CommentSubject) -> bool:
-    """Return whether one of the bookmarks is on a subject."""
-    return any(_is_on(bookmark, subject) for bookmark in bookmarks)
+def is_bookmarked(bookmarks: Sequence[Decision], subject: CommentSubject, run: int | None = None) -> bool:
+    """Return whether one of the bookmarks is on a subject of a run."""
+    return any(_is_on(bookmark, subject, run) for bookmark in bookmarks)
 
 
 def counts_by_name(comments: Sequence[Decision], bookmarks: Sequence[Decision]) -> dict[str, dict[str, int]]:
@@ -282,5 +286,9 @@ def _alike(decision: Decision, other: Decision) -> bool:
     return decision.verb.removeprefix("un") == other.verb.removeprefix("un")
 
 
-def _is_on(decision: Decision, subject: CommentSubject) -> bool:
-    return isinstance(decision.subject, CommentSubject) and decision.subject.matches(subject)
+def _is_on(decision: Decision, subject: CommentSubject, run: int | None) -> bool:
+    """Return whether a decision is on a subject of a run: two regions of one run never are the same."""
+    noted = decision.subject
+    if not isinstance(noted, CommentSubject) or not noted.matches(subject):
+        return False
+    return not noted.origin or noted.number == subject.number or run is None or run != decision.run

@@ -79,7 +79,8 @@ class Comments(QObject):
         """Show the comment on what is selected, and whether it is bookmarked."""
         item, contents = self._core.item, self._core.document.contents
         subject = None if item is None or contents is None else self._subject()
-        self.mark.setVisible(subject is not None and is_bookmarked(self._core.bookmarks, subject))
+        bookmarked = subject is not None and is_bookmarked(self._core.bookmarks, subject, self._core.run)
+        self.mark.setVisible(bookmarked)
         if self.field.hasFocus():
             return
         if item is None or contents is None or subject is None:
@@ -87,7 +88,8 @@ class Comments(QObject):
             self.field.set_comment("")
             return
         self._edited = item, subject
-        self.field.set_comment(find_comment(contents.review.comments(self._core.kind, item), subject))
+        comments = contents.review.comments(self._core.kind, item)
+        self.field.set_comment(find_comment(comments, subject, self._core.run))
 
     def toggle_bookmark(self) -> None:
         """Bookmark what is selected, or remove its bookmark."""
@@ -95,7 +97,7 @@ class Comments(QObject):
             self._core.screen.message.emit("Select an item to bookmark first.")
             return
         subject = self._subject()
-        verb = "unbookmark" if is_bookmarked(self._core.bookmarks, subject) else "bookmark"
+        verb = "unbookmark" if is_bookmarked(self._core.bookmarks, subject, self._core.run) else "bookmark"
         self._record(verb, self._core.item, subject)
 
     def step(self, by: int) -> None:
@@ -135,9 +137,8 @@ class Comments(QObject):
     def _record(self, verb: str, item: int, subject: CommentSubject, text: str = "") -> None:
         if self._core.document.contents is None:
             return
-        run = self._core.session.scene.run if self._core.item == item else None
-        number = None if run is None else run.id
-        self._core.document.record(Decision(verb=verb, item=item, subject=subject, reason=text, run=number))
+        run = self._core.run if self._core.item == item else None
+        self._core.document.record(Decision(verb=verb, item=item, subject=subject, reason=text, run=run))
 
 
 class Renaming(WorkspacePart[Any, Any]):

@@ -103,6 +103,12 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         return self.session.scene.item.id if self.session.shown else None
 
     @property
+    def run(self) -> int | None:
+        """The run that is shown; None without a scene or a fusion."""
+        run = self.session.scene.run if self.session.shown else None
+        return None if run is None else int(run.id)
+
+    @property
     def bookmarks(self) -> Sequence[Decision]:
         """The bookmarks on the item on screen and its parts."""
         contents, item = self.document.contents, self.item

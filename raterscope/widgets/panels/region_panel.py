@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
@@ -177,6 +178,8 @@ class RegionPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        # gives the raters in the order of their digits
+        self.rater_order: Callable[[], Sequence[str]] = tuple
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
@@ -255,9 +258,11 @@ class RegionPanel(QWidget):
         if self._evidence is None or not self._evidence.votes:
             return
         self._menu.clear()
-        for vote in sorted(self._evidence.votes, key=_number):
+        digits = {name: digit for digit, name in enumerate(self.rater_order(), start=1)}
+        votes = [(digits.get(vote.name, 10), vote) for vote in self._evidence.votes]
+        for digit, vote in sorted(votes, key=itemgetter(0)):
             name = vote.title.replace("&", "&&")
-            words = f"&{vote.number + 1}  {name}" if vote.number < 9 else f"     {name}"
+            words = f"&{digit}  {name}" if digit < 10 else f"     {name}"
             action = self._menu.addAction(words + (f"  ({vote.direction()})" if vote.direction() else ""))
             action.setData(vote.name)
         self._menu.popup(self.take.mapToGlobal(QPoint(0, -self._menu.sizeHint().height())))
@@ -314,10 +319,6 @@ class RegionPanel(QWidget):
             (self.erase, self.erase_requested),
             (self.undo, self.undo_requested),
         )
-
-
-def _number(vote: RegionVote) -> int:
-    return vote.number
 
 
 def _volume(amount: float) -> str:

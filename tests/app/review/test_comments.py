@@ -1,6 +1,8 @@
 """Comments are decisions: the last on a subject counts, undo brings the earlier one back."""
 
-from raterscope.app.review import CommentSubject, Decision, differ, find_comment, fold, undo
+from dataclasses import replace
+
+from raterscope.app.review import CommentSubject, Decision, differ, find_comment, fold, is_bookmarked, undo
 
 SPOT = CommentSubject(of="clicks", number=3, x=10.0, y=20.0)
 IMAGE = CommentSubject(of="clicks")
@@ -46,6 +48,21 @@ def test_a_region_of_another_run_keeps_the_comment_where_most_of_the_boxes_overl
     assert find_comment(comments, beside) == ""
     assert find_comment(comments, around) == ""
     assert find_comment(comments, CommentSubject(of="masks", name="liver")) == ""
+
+
+def test_regions_of_one_run_have_their_own_comments_and_bookmarks_where_their_boxes_overlap():
+    first = CommentSubject(of="masks", name="liver", number=1, origin=(0, 4, 4), shape=(1, 5, 5))
+    second = CommentSubject(of="masks", name="liver", number=2, origin=(0, 4, 3), shape=(1, 5, 6))
+    journal = [
+        replace(comment(1, first, "vessel"), run=7),
+        replace(comment(2, second, "border"), run=7),
+        Decision(id=3, verb="bookmark", item=1, subject=first, run=7),
+    ]
+    state = fold(journal)
+    comments, bookmarks = state.comments("masks", 1), state.bookmarks("masks", 1)
+    assert [find_comment(comments, region, 7) for region in (first, second)] == ["vessel", "border"]
+    assert [is_bookmarked(bookmarks, region, 7) for region in (first, second)] == [True, False]
+    assert is_bookmarked(bookmarks, second, 8)
 
 
 def test_words_name_the_subject():

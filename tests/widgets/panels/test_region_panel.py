@@ -114,6 +114,7 @@ def test_the_keys_ask(panel, qtbot):
 def test_a_rater_to_take_is_chosen_by_the_digit_that_is_the_raters_own(panel, qtbot):
     choices = []
     panel.take_requested.connect(choices.append)
+    panel.rater_order = lambda: ("A & B", "rater 2", "rater 3", "rater 4")
     panel.open_take()
     qtbot.keyClick(panel._menu, Qt.Key.Key_4)
     assert choices == ["rater 4"]

@@ -296,6 +296,8 @@ class _Preview:
 class Exclusion(MasksPart):
     """Exclusion of raters, with a preview before, and their restoring."""
 
+    message = Signal(str)
+
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
         self._name = ""
@@ -306,6 +308,14 @@ class Exclusion(MasksPart):
     def include(self, name: str) -> None:
         """Restore a rater."""
         self._document.record(Decision(verb="include", annotators=(name,)))
+
+    def exclude_chosen(self) -> None:
+        """Open the dialog for the rater selected in the table, or restore an excluded one."""
+        table = self._screen.table
+        if table.current is None:
+            self.message.emit("Select a rater in the table (1 to 9), then press X.")
+        else:
+            table.exclude_current()
 
     def exclude(self, name: str) -> None:
         """Preview the fusion without a rater, and ask for a reason to exclude them."""

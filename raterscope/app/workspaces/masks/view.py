@@ -186,10 +186,11 @@ def region_boxes(
     selected: DisputedRegion | None,
     names: Sequence[str],
     bookmarks: Sequence[Decision] = (),
+    run: int | None = None,
     *,
     blind: bool = False,
 ) -> list[RegionBox]:
-    """Return the boxes of the regions, the selected one with its description; a star is a bookmark.
+    """Return the boxes of a run's regions, the selected one with its description; a star is a bookmark.
 
     In blind mode only the selected one, without description, which would reveal where raters drew.
     """
@@ -200,7 +201,7 @@ def region_boxes(
             title = str(region.number) if region.unsettled else f"{region.number} {region.state}"
             title = f"{region.number} contested" if region.contested and not blind else title
             title = f"region {region.number} of {len(regions)}" if is_selected else title
-            title += f" {BOOKMARK}" if is_bookmarked(bookmarks, region.subject) else ""
+            title += f" {BOOKMARK}" if is_bookmarked(bookmarks, region.subject, run) else ""
             line = _line(region, names) if is_selected and not blind else ""
             at, shape = region.dispute.origin, region.dispute.shape
             boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.unsettled))

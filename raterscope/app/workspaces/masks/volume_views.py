@@ -220,7 +220,7 @@ class SliceView(MasksPart):
         names = () if fusion is None else fusion.annotators
         blind = self._session.covered
         regions = self._reviewing.regions
-        boxes = view.region_boxes(regions, region, names, self._core.bookmarks, blind=blind)
+        boxes = view.region_boxes(regions, region, names, self._core.bookmarks, self._core.run, blind=blind)
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:

@@ -114,12 +114,14 @@ class MasksWorkspace(MasksScreen):
         review.selected.connect(self.comments.refresh)
         review.evidence_changed.connect(self._show_region)
         review.message.connect(self.message)
+        self.exclusion.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
         self.alternative_view.shown.connect(self.slice_view.show_outlines)
         self.maps.structure_chosen.connect(self._on_structure)
         self.volume.painted.connect(review.paint)
         self.volume.box_clicked.connect(self._on_box)
         panel = self.region_panel
+        panel.rater_order = self.annotators_on_screen
         panel.accept_requested.connect(review.accept)
         panel.take_requested.connect(review.take)
         panel.skip_requested.connect(review.skip)
@@ -145,6 +147,7 @@ class MasksWorkspace(MasksScreen):
             ("Accept the consensus", "A", review.accept),
             ("Take a rater's mask", "T", self.region_panel.open_take),
             ("Skip", "S", review.skip),
+            ("Exclude the rater", "X", self.exclusion.exclude_chosen),
             ("Brush", "B", partial(self._toggle_tool, "brush")),
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),

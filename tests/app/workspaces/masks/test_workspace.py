@@ -300,6 +300,41 @@ def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
     assert window.workspace.volume._scene.solo == "fay"
 
 
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_the_menu_of_raters_has_the_digits_of_the_case_on_screen(window, qtbot, tmp_path):
+    path = tmp_path / "apart.rscope"
+    with Study.create(path) as study:
+        for case, names in (("first", READERS[:3]), ("second", ("eve", "fay", "gil"))):
+            entry = add_case(study, case, Grid.plain(SHAPE, SPACING, calibrated=True))
+            sizes = (8.0, 8.0, 4.0)
+            masks = [
+                PlacedMask(entry.id, name, "n", (0, 0, 0), ball(size))
+                for name, size in zip(names, sizes, strict=True)
+            ]
+            add_masks(study, masks, "masks")
+    open_study(window, qtbot, path)
+    go_to(window, qtbot, "second")
+    press(window, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: bool(window.document.contents.runs))
+    idle(window, qtbot)
+    go_to(window, qtbot, "second")
+    key(window, qtbot, Qt.Key.Key_Tab)
+    key(window, qtbot, Qt.Key.Key_T)
+    qtbot.waitUntil(window.workspace.region_panel._menu.isVisible)
+    QTest.keyClick(window.windowHandle(), Qt.Key.Key_2)
+    idle(window, qtbot)
+    assert window.workspace.reviewing.regions[0].rater == "fay"
+
+
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_x_excludes_the_selected_rater(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_X)
+    assert "Select a rater" in fused_masks.status.message
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    key(fused_masks, qtbot, Qt.Key.Key_X)
+    qtbot.waitUntil(lambda: fused_masks.findChild(ExclusionDialog) is not None)
+
+
 def cancel_a_fusion(window, qtbot, monkeypatch):
     started = threading.Event()
 
