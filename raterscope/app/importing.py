@@ -37,20 +37,18 @@ from raterscope.app.kinds.labels.imports import (
 from raterscope.app.kinds.masks.imports import (
     DEFAULT_MASK_OPTIONS,
     NOTHING,
-    MaskOptions,
-    StudyImages,
-    assign_raters,
-    explain_derived,
-    read_mask_files,
-)
-from raterscope.app.kinds.masks.placement import (
     AttributedMask,
+    MaskOptions,
     Placement,
     Site,
+    StudyImages,
+    assign_raters,
     explain_change_of_grid,
+    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,
+    read_mask_files,
 )
 from raterscope.app.kinds.pairs.imports import names_of as names_of_items
 from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_files, store_pairs

@@ -34,11 +34,11 @@ from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import (
     DEFAULT_MASK_OPTIONS,
     NOTHING,
+    AttributedMask,
     MaskOptions,
     StudyImages,
     images_without_file,
 )
-from raterscope.app.kinds.masks.placement import AttributedMask
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study

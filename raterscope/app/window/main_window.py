@@ -22,7 +22,7 @@ from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.pacs import PacsTransfer
 from raterscope.app.window.session_restore import ReopenBar, SessionRestore
-from raterscope.app.window.start_screen import Reproduction, StartScreen
+from raterscope.app.window.start_page import Reproduction, StartScreen
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,
     MovedBar,

@@ -20,7 +20,7 @@ from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
-from raterscope.app.window.start_screen import SAMPLES, SIMULATED, Reproduction
+from raterscope.app.window.start_page import SAMPLES, SIMULATED, Reproduction
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.hints import KeyButton
@@ -28,8 +28,8 @@ from raterscope.widgets.parts import Menu, without_checked
 
 if TYPE_CHECKING:
     from raterscope.app.window.command_palette import Command
+    from raterscope.app.window.guide import GuideView
     from raterscope.widgets.dialogs.settings_dialog import KeyBinding, SettingsDialog
-    from raterscope.widgets.guide_view import GuideView
 
 Keys = QKeySequence | QKeySequence.StandardKey
 
@@ -316,8 +316,7 @@ class WindowActions(QObject):
 
     def show_page(self, topic: str) -> None:
         """Open a page of the guide."""
-        from raterscope.app.window.guide import pages
-        from raterscope.widgets.guide_view import GuideView
+        from raterscope.app.window.guide import GuideView, pages
 
         if self._guide is None:
             self._guide = GuideView(pages(), self._window)

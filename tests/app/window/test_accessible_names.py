@@ -6,10 +6,9 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
 from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
-from raterscope.app.window.guide import pages
+from raterscope.app.window.guide import GuideView, pages
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import parts
-from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.hints import KeyHelp
 from tests.app.driving import LONG, idle
 

@@ -6,14 +6,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QTableView, QTabWidget, QWidget
 
-from raterscope.app.window.guide import CHAPTERS, TOPICS, mark_topics, pages, topic_of
+from raterscope.app.window.guide import CHAPTERS, TOPICS, GuideView, mark_topics, pages, topic_of
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.clicks.run_comparison import MEASURES as OF_CLICKS
 from raterscope.app.workspaces.labels.screen import MEASURES as OF_LABELS
 from raterscope.app.workspaces.masks.screen import MAPS
 from raterscope.app.workspaces.pairs.screen import MEASURES as OF_PAIRS
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.panels.annotator_card import FACTS
 from raterscope.widgets.tables.annotator_table import COLUMNS as OF_ANNOTATORS
 from raterscope.widgets.tables.rater_table import HELP as OF_RATERS

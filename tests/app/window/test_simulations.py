@@ -6,7 +6,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.simulation.setups import SETUPS
-from raterscope.app.window import start_screen
+from raterscope.app.window import start_page
 from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SimulationDialog
 from tests.app.driving import LONG, command, idle
 
@@ -82,7 +82,7 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
     requests = []
     monkeypatch.setattr(
-        start_screen,
+        start_page,
         "_measured",
         lambda *arguments: requests.append(arguments[:3]) or tmp_path / "papers.html",
     )

@@ -6,9 +6,8 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
 from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
-from raterscope.app.window.guide import pages
+from raterscope.app.window.guide import GuideView, pages
 from raterscope.app.window.main_window import MainWindow
-from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.hints import KeyHelp
 from tests.app.driving import LONG, idle, press
 

@@ -47,15 +47,18 @@ from raterscope.app.kinds.masks.annotators import (
     write_clusters,
 )
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
-from raterscope.app.kinds.masks.imports import MaskOptions, assign_raters, explain_derived, read_mask_files
-from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
-from raterscope.app.kinds.masks.placement import (
+from raterscope.app.kinds.masks.imports import (
+    MaskOptions,
     Placement,
+    assign_raters,
     explain_change_of_grid,
+    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,
+    read_mask_files,
 )
+from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
 from raterscope.app.kinds.masks.runs import (
     Answer,
     Case,

@@ -1,16 +1,22 @@
-"""Import of masks: reads files, assigns raters and structures; `placement` finds the image of each mask."""
+"""Import of masks: reads files, assigns raters and structures, and finds the image of each mask.
+
+A mask is placed by its series, name, grid or folder. It is never resampled unasked; only the order and
+directions of its axes are adapted.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by
+from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.masks import read_masks
+from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import (
     NameParts,
@@ -18,13 +24,17 @@ from raterscope.app.formats.masks.naming import (
     strip_suffixes,
     suggest_structure_naming,
 )
-from raterscope.app.formats.records import MaskTable, VolumeFile
+from raterscope.app.formats.records import ImageFile, MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.kinds.masks.placement import NAMELESS, AttributedMask
+from raterscope.app.formats.volumes.resampling import OtherGrid, explain_difference, resample
 from raterscope.app.study import ImageEntry
+from raterscope.app.study.masks import PlacedMask
 from raterscope.app.study.records import Item
 from raterscope.app.study.references import locate
+
+_NAMELESS = "structure"
+"""Name of unnamed structures."""
 
 
 def assign_raters(
@@ -74,7 +84,7 @@ def assign_raters(
                 origin, rater = derived[table.path]
             if rater is None:
                 unnamed.setdefault(table.path, strip_suffixes(table.path))
-            structure = stated.structure or name.structure or NAMELESS
+            structure = stated.structure or name.structure or _NAMELESS
             owner = None if rater is None or is_truth(rater) else rater
             attributed.append(
                 AttributedMask(table.path, owner, structure, mask.item, name.item, mask, origin)
@@ -246,3 +256,358 @@ def read_mask_files(
             refused.append(error)
         sources.release(path)
     return tuple(tables), refused
+
+
+@dataclass(frozen=True, eq=False)
+class AttributedMask:
+    """A mask with its rater."""
+
+    file: Path
+    annotator: str | None  # none for the truth
+    structure: str
+    item: str | None  # the image, as the file names it
+    hint: str | None  # the image, as the names of the files let guess
+    mask: RaterMask
+    origin: str = ""  # the field of the file that serves as the annotator's name; empty for all others
+
+
+_CHANNEL = re.compile(
+    r"0\d{3}|t1|t2|t1w|t2w|t1c|t1ce|t1gd|pd|flair|dwi|adc|dce|swi|bold|ct|pet|mr|mri|suv|pp"
+)
+"""Words for one of several series of a case: case_0001 of nnU-Net, case_flair, case_t2."""
+
+_SMALL_LABEL = re.compile(r"label \d{1,2}")
+
+
+@dataclass(frozen=True)
+class Site:
+    """An image that masks may belong to."""
+
+    name: str
+    grid: Grid
+    identifier: str = ""  # the series' UID
+    number: int | None = None  # in the study, where it is there already
+    fresh: bool = False  # whether it came with the masks
+    folder: Path | None = None  # of its file, if known
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Masks with their images."""
+
+    sites: tuple[Site, ...]  # the given ones, then those that only the masks imply
+    where: tuple[int, ...]  # each mask's site
+    masks: tuple[AttributedMask, ...]
+    notices: tuple[str, ...] = ()
+
+
+def place_masks(
+    masks: Sequence[AttributedMask], sites: Sequence[Site] = (), *, may_resample: bool = False
+) -> Placement:
+    """Find the image of every mask.
+
+    The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
+    else the only one of its shape if one of the two has no position. If there are several, it is the one
+    whose folder is nearest to the mask's, or the first series of a case with several.
+    A mask without a matching image becomes a case, with all masks of its name, or of its folder if names do
+    not help. Truth without a name belongs to the only case on its grid. An unnamed structure is the only
+    named structure of the image, if there is one, or label 1 beside other labels. Raises `OtherGrid` for a
+    mask on another grid than its image. Raises `InputError` for a mask that fits several images, or occurs
+    twice.
+
+    `may_resample`: accept masks on another grid than their image, if the series or name identifies the image,
+    or there is only one.
+    """
+    site_list = list(sites)
+    candidates = _Sites(sites)
+    cases: dict[str, int] = {}
+    where: list[int] = []
+    placed: list[AttributedMask] = []
+    # The truth comes last, to what raters marked.
+    for attributed in sorted(masks, key=lambda mask: mask.annotator is None):
+        at, structure = candidates.site_of(attributed, may_resample)
+        if at is None:
+            name = attributed.item or attributed.hint or attributed.file.resolve().parent.name or "case"
+            at = cases.get(name)
+            if at is None and attributed.annotator is None:
+                at = _marked_alone(attributed, placed, where, site_list)
+            if at is None:
+                at = cases[name] = len(site_list)
+                site_list.append(Site(name, attributed.mask.grid))
+            elif not site_list[at].grid.same_voxels(attributed.mask.grid):
+                if not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
+                    name = placed[where.index(at)].file.name
+                    raise _other_grid(attributed, replace(site_list[at], name=name))
+            elif not site_list[at].grid.calibrated:
+                site_list[at] = replace(site_list[at], grid=attributed.mask.grid)
+        where.append(at)
+        placed.append(replace(attributed, structure=structure))
+    placed = _named_structures(placed, where)
+    _refuse_twice(placed, where, site_list)
+    notices = (*_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
+    return Placement(tuple(site_list), tuple(where), tuple(placed), notices)
+
+
+def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
+    """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
+
+    Resampling to the same voxels in another order changes no value. A mask of the same slices at simplified
+    positions is placed slice by slice. Raises `InputError` when nothing of what it marks lies on that grid.
+    """
+    mask = attributed.mask
+    if mask.grid.same_as(grid):
+        return PlacedMask(
+            image, attributed.annotator, attributed.structure, mask.origin, mask.values, mask.coding
+        )
+    drawn_on = next((even for even in (grid, *grid.simplified) if even.same_voxels(mask.grid)), grid)
+    origin, values = crop(resample(mask.whole(), mask.grid, drawn_on))
+    if mask.values.any() and not values.any():
+        raise InputError("marks nothing within the image it is resampled to", file=attributed.file)
+    return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)
+
+
+def explain_change_of_grid(source: Grid, target: Grid) -> str:
+    """Explain what placing masks of one grid on another changes; empty if nothing."""
+    if source.same_voxels(target):
+        return ""
+    if target.same_slices(source):
+        return "placed slice by slice: slices are even in the file, uneven or tilted in the image"
+    return "resampled to the grid of the image; edges may shift slightly"
+
+
+class _Sites:
+    """Search for the image of a mask among the given ones, by series, name or grid.
+
+    Words of names and shapes are indexed once; there may be thousands of images and masks.
+    """
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self._sites = sites
+        self._fresh = [site for site in sites if site.fresh]
+        self._exact: dict[str, list[int]] = {}
+        self._by_words: dict[tuple[str, ...], list[int]] = {}
+        self._by_first_words: dict[tuple[str, ...], list[int]] = {}
+        self._by_folder: dict[tuple[str, ...], list[int]] = {}
+        self._by_shape: dict[tuple[int, ...], list[int]] = {}
+        for at, site in enumerate(sites):
+            for name in {site.identifier, site.name}:
+                self._exact.setdefault(name, []).append(at)
+            words = tuple(words_of(site.name))
+            self._by_words.setdefault(words, []).append(at)
+            for n in range(1, len(words)):
+                self._by_first_words.setdefault(words[:n], []).append(at)
+            if site.folder is not None:
+                self._by_folder.setdefault(tuple(words_of(site.folder.name)), []).append(at)
+            self._by_shape.setdefault(tuple(sorted(site.grid.shape)), []).append(at)
+
+    def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
+        """Return a mask's image, None for a case of its own; and its structure's name."""
+        sites, grid = self._sites, mask.mask.grid
+        named = self._named(mask.item) or self._named(mask.hint)
+        if named:
+            same = self._nearest(mask, [at for at in named if sites[at].grid.same_slices(grid)])
+            if len(same) > 1:
+                raise _ambiguous_image(mask, [sites[at] for at in same])
+            if same:
+                return same[0], mask.structure
+            if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
+                return named[0], mask.structure
+            raise _other_grid(mask, sites[named[0]])
+        series = _is_series(mask.item)
+        is_named = mask.item is not None and not series
+        guessed = mask.hint is not None and any(map(str.isdigit, mask.hint)) and not self._fresh
+        if is_named or guessed or not sites:
+            return None, mask.structure
+        shape = tuple(sorted(grid.shape))
+        fits = [at for at in self._by_shape.get(shape, ()) if sites[at].grid.same_slices(grid)]
+        sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
+        new_sites = [at for at in fits if sites[at].fresh]
+        chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)
+        if chosen is not None:
+            # The supposed name of the image is that of another structure.
+            return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
+        nearest = self._nearest(mask, fits)
+        if len(nearest) == 1:
+            return nearest[0], mask.structure
+        if nearest:
+            raise _ambiguous_image(mask, [sites[at] for at in nearest])
+        if series or len(self._fresh or sites) > 1:
+            return None, mask.structure
+        only = sites.index(self._fresh[0]) if self._fresh else 0
+        if may_resample and grid.calibrated and sites[only].grid.calibrated:
+            return only, mask.structure
+        raise _other_grid(mask, sites[only])
+
+    def _nearest(self, mask: AttributedMask, fits: Sequence[int]) -> list[int]:
+        """Choose the images whose folder is nearest to a mask's, as in CASE/ct.nii and CASE/rater.nii."""
+        if len(fits) < 2:
+            return list(fits)
+        folder = mask.file.resolve().parent
+        nearness = {at: _nearness(folder, self._sites[at].folder) for at in fits}
+        best = max(nearness.values())
+        nearest = [at for at in fits if nearness[at] == best]
+        names = [strip_suffixes(Path(self._sites[at].name)).casefold() for at in nearest]
+        cases = {  # without the words for one of several series
+            tuple(word for word in re.findall(r"[^\W_]+", name) if not _CHANNEL.fullmatch(word))
+            for name in names
+            for name in names
+        }
+        grid = self._sites[nearest[0]].grid
+        is_one_case = len(cases) == 1 and all(self._sites[at].grid.same_voxels(grid) for at in nearest)
+        return nearest[:1] if is_one_case else nearest
+
+    def _named(self, name: str | None) -> list[int]:
+        """Find the images that match a name or a series UID, by the most certain rule that finds any."""
+        if name is None:
+            return []
+        words = tuple(words_of(name))
+        named = self._exact.get(name)
+        if named is None and words:
+            named = self._by_words.get(words) or self._by_first_words.get(words) or self._by_folder.get(words)
+        return named or []
+
+
+def _nearness(folder: Path, other: Path | None) -> tuple[int, int]:
+    """Count the folders that two paths begin with, then the names that their other folders share."""
+    if other is None:
+        return 0, 0
+    parts, others = folder.parts, other.resolve().parts
+    shared = next((n for n, pair in enumerate(zip(parts, others, strict=False)) if len(set(pair)) > 1), None)
+    begin = min(len(parts), len(others)) if shared is None else shared
+    return begin, len(set(parts[begin:]) & set(others[begin:]))
+
+
+def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
+    names = plain_names((site.name for site in sites), 3, 40)
+    return InputError(
+        f"fits several images ({names}); name the image in the file's name, or import one at a time",
+        file=mask.file,
+    )
+
+
+def _marked_alone(
+    truth: AttributedMask, masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
+) -> int | None:
+    """Find the only case that a truth can belong to: on its grid, and not both named."""
+    stated = truth.item or truth.hint
+    cases = {
+        at
+        for mask, at in zip(masks, where, strict=True)
+        if sites[at].grid.same_voxels(truth.mask.grid) and not (stated and (mask.item or mask.hint))
+    }
+    return cases.pop() if len(cases) == 1 else None
+
+
+def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> list[AttributedMask]:
+    """Name unnamed structures after the others on the image.
+
+    They get the name of the only structure that others marked. If others marked labels with small numbers,
+    they become label 1: a file with only that label looks like a mask.
+    """
+    names: dict[int, set[str]] = {}
+    for mask, at in zip(masks, where, strict=True):
+        names.setdefault(at, set()).add(mask.structure)
+
+    def name_on(at: int) -> str:
+        named = names[at] - {_NAMELESS}
+        if named and all(map(_SMALL_LABEL.fullmatch, named)):
+            return "label 1"
+        return named.pop() if len(named) == 1 else _NAMELESS
+
+    return [
+        replace(mask, structure=name_on(at)) if mask.structure == _NAMELESS else mask
+        for mask, at in zip(masks, where, strict=True)
+    ]
+
+
+def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> Iterator[str]:
+    """Report masks that came with images but fit none of them, each with its difference from the nearest."""
+    fresh = [site for site in sites if site.fresh]
+    pairs = zip(masks, where, strict=True)
+    apart = {
+        plain(mask.file.name): mask.mask.grid
+        for mask, at in pairs
+        if fresh and at >= len(sites) and mask.item is None
+    }
+    for name, grid in apart.items():
+        nearest = min(
+            fresh, key=lambda site: (site.grid.shape != grid.shape, site.grid.spacing != grid.spacing)
+        )
+        difference = explain_difference(grid, nearest.grid)
+        yield (
+            f"{name} fits none of the images imported with it and becomes a case of its own: compared with "
+            f"{plain(nearest.name)}, {difference[:1].lower()}{difference[1:]}"
+        )
+
+
+def _of_other_series(
+    masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
+) -> Iterator[str]:
+    """Report masks that name another DICOM series than that of their image, by image."""
+    files: dict[int, dict[str, None]] = {}
+    for mask, at in zip(masks, where, strict=True):
+        series = sites[at].identifier
+        if _is_series(mask.item) and series and series != mask.item:
+            files.setdefault(at, {})[mask.file.name] = None
+    for at, names in files.items():
+        yield (
+            f"{plain_names(names, 3, 40)}: drawn on another DICOM series, placed on {plain(sites[at].name)} "
+            "because the grid is the same. Check that the outlines fit."
+        )
+
+
+def _is_series(name: str | None) -> bool:
+    """Return whether the name of a mask's image is the UID of a DICOM series."""
+    return name is not None and name.replace(".", "").isdigit()
+
+
+def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
+    first: dict[tuple[int, str | None, str], Path] = {}
+    for mask, at in zip(masks, where, strict=True):
+        earlier_file = first.setdefault((at, mask.annotator, mask.structure), mask.file)
+        if earlier_file != mask.file:
+            alike = earlier_file.name == mask.file.name
+            other = str(Path(earlier_file.parent.name, earlier_file.name)) if alike else earlier_file.name
+            rater = "the truth" if mask.annotator is None else plain(mask.annotator)
+            raise InputError(
+                f"holds {plain(mask.structure)} by {rater} on {plain(sites[at].name)}, and so does "
+                f"{plain(other)}; expected one mask by each annotator",
+                file=mask.file,
+            )
+
+
+def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:
+    return OtherGrid(mask.mask.grid, site.grid, site.name, mask.file)
+
+
+def list_sites(
+    entries: Sequence[ImageEntry], images: Sequence[ImageFile] = (), volumes: Sequence[VolumeFile] = ()
+) -> list[Site]:
+    """List the images that masks may belong to: imported ones in order, then the study's."""
+    sites = [
+        Site(image.name, plane_grid(image.height, image.width), fresh=True, folder=image.path.parent)
+        for image in images
+    ]
+    sites += [
+        Site(
+            volume.name,
+            volume.grid,
+            volume.identifier,
+            fresh=True,
+            folder=(volume.files[0] if volume.files else volume.path).parent,
+        )
+        for volume in volumes
+    ]
+    new_sites = {(site.name, site.identifier) for site in sites}
+    sites += [
+        Site(
+            entry.name,
+            entry.lattice,
+            entry.identifier,
+            entry.id,
+            folder=None if entry.path is None else Path(entry.path).parent,
+        )
+        for entry in entries
+        if (entry.name, entry.identifier) not in new_sites
+    ]
+    return sites

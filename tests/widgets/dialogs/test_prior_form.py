@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import PriorSettings, prior_of
-from raterscope.widgets.panels.prior_form import PriorForm
+from raterscope.widgets.dialogs.answers import PriorForm
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

@@ -9,7 +9,7 @@ from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent
 from PySide6.QtWidgets import QFileDialog
 
-from raterscope.app.window import preferences, start_screen
+from raterscope.app.window import preferences, start_page
 from raterscope.app.window.main_window import MainWindow
 from tests.app.driving import command, idle, open_study
 from tests.waiting import LONG
@@ -69,7 +69,7 @@ def test_the_tour_of_a_sample_goes_on_with_enter_and_can_be_left(
     window, qtbot, study_fused, tmp_path, monkeypatch
 ):
     made = shutil.copy(study_fused, tmp_path / "sample.rscope")
-    monkeypatch.setattr(start_screen, "_make", lambda _kind, _folder, _watch: made)
+    monkeypatch.setattr(start_page, "_make", lambda _kind, _folder, _watch: made)
     window.start.page.tour.click()
     qtbot.waitUntil(window.tour.isVisible, timeout=LONG)
     first = window.tour.title.text()
@@ -95,8 +95,8 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
             time.sleep(0.02)
         return shutil.copy(study_fused, tmp_path / f"{kind}.rscope")
 
-    monkeypatch.setattr(start_screen, "_make", make)
-    cards = dict(zip((offer.kind for offer in start_screen.SAMPLES), window.start.page.samples, strict=True))
+    monkeypatch.setattr(start_page, "_make", make)
+    cards = dict(zip((offer.kind for offer in start_page.SAMPLES), window.start.page.samples, strict=True))
     pairs, clicks = cards["pairs"], cards["clicks"]
     pairs.click()
     pairs.click()
@@ -114,7 +114,7 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
 
 
 def test_a_simulated_sample_opens_from_the_menu_and_is_kept(window, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setattr(start_screen, "samples_folder", lambda: tmp_path)
+    monkeypatch.setattr(start_page, "samples_folder", lambda: tmp_path)
     (tmp_path / "judges").mkdir()  # a simulation that was cancelled
     (tmp_path / "judges" / "pairs.csv").write_text("kept")
     for _ in range(2):
