@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -37,7 +37,7 @@ LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
 _KINDS = {"f": "fiu", "i": "iu", "b": "b"}
 """The kinds of numbers that an array may have which is declared as one."""
-_DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
+_DTYPES = frozenset(("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"))
 
 Record = TypeVar("Record")
 
@@ -49,16 +49,19 @@ class DamagedError(Exception):
 def pack(record: Any) -> tuple[int, Iterator[bytes]]:
     """Pack a dataclass; return its size before compression, and the compressed chunks."""
     arrays: list[np.ndarray] = []
-    header = msgspec.json.encode(_describe(record, arrays, [0]))
-    start = np.frombuffer(len(header).to_bytes(8, "little") + header, dtype=np.uint8)
-    size = len(start) + sum(array.nbytes for array in arrays)
+    offset = [0]
+    header = msgspec.json.encode(_describe(record, arrays, offset))
+    start = len(header).to_bytes(8, "little") + header
+    size = len(start) + offset[0]
     if size > LARGEST:
         raise ValueError(f"a record of {size} bytes is larger than a study keeps")
-    return size, _compress(np.concatenate([start, *map(_bytes_of, arrays)]).data)
+    if size <= CHUNK:
+        return size, _compress(memoryview(b"".join([start, *(array.tobytes() for array in arrays)])))
+    return size, _compress(np.concatenate([np.frombuffer(start, np.uint8), *map(_bytes_of, arrays)]).data)
 
 
 def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:
-    """View an array as bytes; `tobytes` would copy it, while no other thread runs."""
+    """View an array as bytes; `tobytes` would copy a large one while no other thread runs."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -99,7 +102,9 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
             values[name] = {"repeated": [repeats, location]} if repeats else {"array": location}
             arrays.append(np.packbits(value) if code == "|b1" else value)
             offset[0] += arrays[-1].nbytes
-        elif dataclasses.is_dataclass(value):
+        elif value is None:
+            values[name] = None
+        elif hasattr(value, "__dataclass_fields__"):
             values[name] = {"record": _describe(value, arrays, offset)}
         elif isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value)):
             values[name] = {"records": [_describe(element, arrays, offset) for element in value]}
@@ -107,7 +112,7 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
             values[name] = {"float": str(float(value))}
         elif isinstance(value, float):
             values[name] = float(value)  # NumPy's are no JSON
-        elif value is None or isinstance(value, (bool, int, float, str, tuple)):
+        elif isinstance(value, (bool, int, float, str, tuple)):
             values[name] = value
         else:
             raise TypeError(f"{type(record).__name__}.{name} is a {type(value).__name__}")
@@ -122,16 +127,19 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
     expected_fields = _fields(cast(Any, kind))
-    if not isinstance(values, dict) or not _needed(cast(Any, kind)) <= set(values) <= set(expected_fields):
+    if (
+        not isinstance(values, dict)
+        or not _needed(cast(Any, kind)) <= values.keys() <= expected_fields.keys()
+    ):
         raise DamagedError(f"a record does not have the fields of a {kind.__name__}")
     field_values: dict[str, Any] = {}
-    hints = _hints(cast(Any, kind))
     for name, value in values.items():
+        field = expected_fields[name]
         if isinstance(value, dict):
             if len(value) != 1:
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
             ((form, content),) = value.items()
-            inner = expected_fields[name]
+            inner = field.record
             if form == "array":
                 field_values[name] = _array(content, raw, start)
             elif form == "repeated" and _is_repeated(content):
@@ -147,13 +155,18 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
         else:
             field_values[name] = tuple(_tupled(value)) if isinstance(value, list) else value
-            if isinstance(field_values[name], tuple) and typing.get_args(hints[name])[:1] == (float,):
+            if isinstance(field_values[name], tuple) and typing.get_args(field.hint)[:1] == (float,):
                 # JSON has no word for a number that is not known
                 field_values[name] = tuple(
                     math.nan if element is None else element for element in field_values[name]
                 )
-        if not _fits(hints[name], field_values[name]):
-            expected, actual = _expected(hints[name]), _words(field_values[name])
+        entry = field_values[name]
+        if isinstance(entry, np.ndarray):
+            fits = entry.dtype.kind in field.arrays
+        else:
+            fits = type(entry) is field.hint or (entry is None and field.optional)
+        if not fits and not _fits(field.hint, entry):
+            expected, actual = _expected(field.hint), _words(entry)
             raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {actual}")
     return kind(**field_values)
 
@@ -241,7 +254,8 @@ def _words(value: object) -> str:
 
 def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
     code, shape, offset = content
-    if code not in _DTYPES or any(type(length) is not int or length < 0 for length in [*shape, offset]):
+    lengths = [*shape, offset]
+    if code not in _DTYPES or {*map(type, lengths)} != {int} or min(lengths) < 0:
         raise DamagedError("an array's type or shape is not one that is written")
     count = math.prod(shape)
     bits = code == "|b1"
@@ -256,11 +270,18 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
     return array
 
 
+class _Field(NamedTuple):
+    hint: Any  # declared type
+    arrays: str  # kinds of numbers in an array, see `_array_kinds`
+    optional: bool  # whether it may be None
+    record: type[Any] | None  # dataclass that it or its tuple contains, if any
+
+
 @cache
-def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
-    """Return the fields, each with the dataclass that it or its tuple contains, if any."""
-    hints = _hints(cast(Any, kind))
-    nested: dict[str, type[Any] | None] = {}
+def _fields(kind: type[Any]) -> dict[str, _Field]:
+    """Return the fields by name."""
+    hints = typing.get_type_hints(kind)
+    fields: dict[str, _Field] = {}
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         union = typing.get_origin(hint) in (typing.Union, types.UnionType)
@@ -269,14 +290,9 @@ def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
         records = [
             choice for choice in choices if isinstance(choice, type) and dataclasses.is_dataclass(choice)
         ]
-        nested[field.name] = records[0] if records else None
-    return nested
-
-
-@cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    """Return the declared type of each field."""
-    return typing.get_type_hints(kind)
+        optional = union and types.NoneType in choices
+        fields[field.name] = _Field(hint, _array_kinds(hint), optional, records[0] if records else None)
+    return fields
 
 
 @cache
