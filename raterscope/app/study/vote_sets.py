@@ -38,8 +38,13 @@ def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(packed.encode(), dtype=np.uint8)
 
 
-def unpack_names(data: NDArray[np.uint8]) -> list[str]:
-    """Unpack names that `pack_names` packed. Raises `UnicodeDecodeError` where it never packed these."""
+def unpack_names(data: NDArray[np.uint8] | tuple[str, ...]) -> list[str] | tuple[str, ...]:
+    """Unpack names that `pack_names` packed; names that are not packed stay as they are.
+
+    Raises `UnicodeDecodeError` where it never packed these.
+    """
+    if isinstance(data, tuple):
+        return data
     packed, names, start = data.tobytes(), list[str](), 0
     while start < len(packed):  # in pieces: a million names at once stop the window's thread
         end = packed.find(b"\0", start + _PIECE) + 1 or len(packed)
@@ -135,12 +140,12 @@ def last_import_for(connection: sqlite3.Connection, question: int, last: int | N
 
 
 def merge_names(
-    packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
+    packs: Sequence[tuple[NDArray[np.uint8] | tuple[str, ...], NDArray[np.uint8]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
     """Merge the names of several imports in order of appearance; return names, pictures and tables.
 
-    `packs`: names and pictures, as from `pack_names`; pictures are empty if none is named. The last picture
-    of a name counts. A table, (n,), maps an import's names to their numbers among all.
+    `packs`: names, packed by `pack_names` or not, and packed pictures, empty if none is named. The last
+    picture of a name counts. A table, (n,), maps an import's names to their numbers among all.
     """
     number: dict[str, int] = {}
     pictures: list[str] = []
@@ -174,6 +179,8 @@ def occurring_annotators(
     occurs = np.zeros(annotators, dtype=bool)
     occurs[annotator_id] = True
     ids = np.flatnonzero(occurs).astype(np.int32)
+    if len(ids) == annotators:
+        return ids, annotator_id
     index = np.zeros(annotators, dtype=np.int32)
     index[ids] = np.arange(len(ids), dtype=np.int32)
     return ids, index[annotator_id]
@@ -197,7 +204,8 @@ def join_times(
 class VotesRecord:
     """Stored record of one import for one question: V votes, or the true classes of V tasks."""
 
-    tasks: NDArray[np.uint8]  # (B,): the names of its tasks, see `pack_names`
+    # the names of its tasks: (B,), see `pack_names`; not packed where the record is not stored
+    tasks: NDArray[np.uint8] | tuple[str, ...]
     # (B,): the files that show them, empty names where none is named; no bytes where none is at all
     pictures: NDArray[np.uint8]
     outputs: tuple[str, ...]  # names that `label` indexes
@@ -269,13 +277,13 @@ def class_indices(values: ClassArray, names: Sequence[str], classes: Sequence[st
     return table[values]
 
 
-def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRecord:
+def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32], *, stored: bool = True) -> VotesRecord:
     """Make the record of a file's votes.
 
-    `annotator_ids`: (K,), number of each of its annotators.
+    `annotator_ids`: (K,), number of each of its annotators. `stored`: whether the record will be stored.
     """
     return VotesRecord(
-        tasks=pack_names(table.tasks),
+        tasks=pack_names(table.tasks) if stored else table.tasks,
         pictures=pack_pictures(table.tasks, table.pictures),
         outputs=table.outputs,
         task=table.task,

@@ -181,7 +181,8 @@ def _unify(chunks: Any, name: str, watch: Watch) -> Coded:
 def _strip(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:
     """Strip blanks around names; names that become equal get one number."""
     number: dict[str, int] = {}
-    if not any(map(_is_marked, names)) and list(map(str.strip, names)) == names:
+    marked = "'" in "".join(names) and any(map(_is_marked, names))
+    if not marked and list(map(str.strip, names)) == names:
         return Coded(names, index)  # the names of a dictionary are different
     number_of_name = np.empty(len(names), dtype=np.int32)
     for start in range(0, len(names), _SLICE):
