@@ -43,7 +43,7 @@ def hurried(monkeypatch):
     """Nothing gives way, as other tests keep the processors busy, and nothing waits for a hand to rest."""
     monkeypatch.setattr("raterscope.app.jobs.GIVES_WAY", 0)
     monkeypatch.setattr("raterscope.widgets.painting.SETTLED_MS", 1)
-    for module in ("canvas_view", "shapes"):
+    for module in ("layer_stack", "shapes"):
         monkeypatch.setattr(f"raterscope.widgets.canvas.{module}.SETTLED", 1)
 
 

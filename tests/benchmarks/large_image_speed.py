@@ -162,9 +162,9 @@ def first_sight(application: QApplication, canvas: ImageCanvas, reader: PyramidR
     for _ in range(20):
         start = time.perf_counter()
         canvas.centre_on(*rng.uniform(0.1 * side, 0.9 * side, 2))
-        store = canvas._image._picture.store
+        store = canvas.layers.image._picture.store
         visible = canvas.viewport.visible
-        keys = canvas._image._picture._covering(0, visible, 0)
+        keys = canvas.layers.image._picture._covering(0, visible, 0)
         while any(store.get(key) is None for key in keys):
             application.processEvents()
         application.processEvents()
@@ -206,9 +206,9 @@ def main() -> None:
         x, y = rng.uniform(0, side, (2, CLICKS))
         marks = ClickMarks(x, y, rng.integers(0, 40, CLICKS))
         start = time.perf_counter()
-        canvas.set_clicks(marks)
+        canvas.layers.set_clicks(marks)
         print(f"  {CLICKS:,} clicks taken in {1e3 * (time.perf_counter() - start):.0f} ms", end="")
-        while not len(canvas._crowd._clicks.clicks):
+        while not len(canvas.layers.crowd._clicks.clicks):
             application.processEvents()
         print(f", shown after {1e3 * (time.perf_counter() - start):.0f} ms")
         walk(application, canvas, "clicks")

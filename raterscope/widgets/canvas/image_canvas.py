@@ -1,37 +1,62 @@
-"""The canvas in use: pan, zoom, choose, add and move by mouse or key; a canvas without anything else."""
+"""Canvas of one image with its clicks and spots: pan, zoom, choose, add and move by mouse or key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QWheelEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.canvas_view import CanvasView
-from raterscope.widgets.canvas.viewport import Viewport
-from raterscope.widgets.divider import STEP, paint_titles
+from raterscope.widgets.canvas import image_painting
+from raterscope.widgets.canvas.annotation_layers import SMALLEST_RADIUS
+from raterscope.widgets.canvas.image_painting import paint_scale_bar
+from raterscope.widgets.canvas.layer_stack import LayerStack, Pixels
+from raterscope.widgets.canvas.viewport import FIT_MARGIN, DetectionMarks, Minimap, Rect, Viewport
+from raterscope.widgets.divider import STEP, Divider, Sides, paint_divider, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.parts import ARROWS
+from raterscope.widgets.hints import ChipRow, KeyHelp
+from raterscope.widgets.painting import paint_focus_frame
+from raterscope.widgets.parts import ARROWS, announce
 
+EDGE = 12
+FRAME_EDGE = 24.0
+"""Room for a spot's mark and number inside the frame about it."""
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 NOTCH = 120
 """Turn of a wheel by one notch, in Qt's units."""
 
+CHIPS = {
+    "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
+    "ellipses": ("ellipses", "95 % of the clicks on a spot fall inside its ellipse"),
+    "detections": ("detections", "Detections, coloured by state, and spot numbers"),
+    "truth": ("truth", "Ground truth, as white crosshairs"),
+    "density": ("density", "Clicks per square pixel, as a heat map"),
+}
 
-class ImageCanvas(CanvasView):
+
+class ImageCanvas(QWidget):
     """Interactive canvas of one image with its clicks and spots.
 
     The wheel and + and - zoom, a drag and the arrow keys pan, 0 shows the whole image. Holding Space shows
     the image alone.
     """
 
+    layer_toggled = Signal(str, bool)
     spot_clicked = Signal(int)  # index of the spot in the `DetectionMarks` shown
     place_double_clicked = Signal(float, float)  # in mode "look", where no spot is
     place_chosen = Signal(float, float)  # in mode "add"
@@ -43,8 +68,36 @@ class ImageCanvas(CanvasView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(240, 180)
+        self.setAccessibleName("Image")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
+        self.layers = LayerStack(self._viewport, self)
+        self.layers.changed.connect(self.update)
+        self.layers.arrived.connect(self._on_arrived)
+        self.divider = Divider(self)
+        self.divider.moved.connect(self.update)
+        self._pixel_size: float | None = None
+        self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
+        self._selected: int | None = None
+        self._hovered: int | None = None
+        self._annotator: int | None = None
+        self.cross_hair: tuple[tuple[float, float], str] | None = None
+        self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
+        """Painters above the marks, called in every frame, in the widget's pixels."""
+        self._empty = True
+        self._waiting = self._plane = ""
+        self._chips = ChipRow(CHIPS, self)
+        self._chips.toggled.connect(self._on_chip)
+        for name, on in self.layers.visible.items():
+            self._chips.set_on(name, on)
+        self._minimap = Minimap(self)
+        self._minimap.place_chosen.connect(self.centre_on)
+        self._minimap.hide()
         self._mode = "look"
         self._cursor = (0.0, 0.0)
         self._turned = 0
@@ -53,9 +106,95 @@ class ImageCanvas(CanvasView):
         self._divides = False
         self.menu = FigureMenu(self, self, with_svg=False)
 
+    # What is shown -----------------------------------------------------------------------------
+
+    def clear_image(self) -> None:
+        """Show nothing, until the next image."""
+        self.set_image(None, (0, 0, 1, 1))
+        self._empty = True
+
+    def set_image(self, image: Pixels | None, extent: Rect, *, pixel_size: float | None = None) -> None:
+        """Show an image under the clicks and spots, which stay; on another extent, show it whole.
+
+        `image`: (H, W) or (H, W, 3), or a source of its tiles. None if the pixels are missing; then a frame
+        shows the extent. `extent`: (left, top, right, bottom) of the image, in the units of the clicks.
+        `pixel_size`: micrometres per unit.
+        """
+        left, top, right, bottom = (float(edge) for edge in extent)
+        if right <= left or bottom <= top:
+            raise ValueError(f"the image's extent is {extent}; expected a width and height above 0")
+        elsewhere, self._empty = (left, top, right, bottom) != self.extent, False
+        self.layers.set_image(image, (left, top, right, bottom))
+        self._waiting = ""
+        self._pixel_size = pixel_size
+        self._show_overview()
+        if elsewhere:
+            self.fit()
+        else:
+            self._show_viewport()
+
+    def set_plane(self, words: str) -> None:
+        """Show which focal plane and time of a stack is on screen; empty for an image of one plane."""
+        if words != self._plane:
+            self._plane = words
+            self.select(self._selected)
+
+    def set_waiting(self, words: str) -> None:
+        """Show why the image is not loaded yet."""
+        self._waiting = words
+        self.update()
+
+    @property
+    def extent(self) -> Rect:
+        """Left, top, right, bottom of the image."""
+        return self.layers.extent
+
+    def set_pixel_size(self, micrometres: float | None) -> None:
+        """Set the number of micrometres per unit of the image."""
+        self._pixel_size = micrometres
+        self.update()
+
+    def choose_annotator(self, annotator: int | None) -> None:
+        """Ring the clicks of one annotator."""
+        self._annotator = annotator
+        self.update()
+
+    def set_detections(self, spots: DetectionMarks) -> None:
+        """Show spots; the selected one stays selected where they are the same in another state."""
+        self._partial = None
+        if self.layers.set_detections(spots):
+            self._selected = self._hovered = None
+
+    def set_compared(self, spots: DetectionMarks | None, sides: Sides | None) -> None:
+        """Show other spots right of the divider; None shows the same spots everywhere again."""
+        self.divider.set_sides(sides)
+        self.layers.set_compared(spots)
+
+    def set_compared_images(self, images: tuple[Pixels, Pixels] | None, sides: Sides | None) -> None:
+        """Show two images, left and right of the divider; None shows the image of `set_image` again."""
+        self.divider.set_sides(sides)
+        self.layers.set_compared_images(images)
+
+    def set_partial(self, mean: NDArray[np.floating] | None, covariance: NDArray[np.floating] | None) -> None:
+        """Show what a running job has so far, in place of the spots; None shows the spots again."""
+        self._partial = None if mean is None or covariance is None else (mean, covariance)
+        self.update()
+
+    def set_layer_visible(self, name: str, visible: bool) -> None:
+        """Show or hide clicks, ellipses, detections, truth or density."""
+        if self.layers.visible[name] != visible:
+            self._chips.set_on(name, visible)
+            self.layers.set_visible(name, visible)
+
     def select(self, index: int | None) -> None:
         """Frame one spot; a spot being moved stays where it was."""
-        super().select(index)
+        self._selected = index
+        words = self.layers.spots.spots.words(index) if index is not None else ("no spot selected", "")
+        description = ", ".join(part for part in (*words, self._plane) if part)
+        if description != self.accessibleDescription():
+            self.setAccessibleDescription(description)
+            announce(self, description)
+        self.update()
         if self._mode == "move":
             self.set_mode("look")
 
@@ -73,7 +212,7 @@ class ImageCanvas(CanvasView):
         if mode == "add":
             self._cursor = self._viewport.centre
         elif mode == "move" and self._selected is not None:
-            spots = self._spots.spots
+            spots = self.layers.spots.spots
             self._cursor = (float(spots.x[self._selected]), float(spots.y[self._selected]))
         cursor = Qt.CursorShape.ArrowCursor if mode == "look" else Qt.CursorShape.CrossCursor
         self.setCursor(cursor)
@@ -82,7 +221,125 @@ class ImageCanvas(CanvasView):
         if changed:
             self.mode_changed.emit(mode)
 
-    # As a picture -----------------------------------------------------------------------------
+    # Visible part ------------------------------------------------------------------------------
+
+    @property
+    def viewport(self) -> Viewport:
+        """Visible part of the image."""
+        return self._viewport
+
+    @property
+    def fitted(self) -> bool:
+        """True while the view is fitted to the whole image."""
+        return self._fitted
+
+    def fit(self) -> None:
+        """Show the whole."""
+        self._fitted = True
+        top = 0 if self._chips.isHidden() else self._chips.geometry().bottom()
+        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN, top=top))
+
+    def look_at(self, x: float, y: float, radius: float) -> None:
+        """Pan to a spot and its surroundings.
+
+        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        """
+        view = self._viewport.looking_at(
+            x, y, radius, self.extent, frame=FRAME_EDGE, top=self._chips.geometry().bottom()
+        )
+        if view != self._viewport:
+            self._fitted = False
+            self._set_viewport(view)
+
+    def look_from(self, x: float, y: float, scale: float) -> None:
+        """Centre a position at a scale: widget pixels for one unit of the image."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
+
+    def centre_on(self, x: float, y: float) -> None:
+        """Centre a position."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Zoom about a position of the widget, or about its centre."""
+        view = self._viewport
+        position = about if about is not None else QPointF(view.width / 2, view.height / 2)
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
+
+    def pan(self, across: float, down: float) -> None:
+        """Pan by some pixels."""
+        self._drag_to(self._viewport.panned(across, down))
+
+    def _drag_to(self, viewport: Viewport) -> None:
+        self._fitted = False
+        self._set_viewport(viewport.held_to(self.extent))
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        self._viewport = viewport
+        self._show_viewport()
+
+    def _show_viewport(self) -> None:
+        self._minimap.follow(self._viewport)
+        self.layers.show_viewport(self._viewport, self.devicePixelRatioF())
+
+    # Painting ----------------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        """Return the largest size."""
+        return QSize(900, 640)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy the tiles, then paint what follows the mouse and the keys."""
+        with QPainter(self) as painter:
+            if self._empty:  # until the first image: no frame and scale bar of nothing
+                painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
+            else:
+                self._paint(painter)
+            if self._hovered is not None and self._partial is None and not self.layers.bare:
+                position, long = self._on_screen(self._hovered)
+                title, line = self.layers.spots.spots.words(self._hovered)
+                state = self.layers.spots.spots.state[self._hovered]
+                image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
+            if self.hasFocus() and not self.layers.bare:
+                paint_focus_frame(painter, QRectF(0, 0, self._viewport.width, self._viewport.height))
+
+    def _paint(self, painter: QPainter) -> None:
+        view = self._viewport
+        divider = self.divider.across(view.width)
+        self.layers.paint(painter, self.devicePixelRatioF(), divider, spots=self._partial is None)
+        if self.layers.bare:
+            paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
+            return
+        if divider is not None:
+            paint_divider(painter, divider, view.height)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if self._annotator is not None and self.layers.visible["clicks"]:
+            image_painting.paint_chosen(painter, view, *self.layers.crowd.of(self._annotator, view))
+        if self._partial is not None:
+            image_painting.paint_partial(painter, view, *self._partial, self.layers.spots.coverage)
+        elif self._selected is not None:
+            position, long = self._on_screen(self._selected)
+            image_painting.paint_frame(painter, position, FRAME_EDGE + long)
+        for paint in self.over_marks:
+            paint(painter, view)
+        if self.cross_hair is not None:
+            image_painting.paint_cross_hair(painter, view, *self.cross_hair)
+        paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
+        if self.layers.crowd.as_density or self.layers.visible["density"]:
+            instead = self.layers.crowd.as_density and not self.layers.visible["density"]
+            image_painting.paint_density_bar(painter, view, self.layers.crowd.highest, instead)
+        if self._plane:
+            image_painting.paint_plane(painter, view, self._plane)
+        if self._waiting:
+            image_painting.paint_waiting(painter, view, self._waiting)
+
+    def _on_screen(self, index: int) -> tuple[QPointF, float]:
+        """Return a spot's position and radius in the widget."""
+        spots, view = self.layers.spots.spots, self._viewport
+        position = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
+        return position, max(self.layers.spots.radius(index) * view.scale, SMALLEST_RADIUS)
 
     def heading(self) -> tuple[str, str]:
         """Return no title: it is an image already."""
@@ -99,6 +356,54 @@ class ImageCanvas(CanvasView):
         if across is not None and sides is not None:
             titles = [side.title for side in sides]
             paint_titles(painter, across, titles, self._chips.geometry().bottom())
+
+    # What changes ------------------------------------------------------------------------------
+
+    def _show_overview(self) -> None:
+        width, height = self._minimap.room(self.extent)
+        self._minimap.set_picture(self.layers.image.thumbnail(width, height), self.extent)
+
+    def _on_arrived(self) -> None:
+        if not self._minimap.has_picture:
+            self._show_overview()
+            self._minimap.follow(self._viewport)
+        self.update()
+
+    def _on_chip(self, name: str, on: bool) -> None:
+        self.set_layer_visible(name, on)
+        self.layer_toggled.emit(name, on)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Place the chips, and keep the same part visible."""
+        self._chips.fit(self.width() - 2 * EDGE)
+        self._chips.move(EDGE, EDGE)
+        self.divider.place(self.rect(), self._chips.geometry().bottom())
+        size, was_inside = event.size(), self._cut_off() is None
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self._fitted:
+            self.fit()
+        else:
+            self._set_viewport(self._viewport)
+            position = self._cut_off()
+            if was_inside and position is not None:
+                self.centre_on(*self._viewport.to_image(position.x(), position.y()))
+
+    def _cut_off(self) -> QPointF | None:
+        """Return the selected spot's position in the widget if its frame is not inside; else None."""
+        if self._selected is None or self._selected >= len(self.layers.spots.spots):
+            return None
+        position, long = self._on_screen(self._selected)
+        half, view = FRAME_EDGE + long, self._viewport
+        inside = QRectF(0, 0, view.width, view.height).adjusted(half, half, -half, -half)
+        return None if inside.contains(position) else position
+
+    def spot_at(self, x: float, y: float) -> int | None:
+        """Return the spot at a position of the image, None where none is visible."""
+        layers, view = self.layers, self._viewport
+        divider = self.divider.across(view.width)
+        if layers.compared is not None and divider is not None and view.to_screen(x, y)[0] > divider:
+            return None
+        return layers.spots.at(x, y, view.scale) if layers.any_spots and self._partial is None else None
 
     # Mouse and keys ----------------------------------------------------------------------------
 
@@ -214,7 +519,7 @@ class ImageCanvas(CanvasView):
         elif key == Qt.Key.Key_0:
             self.fit()
         elif key == Qt.Key.Key_Space:
-            self._hide_overlays(True)
+            self.layers.set_bare(True)
         elif self._mode != "look" and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._choose_place()
         elif self._mode != "look" and key == Qt.Key.Key_Escape:
@@ -226,13 +531,13 @@ class ImageCanvas(CanvasView):
         """Show the marks again."""
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
-                self._hide_overlays(False)
+                self.layers.set_bare(False)
         else:
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Show the marks again where the key is released elsewhere."""
-        self._hide_overlays(False)
+        self.layers.set_bare(False)
         super().focusOutEvent(event)
 
     def _nudge(self, across: int, down: int, step: int) -> None:
@@ -269,121 +574,3 @@ class ImageCanvas(CanvasView):
             if self._mode == "look":
                 self.setCursor(shape)
             self.update()
-
-
-RADIUS = 7.0
-"""Radius of a mark, in the widget's pixels."""
-REACH = 12.0
-"""Pixels within which a mark is taken away."""
-
-
-class MarkingCanvas(ImageCanvas):
-    """Image with the reader's own marks.
-
-    A click or Return marks a point; with Shift, or with Backspace, the nearest mark is removed. Holding Space
-    shows the image alone.
-
-    `marks`: False to show the image only.
-    """
-
-    marked = Signal(float, float)  # image coordinates
-    unmarked = Signal(int)  # index of the mark
-
-    def __init__(self, parent: QWidget | None = None, *, marks: bool = True) -> None:
-        super().__init__(parent)
-        self._chips.hide()
-        self._marks_on = marks
-        self._points: NDArray[np.float64] = np.empty((0, 2))
-        self._by_key = False
-        self._removing = False
-        self.over_marks.append(self._paint_marks)
-        if marks:
-            self.set_mode("add")
-            self.mode_changed.connect(self._stay)
-            self.place_chosen.connect(self._on_place)
-
-    def set_points(self, points: Sequence[tuple[float, float]]) -> None:
-        """Show the reader's marks, in image coordinates."""
-        self._points = np.array(points, dtype=np.float64).reshape(-1, 2)
-        self.update()
-
-    def nearest(self, x: float, y: float) -> int | None:
-        """Return the mark nearest to an image position; None if none is within reach."""
-        if not len(self._points):
-            return None
-        distance = np.hypot(*(self._points - (x, y)).T) * self._viewport.scale
-        index = int(distance.argmin())
-        return index if distance[index] <= REACH else None
-
-    KEY_HELP = KeyHelp(
-        "On the image",
-        (
-            ("Click", "mark a point; with Shift: remove the nearest mark"),
-            ("Arrows", "move the crosshair; with Shift: small steps"),
-            ("Return", "mark the position"),
-            ("Backspace", "remove the mark at the crosshair"),
-            ("+", "zoom in"),
-            ("-", "zoom out"),
-            ("0", "show whole image"),
-            ("Space", "hide marks while held"),
-            ("Drag", "pan"),
-        ),
-    )
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Take a mark away with Backspace; otherwise as on any image."""
-        if self._marks_on and event.key() in (Qt.Key.Key_Backspace, Qt.Key.Key_Delete):
-            self._remove_at(*self._cursor)
-            return
-        self._by_key = True
-        super().keyPressEvent(event)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Hide the crosshair of the keyboard."""
-        self._by_key = False
-        super().mouseMoveEvent(event)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Mark the place, or with Shift take the nearest mark away."""
-        self._removing = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        try:
-            super().mouseReleaseEvent(event)
-        finally:
-            self._removing = False
-
-    def _on_place(self, x: float, y: float) -> None:
-        if self._removing:
-            self._remove_at(x, y)
-        else:
-            self.marked.emit(x, y)
-
-    def _remove_at(self, x: float, y: float) -> None:
-        index = self.nearest(x, y)
-        if index is not None:
-            self.unmarked.emit(index)
-
-    def _stay(self, mode: str) -> None:
-        if mode == "look":  # Esc
-            self.set_mode("add")
-
-    def _show_cross_hair(self) -> None:
-        self.update()  # painted with the marks
-
-    def _paint_marks(self, painter: QPainter, view: Viewport) -> None:
-        if self._bare:
-            return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        pens = QPen(theme.colour(theme.DARK.canvas, 200), 4), QPen(QColor(theme.DARK.accent), 2)
-        for x, y in self._points:
-            centre = QPointF(*view.to_screen(float(x), float(y)))
-            for pen in pens:
-                painter.setPen(pen)
-                painter.drawEllipse(centre, RADIUS, RADIUS)
-        if self._marks_on and self._by_key:
-            x, y = view.to_screen(*self._cursor)
-            for pen in pens:
-                painter.setPen(pen)
-                for across, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                    near, far = QPointF(x + 4 * across, y + 4 * down), QPointF(x + 18 * across, y + 18 * down)
-                    painter.drawLine(near, far)

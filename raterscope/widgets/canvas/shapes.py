@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
 
-from raterscope.widgets.canvas.canvas_view import SETTLED
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, ImageCanvas
+from raterscope.widgets.canvas.layer_stack import SETTLED
 from raterscope.widgets.canvas.shape_marks import (
     ShapeMark,
     away_from,

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, 
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.image_canvas import MarkingCanvas
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import horizontal, rule, scroll_area, vertical
 from raterscope.widgets.panels.task_content import ContentBrowser

@@ -32,7 +32,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QPushButton, QTextBrowser, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.image_canvas import MarkingCanvas
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.parts import Header, placeholder, plain_label

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from raterscope.algorithms.evaluation import calibration, curves, true_detections
-from raterscope.widgets.canvas.canvas_view import CanvasView
+from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import HEADING, FigureMenu
 from raterscope.widgets.figures.figure_panel import Figure
 from tests.app.conftest import DISPUTED, PARASITES
@@ -124,7 +124,7 @@ def test_every_figure_of_a_workspace_has_a_connected_menu(window, kind):
 
     workspace = window._workspace_of(WORKSPACES[kind])
     figures = [
-        widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | CanvasView)
+        widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | ImageCanvas)
     ]
     assert figures
     menus = workspace.findChildren(FigureMenu)

@@ -112,7 +112,7 @@ def test_bookmarked_spots_are_marked_visited_and_exported(fused, qtbot, tmp_path
         assert workspace.comments.mark.isVisible()
     workspace.reviewing.select(1)
     assert not workspace.comments.mark.isVisible()
-    assert workspace.canvas._spots.spots.bookmarked == {numbers[0], numbers[2]}
+    assert workspace.canvas.layers.spots.spots.bookmarked == {numbers[0], numbers[2]}
     assert not fused.document.contents.stale
     visited = []
     for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp, Qt.Key.Key_PageUp):
@@ -126,7 +126,7 @@ def test_bookmarked_spots_are_marked_visited_and_exported(fused, qtbot, tmp_path
     assert not workspace.comments.mark.isVisible()
     fused.document.undo()
     idle(fused, qtbot)
-    assert workspace.canvas._spots.spots.bookmarked == {numbers[0], numbers[2]}
+    assert workspace.canvas.layers.spots.spots.bookmarked == {numbers[0], numbers[2]}
 
     path = fused.document.contents.path
     fused.document.close()

@@ -18,7 +18,7 @@ def canvas(qtbot):
     widget.resize(824, 624)
     widget.show()
     widget.set_image(np.full((150, 200), 90, dtype=np.uint8), EXTENT)
-    widget.set_clicks(ClickMarks(np.array([50.0, 52.0]), np.array([60.0, 61.0]), np.array([0, 1])))
+    widget.layers.set_clicks(ClickMarks(np.array([50.0, 52.0]), np.array([60.0, 61.0]), np.array([0, 1])))
     widget.set_detections(spots())
     return widget
 
@@ -54,9 +54,9 @@ def test_clicks_show_their_annotator_s_colour_until_hidden(canvas):
     canvas.set_layer_visible("ellipses", False)
     canvas.set_layer_visible("detections", False)
     assert "#e69f00" in colours(canvas, 50, 60)
-    canvas.set_annotators_shown({0}, None)
+    canvas.layers.set_annotators_shown({0}, None)
     assert "#e69f00" not in colours(canvas, 50, 60)
-    canvas.set_annotators_shown(set(), None)
+    canvas.layers.set_annotators_shown(set(), None)
     canvas.set_layer_visible("clicks", False)
     assert colours(canvas, 50, 60) == {"#5a5a5a"}
 
@@ -194,7 +194,7 @@ def test_a_partial_result_stands_for_the_spots_until_they_come(canvas):
 
 
 def test_without_pixels_the_frame_of_the_extent_is_shown(canvas):
-    canvas.set_clicks(ClickMarks.none())
+    canvas.layers.set_clicks(ClickMarks.none())
     canvas.set_detections(DetectionMarks.none())
     canvas.set_image(None, EXTENT)
     (inside,), (outside,) = colours(canvas, 100, 75), colours(canvas, -2, 75, 0)
@@ -241,7 +241,7 @@ def test_an_extent_without_area_is_refused(canvas):
 
 
 def test_known_positions_are_shown_only_when_requested(canvas):
-    canvas.set_truth(np.array([100.0]), np.array([30.0]))
+    canvas.layers.set_truth(np.array([100.0]), np.array([30.0]))
     assert colours(canvas, 100, 30, 8) == {"#5a5a5a"}
     canvas.set_layer_visible("truth", True)
     assert max(QColor(name).lightness() for name in colours(canvas, 100, 30, 8)) > 200
@@ -265,14 +265,14 @@ def many(x, y):
 
 def test_very_many_clicks_are_prepared_aside_and_then_shown_hidden_and_replaced(canvas, qtbot):
     canvas.set_detections(DetectionMarks.none())
-    canvas.set_clicks(many(50, 60))
+    canvas.layers.set_clicks(many(50, 60))
     assert "#e69f00" not in colours(canvas, 50, 60)
     qtbot.waitUntil(lambda: "#e69f00" in colours(canvas, 50, 60))
-    canvas.set_annotators_shown({0}, None)
+    canvas.layers.set_annotators_shown({0}, None)
     qtbot.waitUntil(lambda: "#e69f00" not in colours(canvas, 50, 60))
-    canvas.set_annotators_shown(set(), None)
-    canvas.set_clicks(many(80, 90))
-    canvas.set_clicks(many(150, 40))
+    canvas.layers.set_annotators_shown(set(), None)
+    canvas.layers.set_clicks(many(80, 90))
+    canvas.layers.set_clicks(many(150, 40))
     qtbot.waitUntil(lambda: "#e69f00" in colours(canvas, 150, 40))
     qtbot.wait(50)
     assert "#e69f00" not in colours(canvas, 80, 90)

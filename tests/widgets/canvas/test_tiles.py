@@ -147,7 +147,7 @@ def test_what_is_no_longer_in_sight_is_not_read_any_more(canvas, qtbot):
 def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, monkeypatch):
     monkeypatch.setattr(tiles_module, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
     canvas.set_image(Tiles(np.full((4000, 4000), 77, dtype=np.uint8)), (0, 0, 4000, 4000))
-    store = canvas._image._picture.store
+    store = canvas.layers.image._picture.store
     qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.reported)
     first, then = ([(0, row, column) for column in range(10)] for row in (0, 1))
     store.want(then)
@@ -168,7 +168,7 @@ def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch
     tiles = Tiles(np.full((4000, 4000), 77, dtype=np.uint8))
     canvas.set_image(tiles, (0, 0, 4000, 4000))
     canvas.zoom(2.0 / canvas.viewport.scale)
-    store = canvas._image._picture.store
+    store = canvas.layers.image._picture.store
     for position in (300, 1500, 2700, 300):
         canvas.centre_on(position, position)
         key = (0, position // SIDE, position // SIDE)
@@ -185,7 +185,7 @@ def test_a_tile_that_cannot_be_read_is_reported_once_and_the_rest_is_shown(canva
     canvas.set_image(tiles, EXTENT)
     qtbot.waitUntil(lambda: grey(canvas, 450, 350) > 0)
     messages = []
-    canvas.image_refused.connect(messages.append)
+    canvas.layers.refused.connect(messages.append)
     tiles.error = ValueError("smear.tif: is damaged.")
     canvas.zoom(2.0 / canvas.viewport.scale)
     canvas.centre_on(450, 350)
@@ -220,7 +220,7 @@ def test_the_readers_end_with_the_canvas(qtbot):
 
 def test_clicks_lie_on_an_image_by_tiles_after_zooming_and_dragging(canvas, qtbot):
     canvas.set_image(Tiles(checked()), EXTENT)
-    canvas.set_clicks(ClickMarks(np.array([450.0]), np.array([350.0]), np.array([0])))
+    canvas.layers.set_clicks(ClickMarks(np.array([450.0]), np.array([350.0]), np.array([0])))
     canvas.zoom(2.0 / canvas.viewport.scale)
     canvas.centre_on(450, 350)
     start = QPoint(100, 100)

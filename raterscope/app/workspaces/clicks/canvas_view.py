@@ -54,7 +54,7 @@ class CanvasContent(ClicksPart):
         self._crops.set_image(None)
         self._canvas.clear_image()
         self._canvas.set_pixel_size(None)
-        self._canvas.set_clicks(ClickMarks.none())
+        self._canvas.layers.set_clicks(ClickMarks.none())
         self.show_draft(None)
 
     def begin(self, scene: Scene) -> None:
@@ -70,7 +70,7 @@ class CanvasContent(ClicksPart):
     def show(self) -> None:
         """Draw the clicks and the ground truth of the scene."""
         truth = self._session.scene.truth
-        self._canvas.set_truth(truth[:, 0], truth[:, 1])
+        self._canvas.layers.set_truth(truth[:, 0], truth[:, 1])
         self.show_clicks()
 
     @while_shown
@@ -78,7 +78,7 @@ class CanvasContent(ClicksPart):
         """Draw the clicks; in blind mode only those on decided spots."""
         session, spots = self._session, self._reviewing.spots
         marks = view.click_marks(session.scene, self._document.numbers, spots, blind=session.blind)
-        self._canvas.set_clicks(marks)
+        self._canvas.layers.set_clicks(marks)
 
     def show_draft(self, clustering: Clustering | None) -> None:
         """Draw the clusters of a partial result, or none."""

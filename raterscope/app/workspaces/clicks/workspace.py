@@ -121,7 +121,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def _connect(self) -> None:
         self.evidence.run_chosen.connect(self.runs.choose)
-        self.canvas.image_refused.connect(self._on_image_refused)
+        self.canvas.layers.refused.connect(self._on_image_refused)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
         self.reviewing.exhausted.connect(self._on_exhausted)
@@ -148,7 +148,7 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.undo_requested.connect(self._document.undo)
         self.evidence.voter_chosen.connect(self.annotators.choose)
         self.evidence.class_chosen.connect(self._decide_class)
-        self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
+        self.annotators.shown_changed.connect(self.canvas.layers.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)
         self.crowd_sizes.refused.connect(self.refused)
         self.streaming.moved.connect(self._show_again)
@@ -260,7 +260,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def set_coverage(self, coverage: float) -> None:
         """Draw ellipses that contain this share of a cluster's clicks."""
-        self.canvas.set_coverage(coverage)
+        self.canvas.layers.set_coverage(coverage)
         self.spot_evidence.set_coverage(coverage)
 
     def forget_study(self) -> None:

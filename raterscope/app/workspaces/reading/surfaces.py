@@ -19,7 +19,7 @@ from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
 from raterscope.app.workspaces.task_pictures import ask_to_open
 from raterscope.text import counted
-from raterscope.widgets.canvas.image_canvas import MarkingCanvas
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.reading_panels import ComparedItems, ReadingKey
 from raterscope.widgets.panels.task_content import TEXT_SIZE, ContentBrowser

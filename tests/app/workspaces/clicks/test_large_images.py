@@ -39,7 +39,7 @@ def kept(tmp_path):
 
 
 def in_sight(window) -> bool:
-    return window.workspace.canvas._image.by_tiles and window.workspace.canvas._minimap.has_picture
+    return window.workspace.canvas.layers.image.by_tiles and window.workspace.canvas._minimap.has_picture
 
 
 def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(shown, fused, qtbot, tmp_path):

@@ -85,7 +85,7 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
 def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study_file, monkeypatch):
     workspace = fused.workspace
     clicks = []
-    monkeypatch.setattr(workspace.canvas, "set_clicks", clicks.append)
+    monkeypatch.setattr(workspace.canvas.layers, "set_clicks", clicks.append)
     press(fused, qtbot, Qt.Key.Key_H)
     index = next(i for i, item in enumerate(workspace.reviewing.spots) if item.state == "detected")
     workspace.reviewing.select(index)
@@ -94,7 +94,7 @@ def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study
     assert "hidden until you decide" in words
     for text in (f"{spot.posterior:.2f}", f"{spot.votes} of {spot.looked}", "volunteer", "detected"):
         assert text not in words
-    marks = workspace.canvas._spots.spots
+    marks = workspace.canvas.layers.spots.spots
     assert set(marks.state) == {"undecided"}
     assert marks.words(index)[1] == "undecided"
     assert len(clicks[-1]) == 0

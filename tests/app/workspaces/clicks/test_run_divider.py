@@ -30,7 +30,7 @@ def test_the_divider_is_dragged_between_two_runs(window, qtbot, opened):
     qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(40, 90))
     assert divider_of(canvas) == pytest.approx(40, abs=1)
     assert canvas.viewport.centre == centre
-    spots = canvas._spots.spots
+    spots = canvas.layers.spots.spots
     right = next(i for i in range(len(spots)) if canvas.viewport.to_screen(spots.x[i], spots.y[i])[0] > 60)
     assert canvas.spot_at(spots.x[right], spots.y[right]) is None
     press(window, qtbot, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier, on=canvas)
@@ -54,11 +54,11 @@ def test_any_other_run_is_chosen_on_the_right(window, qtbot, opened):
     assert left.text().startswith("run 3:")
     assert right.text().startswith("run 2:")
     first, second = right.menu.actions()
-    latest = len(canvas._compared.spots)
+    latest = len(canvas.layers.compared.spots)
     next(action for action in (first, second) if action.text().startswith("run 1:")).trigger()
     idle(window, qtbot)
     assert right.text().startswith("run 1:")
-    assert len(canvas._compared.spots) != latest
+    assert len(canvas.layers.compared.spots) != latest
 
 
 def test_spots_of_both_runs_are_bookmarked_and_dragging_describes_none(window, qtbot, opened):
@@ -70,8 +70,8 @@ def test_spots_of_both_runs_are_bookmarked_and_dragging_describes_none(window, q
         workspace.reviewing.select(0)
         press(window, qtbot, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
         idle(window, qtbot)
-        assert len(canvas._compared.spots.bookmarked) == expected
-    spots = canvas._spots.spots
+        assert len(canvas.layers.compared.spots.bookmarked) == expected
+    spots = canvas.layers.spots.spots
     x, y = canvas.viewport.to_screen(float(spots.x[0]), float(spots.y[0]))
     canvas.divider.move((x + 1) / canvas.width())
     on_spot = QPoint(round(x), round(y))

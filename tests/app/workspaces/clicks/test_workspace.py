@@ -163,7 +163,7 @@ def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
 
 def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     fused.workspace.reviewing.select(0)
-    usual = fused.workspace.canvas._spots.radius(0)
+    usual = fused.workspace.canvas.layers.spots.radius(0)
     action = next(
         action
         for action in fused.menus.review_menu.actions()[-1].menu().actions()
@@ -172,7 +172,7 @@ def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     action.trigger()
     idle(fused, qtbot)
     # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
-    assert fused.workspace.canvas._spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
+    assert fused.workspace.canvas.layers.spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
 
 
 def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
