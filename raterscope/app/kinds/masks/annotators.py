@@ -204,7 +204,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
             total += change.before
             if change.changed and len(changes) < LISTED:
                 name = f"{entry.name}, {plain(change.structure)}"
-                changes.append(ChangedAnswer(name, f"{change.before:,} voxels", f"{change.after:,}"))
+                changes.append(ChangedAnswer(name, f"{change.before:,}", f"{change.after:,}"))
     return Consequences("masks", "voxel", changed, total, tuple(changes), tuple(notes)) if affected else None
 
 
@@ -273,7 +273,7 @@ class ConsensusChange:
 
 
 def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> FusedCase | None:
-    """Read a case as a run had it, with the decisions that it held fixed; None if the run has no result."""
+    """Read a case as a run had it, with the present decisions on regions; None if the run has no result."""
     watch(0.0, "reading the masks")
     entry = study.runs.get(run)
     state = study.review_state(entry.known)
@@ -285,26 +285,29 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
         for fusion, report in zip(result.fusions, result.reports, strict=True)
         if report.programs is not None
     }
-    plan = MaskPlan.from_dict(entry.settings)
-    return FusedCase(plan, replace(case, weights=entry.weights), result.fusions, programs)
+    plan, regions = MaskPlan.from_dict(entry.settings), study.review_state().regions(image)
+    case = replace(case, regions=regions, settled=settled_of(study, regions), weights=entry.weights)
+    return FusedCase(plan, case, result.fusions, programs)
 
 
 def fuse_without(
     fused: FusedCase, raters: Collection[str], watch: Watch = silent, weight: float | None = None
 ) -> tuple[ConsensusChange, ...]:
-    """Fuse a case again without raters, or with a weight, and compare each consensus with the run's.
+    """Fuse a case again without raters, or with a weight, and compare each consensus with the one on screen.
 
+    That is the run's with the expert's decisions, which the fusion holds fixed.
     Structures without these raters stay as they are. A structure that no other rater marked becomes empty.
     Programs keep the weights of the run; they can be left out too.
     """
     case, changes = fused.case, []
     marked = [fusion for fusion in fused.fusions if fused.drew(fusion.structures[0], raters)]
     for old, step_watch in steps_of(watch, marked):
-        structure, before = old.structures[0], int(np.count_nonzero(old.mask[0]))
+        structure = old.structures[0]
         records = case.records[structure]
         others = {name: mask for name, mask in records.items() if weight or name not in raters}
         if not others:
-            changes.append(ConsensusChange(structure, before, before, 0))
+            voxels = int(np.count_nonzero(old.mask[0]))
+            changes.append(ConsensusChange(structure, voxels, voxels, 0))
             continue
         weights = {**case.weights, **dict.fromkeys(raters, weight)} if weight else case.weights
         programs = case.programs.get(structure, {})
@@ -316,9 +319,13 @@ def fuse_without(
         new = fuse(masks, fused.plan, part(step_watch, 0.0, 0.8))
         if structure in fused.programs:
             new = combine_in_case(new, without, masks, fused.programs[structure], part(step_watch, 0.8, 1.0))
-        _, inside_before, inside_after = in_common_frame(old, new)
-        changed = int(np.count_nonzero(inside_before != inside_after))
-        changes.append(ConsensusChange(structure, changed, before, int(np.count_nonzero(inside_after))))
+        origin, before, after = in_common_frame(old, new)
+        if masks.known is not None:
+            to, take = overlap(origin, before.shape, masks.origin, masks.shape)
+            np.copyto(before[to], masks.known[take] == 1, where=masks.known[take] != OPEN)
+        changed = int(np.count_nonzero(before != after))
+        inside = int(np.count_nonzero(before)), int(np.count_nonzero(after))
+        changes.append(ConsensusChange(structure, changed, *inside))
     return tuple(changes)
 
 

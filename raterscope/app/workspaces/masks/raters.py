@@ -283,11 +283,13 @@ class _Preview:
     def summary(self) -> str:
         changed = sum(structure.changed for structure in self.structures)
         total = counted(sum(structure.before for structure in self.structures), "voxel")
-        return f"would change {changed or 'none'} of {total} of the consensus on this case"
+        return (
+            f"would change {f'{changed:,}' if changed else 'none'} of {total} of the consensus on this case"
+        )
 
     def changes(self) -> Sequence[Change]:
         return [
-            Change(key, plain(change.structure), counted(change.before, "voxel"), f"{change.after:,}")
+            Change(key, plain(change.structure), f"{change.before:,}", f"{change.after:,}")
             for key, change in enumerate(self.structures)
             if change.changed
         ]

@@ -176,7 +176,7 @@ def test_excluding_the_program_previews_the_consensus_of_the_raters(study):
     changes = {change.name.partition(",")[0]: change for change in consequences.changes}
     assert changes
     for name, change in changes.items():
-        assert change.before == f"{shown[name]:,} voxels"
+        assert change.before == f"{shown[name]:,}"
         assert change.after == f"{alone[name]:,}"
 
 

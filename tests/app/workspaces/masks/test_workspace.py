@@ -163,8 +163,14 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     assert states(fused_masks) == ["accepted"]
 
 
-def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
-    workspace, before = fused_masks.workspace, consensus(fused_masks)
+@pytest.mark.parametrize("decided", [False, True])
+def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, decided):
+    workspace = fused_masks.workspace
+    if decided:  # the next fusion holds it
+        key(fused_masks, qtbot, Qt.Key.Key_Tab)
+        key(fused_masks, qtbot, Qt.Key.Key_A)
+        idle(fused_masks, qtbot)
+    before = consensus(fused_masks)
     workspace.table.exclude_requested.emit("dan")
     idle(fused_masks, qtbot)
     panel = fused_masks.findChild(ExclusionDialog).panel
@@ -180,8 +186,10 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
     go_to(fused_masks, qtbot, "first")
     assert workspace.session.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
     changed = int((consensus(fused_masks) != before).sum())
-    assert changed
-    assert previewed.startswith(f"would change {changed} of {before.sum():,} voxels")
+    assert previewed.startswith(
+        f"would change {f'{changed:,}' if changed else 'none'} of {before.sum():,} voxels"
+    )
+    assert changed or decided
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
 
 
