@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QStackedWidget
 
@@ -69,6 +69,8 @@ MEASURES = (
 
 class RunComparison(ClicksPanel):
     """Comparison of runs with imported truth, within the matching radius of the study."""
+
+    not_measurable = Signal(object)  # runs that were to be compared in a study without ground truth
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)
@@ -230,7 +232,7 @@ class RunComparison(ClicksPanel):
     def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
         positions, images, measured = answer
         if not positions:
-            self.refused.emit("There is no ground truth to compare with. Import some first: image, x, y.")
+            self.not_measurable.emit(self._runs)
             return
         aside = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
         self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), aside)
@@ -294,16 +296,22 @@ class RunDivider(ClicksPart):
         """Show another run too, or one run again."""
         if self.on:
             self.leave()
-            return
+        else:
+            self.show_beside()
+
+    def show_beside(self, runs: Collection[int] | None = None) -> None:
+        """Show the latest other run of the image, or of these runs, right of the divider."""
         contents, session = self._document.contents, self._session
         scene = session.scene if session.shown else None
         if scene is None or contents is None or scene.run is None or session.blind:
             self._screen.message.emit("Show a run of this image first, outside blind mode.")
             return
-        others = self._others(contents)
+        others = [run for run in self._others(contents) if runs is None or run.id in runs]
         if not others:
             self._screen.message.emit("This image has one run. Fuse it again with other settings to compare.")
             return
+        if runs is not None:
+            self._screen.message.emit("There is no ground truth: two runs are shown side by side.")
         self._read(max(run.id for run in others))
 
     def _others(self, contents: Contents) -> list[RunEntry]:

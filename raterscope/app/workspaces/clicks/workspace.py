@@ -151,6 +151,7 @@ class ClicksWorkspace(ClicksScreen):
         self.annotators.shown_changed.connect(self.canvas.layers.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)
         self.crowd_sizes.refused.connect(self.refused)
+        self.run_comparison.not_measurable.connect(self._show_beside)
         self.streaming.moved.connect(self._show_again)
         self.measurements.scale_changed.connect(self._show_again)
         self.measurements.refused.connect(self.refused)
@@ -404,6 +405,10 @@ class ClicksWorkspace(ClicksScreen):
 
     def _decide_class(self, index: int) -> None:
         self._decide("accept", self.reviewing.class_names[index])
+
+    def _show_beside(self, runs: Sequence[int]) -> None:
+        self.channel_divider.leave()
+        self.run_divider.show_beside(runs)
 
     def _compare(self, divider: RunDivider | ChannelDivider) -> None:
         """Compare runs or channels, not both at once."""

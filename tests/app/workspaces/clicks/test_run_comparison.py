@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app.kinds.clicks import evaluation
 from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks import run_comparison
 from tests.app.driving import LONG, idle, press
 
 
@@ -54,6 +55,18 @@ def test_comparing_ends_when_the_study_is_left(compared, qtbot):
     idle(window, qtbot)
     assert job.state == "cancelled"
     assert len(rows(window)) == 0
+
+
+def test_runs_without_ground_truth_are_shown_side_by_side(fused, qtbot, monkeypatch):
+    for number in (2, 3):
+        press(fused, qtbot, Qt.Key.Key_F5)
+        qtbot.waitUntil(lambda number=number: len(fused.document.contents.runs) == number, timeout=LONG)
+        idle(fused, qtbot)
+    monkeypatch.setattr(run_comparison, "measure_runs", lambda *_: (0, 0, ()))
+    fused.workspace.show_comparison([1, 3])
+    idle(fused, qtbot)
+    assert fused.workspace.run_divider._other[0].id == 1
+    assert "no ground truth" in fused.status.message
 
 
 def test_the_radius_is_the_studys(fused, qtbot):
