@@ -13,11 +13,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
+from raterscope.app.formats.labels.votes import ABSENT_PRESENT
 from raterscope.app.formats.masks.terminology import tg263_name
 from raterscope.app.formats.records import (
     ClickTable,
-    ImageFile,
     LabelFile,
     LabelTable,
     PairTable,
@@ -461,7 +460,7 @@ def _unsized(
     If some images of a table are known, the others are skipped.
     """
     marked: list[ClickTable | PointTable] = [*readings.clicks, *readings.truths]
-    sizes = [*known, *((image.name, _size(image)) for image in readings.images)]
+    sizes = [*known, *((image.name, (float(image.width), float(image.height))) for image in readings.images)]
     sizes += [(volume.name, (1.0, 1.0)) for volume in readings.volumes]
     sizes += [(table.images[at], size) for table in marked for at, size in table.extents.items()]
     names = index_names(sizes)
@@ -482,7 +481,3 @@ def _unsized(
             width, height = max(width, float(table.x[rows].max())), max(height, float(table.y[rows].max()))
     extent = (math.floor(width) + 1, math.floor(height) + 1) if unsized else None
     return tuple(unsized), extent, skipped
-
-
-def _size(image: ImageFile) -> tuple[float, float]:
-    return float(image.width), float(image.height)

@@ -8,8 +8,7 @@ from raterscope.widgets.dialogs.import_dialogs import (
     MappingField,
     TableKind,
 )
-from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
-from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog, RegistrationDialog
 
 FIELDS = [
     MappingField("annotator", "annotator"),

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from raterscope.figures.description import PlotTable
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import FigureMenu, paint_svg, paint_to_image
-from raterscope.widgets.panels.spot_details import CropView
+from raterscope.widgets.panels.evidence_panel import CropView
 from tests.widgets.pixels import pixels_of
 from tests.widgets.plotted import FIGURES
 from tests.widgets.pointing import click_on_value, ringed

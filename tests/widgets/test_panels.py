@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWi
 from raterscope.widgets import theme
 from raterscope.widgets.hints import EmptyState, cap_width
 from raterscope.widgets.panels.activity_panels import HistoryEntry, HistoryPanel, JobLine, JobsPanel
-from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel
+from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
 from raterscope.widgets.panels.measurement_panels import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
 from raterscope.widgets.panels.queue_panel import QueuePanel
-from raterscope.widgets.panels.spot_details import VoterLine
 from raterscope.widgets.parts import plain_tip
 
 pytestmark = pytest.mark.usefixtures("dark")

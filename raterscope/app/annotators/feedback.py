@@ -56,7 +56,7 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
                 title = f"{section.title}, {kind.title.lower()}" if several else section.title
                 sections.append(replace(section, title=title))
     courses = read_courses(names, study, part(watch, 0.7, 0.9))
-    charts = [_chart(course) for course in courses if _drawn(course)]
+    charts = [_chart(course) for course in courses if course.measure.is_share and len(course.values) > 1]
     if charts:
         sections.append(Section("Over time", [Gallery("", charts)]))
     facts = [("Annotator", plain(main, 200)), ("Study", plain(study.path.stem, 200))]
@@ -125,10 +125,6 @@ def _values(table: AnnotatorTable, main: str, values: Sequence[Value]) -> Sectio
 
 def _words(value: Value) -> str:
     return value.measure.in_words(value.value, value.low, value.high)
-
-
-def _drawn(course: Course) -> bool:
-    return course.measure.is_share and len(course.values) > 1
 
 
 def _chart(course: Course) -> Picture:

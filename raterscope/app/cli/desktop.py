@@ -46,7 +46,7 @@ def desktop(options: argparse.Namespace) -> int:
     """Write or remove the files, and bring the system's caches up to date."""
     if not sys.platform.startswith("linux"):
         raise InputError("menu entries are written on Linux only")
-    folder = _data_folder()
+    folder = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     files = {folder / name: text for name, text in _files(parser_of()).items()}
     if options.remove:
         present = [path for path in files if path.exists()]
@@ -62,11 +62,6 @@ def desktop(options: argparse.Namespace) -> int:
         if shutil.which(program) and (folder / changed).is_dir():
             subprocess.run([program, folder / changed], check=False, capture_output=True)
     return 0
-
-
-def _data_folder() -> Path:
-    """Return the user's folder of the XDG Base Directory Specification."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
 
 
 def _files(parser: argparse.ArgumentParser) -> dict[str, str]:

@@ -225,11 +225,10 @@ def _read(path: Path) -> list[Measures]:
     runs = record.get("runs")
     if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
         return []
-    return [{name: _number(value) for name, value in run.items()} for run in runs]
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else math.nan
+    return [
+        {name: (float(value) if isinstance(value, (int, float)) else math.nan) for name, value in run.items()}
+        for run in runs
+    ]
 
 
 def _write(path: Path, runs: Sequence[Mapping[str, float]]) -> None:

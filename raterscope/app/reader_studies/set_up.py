@@ -59,23 +59,20 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class TaskCase:
-    """A task that readers see."""
+    """A task that readers see, or one of the two items of a comparison."""
 
     path: Path  # table or study
     name: str  # task
     texts: dict[str, str]  # by field: in the order of the file, without the names of pictures
     images: tuple[ImageFile, ...]
-
-
-class ItemCase(TaskCase):
-    """An item of a comparison, which has the same name in every file."""
+    is_item: bool = False  # an item of a comparison has the same name in every file
 
 
 @dataclass(frozen=True)
 class ComparisonCase:
     """A comparison that readers see."""
 
-    items: tuple[ItemCase, ItemCase]
+    items: tuple[TaskCase, TaskCase]
     task: str = ""  # topic of the comparison; empty without tasks
     texts: dict[str, str] = field(default_factory=dict)  # texts that both items share, by field
 
@@ -141,8 +138,12 @@ def _add_comparisons(
                     f"{plain(item)} has neither a text nor a picture; {_EXPECTED_ANSWERS}", file=path
                 )
         first, second = (
-            ItemCase(
-                path, item, {"text": answer} if answer else {}, (images[item],) if item in images else ()
+            TaskCase(
+                path,
+                item,
+                {"text": answer} if answer else {},
+                (images[item],) if item in images else (),
+                is_item=True,
             )
             for item, answer in zip(names, answers, strict=True)
         )
@@ -452,7 +453,7 @@ def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) 
 
 def _identity(source: CaseSource) -> int | str:
     """Return what two sources have in common if they are the same item."""
-    return source.name if isinstance(source, ItemCase) else id(source)
+    return source.name if isinstance(source, TaskCase) and source.is_item else id(source)
 
 
 def _names(sources: Sequence[CaseSource]) -> dict[int | str, tuple[str, ...]]:

@@ -15,14 +15,14 @@ from raterscope.app.assessment import Change
 from raterscope.app.review import NAMED, CommentSubject, Decision, NameSubject, find_comment, is_bookmarked
 from raterscope.app.study import Study
 from raterscope.app.study.runs import make_renaming, present_names
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
+from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePart
 from raterscope.text import natural
 from raterscope.widgets.painting import BOOKMARK
 from raterscope.widgets.panels.activity_panels import CommentField
 from raterscope.widgets.parts import plain_label
 
 if TYPE_CHECKING:
-    from raterscope.app.workspaces.screen import ActionEntry
+    from raterscope.app.workspaces.layout import ActionEntry
 
 SIDE = 12
 """Width of the margin beside the mark of a bookmark, in unscaled pixels."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raterscope.app.document import Document
     from raterscope.app.jobs import Jobs
     from raterscope.app.study import RunEntry
-    from raterscope.app.workspaces.core import BlindMode
+    from raterscope.app.workspaces.screen import BlindMode
 
 ActionEntry = tuple[str, str, Callable[[], object]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
@@ -21,12 +22,14 @@ from raterscope.app.review import Decision, SampledItem, SampleProgress, SampleS
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.app.workspaces.review_order import RemainingQuestions
-from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.review_dialogs import AcceptanceDialog
 from raterscope.widgets.panels.queue_items import QueueItem, chance_of_error
 from raterscope.widgets.panels.queue_panel import FILTERS, QueueFrame, QueuePanel
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.screen import WorkspaceScreen
 
 
 class SampleQueue(QObject):

@@ -1,16 +1,29 @@
-"""Base class of the workspaces of kinds: the Fuse panel over the layout, what a kind overrides."""
+"""Workspaces of kinds: behaviour that all share (session, blind mode, runs, navigation), and their base."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from raterscope.app.workspaces.layout import TABS, ActionEntry, WorkspaceLayout, contains, split_widgets
+from raterscope.app.assessment import Change
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision, counts_by_name
+from raterscope.app.session import Session
+from raterscope.app.workspaces.layout import ActionEntry, WorkspaceLayout, contains
+from raterscope.app.workspaces.navigation import Navigation
+from raterscope.app.workspaces.runs import RunControl
+from raterscope.app.workspaces.sample_queue import SampleQueue
+from raterscope.widgets import theme
 from raterscope.widgets.panels.activity_panels import BACK, NEXT, PREVIOUS, ChangesPanel
-from raterscope.widgets.panels.fuse_panel import FusePanel
+from raterscope.widgets.panels.fuse_panel import FusePanel, RunRequest
+from raterscope.widgets.parts import announce
 
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
@@ -18,12 +31,233 @@ if TYPE_CHECKING:
     from raterscope.app.kinds.kind import Plan
     from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry
-    from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
+    from raterscope.app.workspaces.layout import ActionEntry
     from raterscope.app.workspaces.runs import Fusing, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
     from raterscope.widgets.panels.queue_panel import QueueFrame
 
-__all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
+
+BLIND_KEY = "H"
+
+ScreenT = TypeVar("ScreenT", bound="WorkspaceScreen")
+SessionT = TypeVar("SessionT", bound="Session[Any, Any]")
+
+
+@dataclass(frozen=True)
+class BlindTexts:
+    """Texts of the blind mode: its menu item, and the messages when it is switched on and off."""
+
+    action: str
+    on: str
+    off: str
+
+
+class BlindMode(QObject):
+    """The blind mode of a workspace: names, votes and results are hidden until the expert decides."""
+
+    def __init__(self, document: Document, session: Session[Any, Any], kind: str, texts: BlindTexts) -> None:
+        super().__init__(session)
+        self._document, self._session, self._kind, self.texts = document, session, kind, texts
+        self.changed = session.blind_changed
+        document.replaced.connect(self._on_replaced)
+
+    @property
+    def on(self) -> bool:
+        """Whether names and votes are hidden."""
+        return self._session.blind
+
+    @property
+    def note(self) -> str:
+        """The note while it is on."""
+        return f"{self.texts.on} {BLIND_KEY} shows it."
+
+    @property
+    def message(self) -> str:
+        """The message after a switch."""
+        return self.texts.on if self.on else self.texts.off
+
+    def set(self, on: bool) -> None:
+        """Switch it on or off."""
+        if on != self.on:
+            self._document.hide_names(on, self._kind)
+            self._session.set_blind(on)
+
+    def _on_replaced(self) -> None:
+        self._document.hide_names(self.on, self._kind)  # the contents of a study start with names shown
+
+
+class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
+    """Behaviour that the workspaces of all kinds share.
+
+    The screen overrides what is special to its kind: `WorkspaceScreen.show_scene` and the methods after it.
+
+    `kind`: kind of annotation.
+    """
+
+    def __init__(
+        self, screen: ScreenT, document: Document, jobs: Jobs, session: SessionT, kind: str, blind: BlindTexts
+    ) -> None:
+        super().__init__(screen)
+        self.screen, self.document, self.jobs, self.session, self.kind = (
+            screen, document, jobs, session, kind,
+        )  # fmt: skip
+        self.blind_mode = BlindMode(document, session, kind, blind)
+        self.runs = RunControl(document, jobs, screen, session, kind)
+        self.sample = SampleQueue(document, jobs, screen, screen.queue, kind)
+        self.navigation: Navigation
+        self._notices = ""
+
+    @property
+    def item(self) -> int | None:
+        """The item whose scene is shown."""
+        return self.session.scene.item.id if self.session.shown else None
+
+    @property
+    def run(self) -> int | None:
+        """The run that is shown; None without a scene or a fusion."""
+        run = self.session.scene.run if self.session.shown else None
+        return None if run is None else int(run.id)
+
+    @property
+    def bookmarks(self) -> Sequence[Decision]:
+        """The bookmarks on the item on screen and its parts."""
+        contents, item = self.document.contents, self.item
+        return () if contents is None or item is None else contents.review.bookmarks(self.kind, item)
+
+    @property
+    def notes_by_name(self) -> dict[str, dict[str, int]]:
+        """The numbers of comments and bookmarks on the named parts of the item on screen."""
+        contents, item = self.document.contents, self.item
+        if contents is None or item is None:
+            return {}
+        return counts_by_name(contents.review.comments(self.kind, item), self.bookmarks)
+
+    def connect_screen(self, navigation: Navigation) -> None:
+        """Connect the screen with study, session and runs, and show the study that is open.
+
+        Create the parts that must be notified of a scene before the screen itself before this call.
+        """
+        self.navigation, screen = navigation, self.screen
+        self.document.replaced.connect(self._on_replaced)
+        self.document.changed.connect(self._on_changed)
+        self.document.decided.connect(self._on_decided)
+        navigation.arrived.connect(screen.show_scene)
+        navigation.refused.connect(screen.refused)
+        self.session.scene_changed.connect(screen.on_scene)
+        self.session.cleared.connect(self._on_cleared)
+        self.session.change_inspected.connect(self._on_change_inspected)
+        self.session.blind_changed.connect(self._on_blind)
+        screen.fuse_panel.run_requested.connect(self._on_run_requested)
+        screen.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        self.runs.fusing.partial.connect(self._on_partial)
+        if self.document.contents is not None:  # else `replaced` follows
+            self._on_replaced()
+
+    def navigation_actions(self, noun: str) -> tuple[ActionEntry, ...]:
+        """Return the actions that every workspace has, with the name of its items."""
+        return (
+            (self.blind_mode.texts.action, BLIND_KEY, self.toggle_blind),
+            (f"Next {noun}", "PgDown", partial(self.navigation.step, 1)),
+            (f"Previous {noun}", "PgUp", partial(self.navigation.step, -1)),
+            ("Start an acceptance plan…", "Ctrl+Shift+A", self.sample.begin),
+            ("End the acceptance plan", "", self.sample.end),
+        )
+
+    def toggle_blind(self) -> None:
+        """Switch the blind mode, and show a message."""
+        self.blind_mode.set(not self.blind_mode.on)
+        self.screen.message.emit(self.blind_mode.message)
+
+    def show_notices(self, notices: str) -> None:
+        """Show the notices of the run on screen, unless they are shown already."""
+        if notices != self._notices:
+            self._notices = notices
+            self.screen.message.emit(notices)
+
+    def _on_blind(self, blind: bool) -> None:
+        self.screen.notes.set_note("Blind", self.blind_mode.note if blind else "")
+
+    def _on_replaced(self) -> None:
+        self.runs.forget()
+        self.screen.forget_study()
+        self.screen.queue.filter.clear()
+        self.navigation.reset()
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self._show_history()
+        self.navigation.refresh()
+        self.screen.on_study_changed()
+        self.runs.show_outdated()
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self.document.contents
+        if contents is not None:
+            announce(self.screen, contents.words(decision))
+            self._show_history()
+            self.screen.on_decided(decision, contents)
+            self.runs.show_outdated()
+
+    def _show_history(self) -> None:
+        self.runs.show_history()
+        contents = self.document.contents
+        last = contents.review.undoable if contents else None
+        self.screen.show_undoable(contents.words(last) if contents and last else "")
+
+    def _on_cleared(self) -> None:
+        self.screen.show_not_converged("")
+        self.screen.on_cleared()
+
+    def _on_change_inspected(self, change: Change | None) -> None:
+        if change is None:
+            return
+        if self.item == change.item:
+            self.screen.show_change(change)
+        else:
+            self.navigation.visit(change.item, partial(self.screen.show_change, change))
+
+    def _on_run_requested(self, request: RunRequest) -> None:
+        self.runs.start(request, self.screen.make_plan(request), self.navigation.current)
+
+    def _on_compare_requested(self, runs: object) -> None:
+        self.screen.close_fuse_panel()
+        self.screen.show_comparison(runs)  # type: ignore[arg-type]
+
+    def _on_partial(self, item: int, draft: object) -> None:
+        if item == self.item:
+            self.screen.show_draft(draft)
+
+
+class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
+    """Part of a workspace that fills some of its widgets."""
+
+    def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
+        super().__init__(core.screen)
+        self._core, self._document, self._jobs = core, core.document, core.jobs
+        self._screen, self._session = core.screen, core.session
+
+
+class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
+    """Panel of a workspace that fills itself."""
+
+    refused = Signal(str)
+    run_chosen = Signal(object)  # number of the run to show
+
+    def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
+        super().__init__()
+        theme.set_role(self, "panel")
+        self._document, self._jobs, self._session = core.document, core.jobs, core.session
+        self.refused.connect(core.screen.refused)
+        self.run_chosen.connect(core.runs.choose)
+
+
+def three_numbers(value: object) -> tuple[float, ...] | None:
+    """Return the numbers of a list from an untrusted file; None unless it has three finite ones."""
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in value):
+        return None
+    return tuple(map(float, value))
 
 
 class WorkspaceScreen(WorkspaceLayout):

@@ -1,33 +1,33 @@
-"""Evidence panel for one spot: posterior, votes, annotators, explanation, and decision keys."""
+"""Evidence for one spot: posterior, votes, annotators, crop, other runs, explanation, and decision keys."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from raterscope.text import UNKNOWN, figure
+from raterscope.algorithms.clicks.data import ellipses
+from raterscope.text import UNKNOWN, figure, part_of_one
 from raterscope.widgets import theme
+from raterscope.widgets.canvas.annotation_layers import state_style
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyButton, key_grid
-from raterscope.widgets.layouts import STRETCH, horizontal, rule, scroll_area, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, scroll_area, stacked, vertical
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_words
 from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
-from raterscope.widgets.panels.spot_details import (
-    SIDE,
-    TONES,
-    WORDS,
-    CropView,
-    EvidenceLine,
-    SpotTabs,
-    VoterLine,
-)
+from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
+
+_SIDE = 152
+"""Preferred side of the square."""
 
 NARROWEST, LOWEST = 320, 360
 MOST_CLASSES = 6
@@ -40,6 +40,20 @@ CHOOSE = (
 COVERED = "Votes, names and the model's answer are hidden until you decide."
 SMALL_SIDE, HIGH = 128, 540
 MOST_SAY = 3
+
+TONES = {
+    "detected": "accent",
+    "accepted": "accent",
+    "added": "accent",
+    "rejected": "rejected",
+    "turned down": "rejected",
+    "disputed": "disputed",
+    "undecided": "second",
+}
+"""Text colour of each state."""
+
+WORDS = {"turned down": "rejected by you", "accepted": "accepted by you", "added": "added by you"}
+"""Displayed names of states that differ from their keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +188,7 @@ class EvidencePanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shrink the crop in a low panel, so that everything stays visible."""
         super().resizeEvent(event)
-        self._crop.set_side(SIDE if self.height() >= HIGH else SMALL_SIDE)
+        self._crop.set_side(_SIDE if self.height() >= HIGH else SMALL_SIDE)
 
     def show_neighbours(self) -> None:
         """Show the tab of nearby spots."""
@@ -218,7 +232,7 @@ class EvidencePanel(QWidget):
             margins=(12, 0, 12, 12),
             spacing=14,
         )
-        self.about = SpotTabs()
+        self.about = _SpotTabs()
         self.about.voter_chosen.connect(self.voter_chosen)
         self.about.neighbour_chosen.connect(self.neighbour_chosen)
         self.about.run_chosen.connect(self.run_chosen)
@@ -277,3 +291,313 @@ class EvidencePanel(QWidget):
             (self.undo, self.undo_requested),
         )
         return vertical(rule(), grid)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """List entry for a neighbour or a run."""
+
+    key: Hashable  # description of the selection
+    # title, detail: "spot 12", "14 px away"; the run, "5 of 14 votes"
+    title: str
+    detail: str
+    figure: str  # its posterior; empty where there is none
+    state: str  # a key of `TONES`; empty where there is no spot
+    tip: str  # the line in full
+
+
+class EvidenceLines(QWidget):
+    """List of lines, or a sentence if it is empty.
+
+    `name`: accessible name of the list.
+    """
+
+    chosen = Signal(object)  # key of the line that was clicked, or selected with Return
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.view: LineList[EvidenceLine] = LineList(_Kind(), name)
+        self.view.clicked.connect(self._on_chosen)
+        self.view.activated.connect(self._on_chosen)
+        self._nothing = plain_label("", "second", wrap=True)
+        vertical(
+            (self._nothing, 0, Qt.AlignmentFlag.AlignTop),
+            (self.view, 1),
+            inside=self,
+            margins=(4, 4, 0, 0),
+            spacing=None,
+        )
+        self.setFocusProxy(self.view)
+
+    def show_lines(self, lines: Sequence[EvidenceLine], nothing: str = "") -> None:
+        """Show lines, or why there are none."""
+        self.view.set_lines(lines)
+        self.view.setVisible(bool(lines))
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not lines)
+
+    def _on_chosen(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.chosen.emit(self.view.lines[index.row()].key)
+
+
+class _Kind(LineKind[EvidenceLine]):
+    height = 24
+
+    def key(self, line: EvidenceLine) -> Hashable:
+        return line.key
+
+    def words(self, line: EvidenceLine) -> str:
+        return line.tip
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: EvidenceLine) -> None:
+        palette = theme.current()
+        painter.setFont(theme.font())
+        metrics = QFontMetrics(painter.font())
+        inner = box.adjusted(4, 0, -8, 0)
+        word = WORDS.get(line.state, line.state)
+        state = metrics.horizontalAdvance(word) + 4 if word else 0
+        figure = metrics.horizontalAdvance("0.000") + 8 if line.figure else 0
+        right = Qt.AlignmentFlag.AlignRight
+        paint_words(painter, inner, word, getattr(palette, TONES.get(line.state, "third")), side=right)
+        inner.setRight(inner.right() - state)
+        paint_words(painter, inner.adjusted(0, 0, -6, 0), line.figure, palette.text, side=right)
+        inner.setRight(inner.right() - figure)
+        detail = metrics.horizontalAdvance(line.detail) + 8
+        paint_words(painter, inner, line.detail, palette.second, side=right)
+        inner.setRight(inner.right() - detail)
+        paint_words(painter, inner, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+
+
+BAR = 96
+
+
+@dataclass(frozen=True, slots=True)
+class VoterLine:
+    """List entry for one annotator of a spot."""
+
+    annotator: int  # index that gives colour and symbol
+    name: str
+    clicked: bool
+    reliability: float  # 0 to 1, NaN if unknown
+    weight: float = 1.0  # as how much of an annotator the word counts
+
+    @property
+    def label(self) -> str:
+        """Name of the annotator, with the weight if it is below 1."""
+        return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
+
+
+class VoterList(ChoiceList[VoterLine]):
+    """Annotators of one spot, by their index."""
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__(_VoterKind(), "Who clicked")
+
+
+class _VoterKind(LineKind[VoterLine]):
+    height = 24
+
+    def key(self, line: VoterLine) -> Hashable:
+        return line.annotator
+
+    def words(self, line: VoterLine) -> str:
+        text = "clicked" if line.clicked else "did not click"
+        known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
+        return ", ".join(part for part in (line.label, text, known) if part)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
+        palette = theme.current()
+        paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
+        left, right = box.left() + 20, box.right() - 8
+        bar_left = right - 36 - BAR
+        painter.setFont(theme.font())
+        said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
+        name = QRectF(left, box.top(), said_left - left - 8, box.height())
+        paint_words(painter, name, line.label, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        text = QRectF(said_left, box.top(), 80, box.height())
+        clicked = line.clicked
+        paint_words(
+            painter, text, "clicked" if clicked else "did not", palette.text if clicked else palette.third
+        )
+        known = math.isfinite(line.reliability)
+        bar = QRectF(bar_left, box.center().y() - 3, BAR, 6)
+        paint_bar(painter, bar, line.reliability, theme.annotator_style(line.annotator)[0])
+        figure = f"{line.reliability:.2f}" if known else "–"
+        room = QRectF(right - 34, box.top(), 34, box.height())
+        paint_words(
+            painter, room, figure, palette.text if known else palette.third, side=Qt.AlignmentFlag.AlignRight
+        )
+
+
+LEAST_LIST = 48
+NEIGHBOURS, RUNS = 1, 2
+READING = "Reading the other runs…"
+ALONE = "No other spot nearby."
+
+
+class _SpotTabs(TabPages):
+    """Tabs for voters, neighbours and other runs of a spot."""
+
+    voter_chosen = Signal(int)  # index of the annotator
+    # neighbour_chosen, run_chosen: key of a line
+    neighbour_chosen = Signal(object)
+    run_chosen = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._voter: int | None = None
+        self.voters = VoterList()
+        self.voters.chosen.connect(self.voter_chosen)
+        self.near = EvidenceLines("Spots nearby")
+        self.near.chosen.connect(self.neighbour_chosen)
+        self.runs = EvidenceLines("The spot in other runs")
+        self.runs.chosen.connect(self.run_chosen)
+        for view in (self.voters, self.near.view, self.runs.view):
+            set_lengths(view, minimumHeight=LEAST_LIST)
+            view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self.tabBar().setAccessibleName("About the spot")
+        for title, tip, part in (
+            (
+                "Who clicked",
+                "Annotators who marked the spot, and those who saw it and did not",
+                self._headed_voters(),
+            ),
+            ("Nearby", "Nearby spots and their distance", self.near),
+            ("Other runs", "Results of other runs at this position", self.runs),
+        ):
+            margins = QWidget()
+            vertical(part, inside=margins, margins=(8, 0, 4, 4))
+            self.setTabToolTip(self.addTab(margins, title), tip)
+
+    @property
+    def runs_visible(self) -> bool:
+        """True if the tab of other runs is visible."""
+        return self.currentIndex() == RUNS
+
+    def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:
+        """Show the voters and non-voters, and nearby spots."""
+        self.voters.set_lines(voters)
+        self.voters.choose(self._voter)
+        clicked = sum(line.clicked for line in voters)
+        self._counts.setText(f"{clicked} clicked, {len(voters) - clicked} did not")
+        self.near.show_lines(near, ALONE)
+
+    def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
+        """Show the results of other runs for the spot; None while they are being read."""
+        self.runs.show_lines(lines or (), READING if lines is None else nothing)
+
+    def choose_voter(self, annotator: int | None) -> None:
+        """Mark an annotator among the voters, without a signal."""
+        self._voter = annotator
+        self.voters.choose(annotator)
+
+    def bring_neighbours(self) -> None:
+        """Show the tab of nearby spots."""
+        self.setCurrentIndex(NEIGHBOURS)
+
+    def bring_runs(self) -> None:
+        """Show the tab of other runs."""
+        self.setCurrentIndex(RUNS)
+
+    def _headed_voters(self) -> QWidget:
+        self._counts = plain_label("", "small")
+        part = QWidget()
+        above = horizontal(
+            (self._counts, 1), plain_label("reliability", "small"), margins=(4, 0, 8, 0), spacing=None
+        )
+        vertical(above, (self.voters, 1), inside=part, margins=(0, 4, 0, 0), spacing=2)
+        part.setFocusProxy(self.voters)
+        return part
+
+
+class CropView(QWidget):
+    """Square crop of the image around a spot, with its ellipse; it can be copied and saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedSize(_SIDE, _SIDE)
+        self.setAccessibleName("The spot, enlarged")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.menu = FigureMenu(self, self)
+        self._title = ""
+        self._picture: QImage | None = None
+        self._radii: tuple[float, float] | None = None
+        self._turn = 0.0
+        self._state = "detected"
+
+    def set_side(self, side: int) -> None:
+        """Set the side of the square."""
+        self.setFixedSize(side, side)
+
+    def sizeHint(self) -> QSize:
+        """Return a square."""
+        return self.maximumSize()
+
+    def show_crop(
+        self,
+        crop: NDArray[np.uint8] | None,
+        radius: float,
+        covariance: NDArray[np.floating] | None,
+        coverage: float,
+        state: str,
+        title: str = "",
+    ) -> None:
+        """Show another spot; `radius` is half the width of the crop in the units of the covariance.
+
+        The title names the saved file.
+        """
+        self._title = title
+        self._picture = None if crop is None or not crop.size else to_picture(crop)
+        self._state = state
+        self._radii = None
+        if covariance is not None and np.any(covariance):
+            long, short, angle = ellipses(np.asarray(covariance)[None], coverage)[0]
+            self._radii = (float(long / radius), float(short / radius))
+            self._turn = float(np.degrees(angle))
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint crop and ellipse, and the focus frame."""
+        with QPainter(self) as painter:
+            painter.save()
+            self.paint_picture(painter)
+            painter.restore()
+            if self.hasFocus():
+                paint_focus_frame(painter, QRectF(self.rect()))
+
+    def heading(self) -> tuple[str, str]:
+        """Return the title of the spot."""
+        return self._title, ""
+
+    def picture_size(self) -> QSize:
+        """Return the size of the square."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint crop and ellipse."""
+        box = QRectF(self.rect())
+        painter.fillRect(box, QColor(theme.DARK.canvas))
+        if self._picture is None:
+            painter.setPen(QColor(theme.DARK.second))
+            painter.setFont(theme.widget_font(theme.CAPTION))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
+        else:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.drawImage(box, self._picture)
+        if self._radii is None:
+            return
+        style = state_style(self._state)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.translate(box.center())
+        painter.rotate(self._turn)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(QColor(style.colour), 1.8)
+        if style.dashes:
+            pen.setDashPattern(style.dashes)
+        for stroke in (QPen(theme.colour(theme.DARK.canvas, 150), 3.6), pen):
+            painter.setPen(stroke)
+            half = box.width() / 2
+            painter.drawEllipse(QPointF(), self._radii[0] * half, self._radii[1] * half)

@@ -9,7 +9,6 @@ from typing import Literal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
-from raterscope.app.formats.labels.collector import collect_labels
 from raterscope.app.formats.labels.columns import read_contents
 from raterscope.app.formats.labels.programs import holds_probabilities, read_probabilities
 from raterscope.app.formats.labels.table import (
@@ -21,7 +20,7 @@ from raterscope.app.formats.labels.table import (
     read_true_labels,
     read_wide_table,
 )
-from raterscope.app.formats.labels.tag_sets import TAGS, columns_as_tags, split_tags
+from raterscope.app.formats.labels.votes import TAGS, collect_labels, columns_as_tags, split_tags
 from raterscope.app.formats.records import LabelFile, LabelTable
 from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 from raterscope.app.formats.table_files import Head

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats import dialects
-from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.labels.columns import (
     Columns,
     content_columns,
@@ -31,7 +30,7 @@ from raterscope.app.formats.labels.columns import (
     shorten_tasks,
     without_contents,
 )
-from raterscope.app.formats.labels.tag_sets import columns_as_tags
+from raterscope.app.formats.labels.votes import VoteCollector, columns_as_tags, no_label_notice, order_outputs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.table_files import Head
 from raterscope.app.formats.tables import (

@@ -118,7 +118,7 @@ def write_coco(path: Path, images: Sequence[ImageDetections], classes: Sequence[
     names = classes or sorted(found, key=str.casefold) or [_NAME]
     category = {name: number for number, name in enumerate(names, start=1)}
     content = {
-        "info": {"description": _described(images)},
+        "info": {"description": f"Detections by {_runs_of(images) or PROGRAM}"},
         "licenses": [],
         "images": pictures,
         "categories": [
@@ -163,10 +163,6 @@ def write_cvat(path: Path, images: Sequence[ImageDetections]) -> Path:
     ]
     title = _runs_of(images) or PROGRAM
     return write_cvat_file(path, marked, dict.fromkeys(names, "points"), title, _CVAT_ATTRIBUTES)
-
-
-def _described(images: Sequence[ImageDetections]) -> str:
-    return f"Detections by {_runs_of(images) or PROGRAM}"
 
 
 def _runs_of(images: Sequence[ImageDetections]) -> str:

@@ -202,7 +202,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
             "truth_held": inputs.truth_held,
             **({"matching_radius": inputs.radius} if inputs.programs else {}),
             "images": images,
-            **_views(inputs),
+            **({"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}),
             **_scores(inputs),
             **inputs.others.as_log(),
         },
@@ -216,11 +216,6 @@ def _scores(inputs: Inputs) -> dict[str, object]:
     ]
     record = {"images": len(scores), "detections": sum(map(len, scores))}
     return {"scores": record} if scores else {}
-
-
-def _views(inputs: Inputs) -> dict[str, int]:
-    """Return the number of spots viewed and left undecided, and the last view that was read."""
-    return {"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}
 
 
 def run_record(

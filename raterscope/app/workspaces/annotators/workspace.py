@@ -422,7 +422,9 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             return None, ""
         table = self.prepared.table
         if self.prepared.shown is not table.names and not is_rule(text):
-            return select_rows(text, {}, _lower(self.prepared.shown)), ""
+            return select_rows(
+                text, {}, np.array([name.casefold() for name in self.prepared.shown], dtype=object)
+            ), ""
         try:
             return select_rows(text, table.columns, table.searched), ""
         except RuleError as error:
@@ -513,10 +515,6 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _shown_name(self, name: str) -> str:
         prepared = self.prepared
         return name if prepared is None else prepared.shown[prepared.table.index[name]]
-
-
-def _lower(names: Sequence[str]) -> Any:
-    return np.array([name.casefold() for name in names], dtype=object)
 
 
 def _write_feedback(name: str, path: Path, study: Study, watch: Watch) -> Path:

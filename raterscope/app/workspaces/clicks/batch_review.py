@@ -36,7 +36,7 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.panels.card_panels import DOUBTFUL_CLASS, OF_CLASS
 from raterscope.widgets.panels.cards import Card
-from raterscope.widgets.panels.spot_details import TONES, WORDS
+from raterscope.widgets.panels.evidence_panel import TONES, WORDS
 
 KEPT_BYTES = 64 * 1024**2
 LEAST_KEPT = 200

@@ -21,8 +21,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.run_history import run_title
-from raterscope.widgets.panels.evidence_panel import CHOOSE
-from raterscope.widgets.panels.spot_details import EvidenceLine
+from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidenceLine
 
 MOST = 20
 """Largest number of runs read, the latest first."""

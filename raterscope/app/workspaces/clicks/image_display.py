@@ -115,7 +115,9 @@ class ImageDisplay(ClicksPart):
     def _on_described(self, channels: tuple[ChannelRange, ...]) -> None:
         had_focus = self.panel.isAncestorOf(self._screen.focusWidget())
         loaded = self._loaded
-        has_stain = loaded is not None and any(_is_photograph(plane) for plane in loaded.planes)
+        has_stain = loaded is not None and any(
+            plane.values.ndim == 3 and plane.values.dtype == np.uint8 for plane in loaded.planes
+        )
         self.panel.set_channels(channels, self._document.displays, has_stain=has_stain)
         if self.panel.rows and (had_focus or self.panel.isVisible()):
             self.panel.rows[0].bar.setFocus()
@@ -163,10 +165,6 @@ class ImageDisplay(ClicksPart):
         if self._document.contents is not None:
             self._document.store_displays()
             self.changed.emit()
-
-
-def _is_photograph(plane: ChannelPlane) -> bool:
-    return plane.values.ndim == 3 and plane.values.dtype == np.uint8
 
 
 def _estimate(plane: ChannelPlane, watch: Watch) -> Stain | None:

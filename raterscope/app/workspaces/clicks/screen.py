@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QStackedWidget
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.workspaces.clicks.scene import ClicksSession
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePanel, WorkspacePart, WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, ReliabilityPlot

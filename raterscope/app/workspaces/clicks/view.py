@@ -14,8 +14,7 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.text import counted
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
-from raterscope.widgets.panels.evidence_panel import Evidence
-from raterscope.widgets.panels.spot_details import EvidenceLine, VoterLine
+from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
 
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0

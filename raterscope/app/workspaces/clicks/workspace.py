@@ -32,12 +32,12 @@ from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.comments import Comments, Renaming
-from raterscope.app.workspaces.core import BlindTexts, three_numbers
+from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration, run_title
-from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.screen import BlindTexts, three_numbers
 from raterscope.text import percent
 from raterscope.widgets.canvas.image_canvas import ZOOM_STEP
 from raterscope.widgets.panels.class_bars import keys_of

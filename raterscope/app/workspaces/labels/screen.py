@@ -13,9 +13,9 @@ from raterscope.algorithms.labels.assessment import Assessment, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS, labeller_title
 from raterscope.algorithms.labels.fusion import QuestionSettings
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.labels.scene import LabelsSession
-from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
+from raterscope.app.workspaces.layout import split_widgets
+from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePart, WorkspaceScreen
 from raterscope.figures.evaluation import Curve
 from raterscope.text import counted
 from raterscope.widgets import theme

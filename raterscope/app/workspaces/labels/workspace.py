@@ -20,7 +20,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.comments import Comments
-from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail, Exclusion
 from raterscope.app.workspaces.labels.budget import ActiveLearning, CostMeasurement
@@ -41,10 +40,11 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
 from raterscope.app.workspaces.labels.task_contents import TaskContents
 from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
+from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.sample_queue import StudyQueue
-from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.screen import BlindTexts
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.panels.card_panels import GridView

@@ -11,9 +11,8 @@ from PySide6.QtWidgets import QBoxLayout, QCheckBox, QLabel, QSlider, QWidget
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.annotators import BASES
 from raterscope.app.kinds.masks.methods import FIGURES
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.masks.scene import MasksSession
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePanel, WorkspacePart, WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot

@@ -34,7 +34,7 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.app.workspaces.masks.scene import Scene, load_pixels
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import locate_image
-from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
+from raterscope.widgets.dialogs.review_dialogs import RegistrationDialog
 from raterscope.widgets.volume.scene import HeatMap
 
 MISSING = (

@@ -14,7 +14,7 @@ from raterscope.app.kinds.masks.runs import Draft, explain_not_converged
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.comments import Comments, Renaming
-from raterscope.app.workspaces.core import BlindTexts, three_numbers
+from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.comparisons import MethodComparer, SideBySide
 from raterscope.app.workspaces.masks.mask_editing import MaskEditing, StructureCoding
@@ -38,7 +38,7 @@ from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration, run_title
-from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.screen import BlindTexts, three_numbers
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.region_panel import NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
 from raterscope.widgets.volume.slice_view import ZOOM_STEP

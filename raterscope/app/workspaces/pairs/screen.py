@@ -24,9 +24,9 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import read_contents, split_comparison
 from raterscope.app.study.pairs import true_ranking_of
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
+from raterscope.app.workspaces.layout import split_widgets
 from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
-from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
+from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePart, WorkspaceScreen
 from raterscope.app.workspaces.task_pictures import ContentTab, load_picture
 from raterscope.text import counted
 from raterscope.widgets.figures.bias_path import BiasPath

@@ -21,7 +21,7 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.comments import Comments
-from raterscope.app.workspaces.core import BlindTexts
+from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.bias_review import BiasReview, RateCut
@@ -41,7 +41,7 @@ from raterscope.app.workspaces.pairs.screen import ComparisonContents, PairsCore
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.sample_queue import StudyQueue
-from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.screen import BlindTexts
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.layouts import LateContent
 from raterscope.widgets.panels.fuse_panel import RunRequest

@@ -12,7 +12,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns, table_files
 from raterscope.app.formats.labels import find_labels, read_labels
-from raterscope.app.formats.labels.collector import order_outputs
+from raterscope.app.formats.labels.votes import order_outputs
 from raterscope.app.formats.records import LabelTable, TrueLabels
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\nt2,ann,Zoë\n"

@@ -11,7 +11,7 @@ from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
-from raterscope.widgets.panels.spot_details import VoterList
+from raterscope.widgets.panels.evidence_panel import VoterList
 from tests.app.driving import idle, press
 
 opens_a_menu = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -19,7 +19,7 @@ from raterscope.app.workspaces.masks.second_series import (
     register_series,
     shared_extent,
 )
-from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
+from raterscope.widgets.dialogs.review_dialogs import RegistrationDialog
 from tests.app.driving import idle
 from tests.app.workspaces.masks.driving import go_to
 

@@ -1,29 +1,38 @@
-"""Sets of tags: a vote with several tags becomes one vote for each tag, "present" or "absent".
+"""Votes of one file: collected, order of the classes, and sets of tags.
 
-Tags are in a cell of a list, in a cell with separators, in several rows of an annotator and a task, or in a
-column of zeros and ones each. An annotator who saw the task and did not give a tag votes "absent".
+A vote with several tags becomes one vote for each tag, "present" or "absent". Tags are in a cell of a list,
+in a cell with separators, in several rows of an annotator and a task, or in a column of zeros and ones each.
+An annotator who saw the task and did not give a tag votes "absent".
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import distinct_values
-from raterscope.app.errors import plain, plain_names
-from raterscope.app.formats.labels.collector import (
-    JOINT_NOTICE,
-    MOST_OUTPUTS,
-    SEPARATORS,
-    no_label_notice,
-    parts_of,
-    too_many_outputs,
-)
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain, plain_names
+from raterscope.app.formats.annotations import JOINT, Document, Remarks, join_choices
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
+from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.text import counted, natural
+
+_MOST_OUTPUTS = 1000
+_SEPARATORS = (JOINT, ";", "|")
+"""Between the tags of an answer; the first joins the values of a list."""
+
+_JOINT_NOTICE = 'Answers chosen together are one label, such as "a + b".'
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+_NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
 
 TAGS = "tags"
 """Field of a column with the tags of a vote; and the name of a set of tags without a name."""
@@ -42,6 +51,222 @@ _HASHED_AT_ONCE = 1 << 18
 
 _BINARY = ({"0", "1"}, {"false", "true"})
 _OF_SET = ": "
+
+
+def order_outputs(
+    answers: Sequence[str], path: Path, field: str = "label"
+) -> tuple[tuple[str, ...], NDArray[np.int16], tuple[str, ...]]:
+    """Sort answers, by value if all are numbers, else alphabetically; return outputs, indices and notices.
+
+    Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
+    if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
+    more than a thousand different answers that are not sets of tags.
+
+    `answers`: the answers as written, possibly repeated. The second result is the index of each answer into
+    the outputs, -1 for none.
+    """
+    texts = [text.strip() for text in answers]
+    words = [text for text in texts if text and text.casefold() not in _NOTHING]
+    if words and all(_NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words):
+        names, notices = _numbers(words)
+    else:
+        names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
+        notices = _case_notices(list(names))
+    outputs = tuple(dict.fromkeys(names.values()))
+    if len(outputs) > _MOST_OUTPUTS and not _have_common_tags(outputs):
+        raise _too_many_outputs(outputs, path, field)
+    number = {name: at for at, name in enumerate(outputs)}
+    output = [number[names[text]] if text in names else -1 for text in texts]
+    dtype = np.int16 if len(outputs) < 1 << 15 else np.int32
+    return outputs, np.array(output, dtype=dtype), notices
+
+
+def _have_common_tags(outputs: Sequence[str]) -> bool:
+    """Return whether many answers consist of few tags."""
+    return 2 * len({part for name in outputs for part in _parts_of(name)}) < len(outputs)
+
+
+def _numbers(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    spellings: dict[float, set[str]] = {}
+    for word in words:
+        spellings.setdefault(float(word) + 0.0, set()).add(word)
+    names: dict[str, str] = {}
+    merged = []
+    for value in sorted(spellings):
+        variants = sorted(spellings[value], key=lambda word: (len(word), word))
+        name = f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else variants[0]
+        names.update(dict.fromkeys(variants, name))
+        if len(variants) > 1 or name not in variants:
+            variants = sorted({*variants, name}, key=lambda word: (len(word), word))
+            merged.append(" and ".join(plain(word, 20) for word in variants[:3]))
+    if not merged:
+        return names, ()
+    return names, (f"Labels with the same number were merged: {'; '.join(merged[:3])}.",)
+
+
+def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a notice on answers that differ only in upper and lower case."""
+    pairs = [
+        f"{plain(name, 20)} and {plain(other, 20)}"
+        for name, other in pairwise(outputs)
+        if name.casefold() == other.casefold()
+    ]
+    return (
+        (f"Labels that differ only in upper and lower case stay separate: {'; '.join(pairs[:3])}.",)
+        if pairs
+        else ()
+    )
+
+
+def no_label_notice(rows: int) -> str:
+    """Return the notice on rows that are skipped because they have no label."""
+    return f"{counted(rows, 'row')} skipped: no label."
+
+
+@dataclass
+class _Question:
+    annotators: dict[str, int] = field(default_factory=dict)
+    tasks: dict[str, int] = field(default_factory=dict)
+    rows: list[tuple[int, int, float]] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    pictures: dict[int, str] = field(default_factory=dict)
+    truths: dict[str, str] = field(default_factory=dict)
+    words: str = ""
+    missing: int = 0
+    unlabelled: list[tuple[int, int]] = field(default_factory=list)
+
+    def add_unanswered(self, viewed: Sequence[tuple[str, str]]) -> None:
+        """Add tasks that were seen and got no answer."""
+        answered = {(annotator, task) for annotator, task, _ in self.rows} | set(self.unlabelled)
+        for annotator, task in viewed:
+            pair = (
+                self.annotators.setdefault(annotator, len(self.annotators)),
+                self.tasks.setdefault(task, len(self.tasks)),
+            )
+            if pair not in answered:
+                self.unlabelled.append(pair)
+
+
+@dataclass
+class VoteCollector:
+    """Collector of the votes of a file."""
+
+    path: Path
+    left_out: Counter[str] = field(default_factory=Counter)  # number of skipped annotations by plural noun
+    notices: list[str] = field(default_factory=list)  # messages about the file
+    # list of (annotator, task): tasks that annotators saw, even if they answered nothing
+    viewed: list[tuple[str, str]] = field(default_factory=list)
+    subjects: dict[str, str] = field(default_factory=dict)  # by task: subjects of Zooniverse
+    _questions: dict[str, _Question] = field(default_factory=dict)
+
+    def add(
+        self, question: str, annotator: str, task: str, answer: str, *, time: float = math.nan,
+        picture: str = "", words: str = "",
+    ) -> None:  # fmt: skip
+        """Add one vote; `words` is the wording of the question; the first wording is used."""
+        polled = self._questions.setdefault(question, _Question())
+        polled.words = polled.words or words
+        annotator_index = polled.annotators.setdefault(annotator, len(polled.annotators))
+        task_index = polled.tasks.setdefault(task, len(polled.tasks))
+        if picture:
+            polled.pictures.setdefault(task_index, picture)
+        if not answer.strip():
+            polled.missing += 1
+            polled.unlabelled.append((annotator_index, task_index))
+            return
+        polled.rows.append((annotator_index, task_index, time))
+        polled.answers.append(answer)
+
+    def add_truth(self, question: str, task: str, answer: str) -> None:
+        """Add a true answer; the first one of a task counts."""
+        self._questions.setdefault(question, _Question()).truths.setdefault(task, answer)
+
+    def tables(self) -> tuple[LabelTable | TrueLabels, ...]:
+        """Return a table of votes, and one of true labels, for each question that has any.
+
+        Raises `InputError` for a file without labels.
+        """
+        tables: list[LabelTable | TrueLabels] = []
+        skipped = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
+        general = [*self.notices]
+        if skipped:
+            general.append(f"Skipped, because they are not labels: {', '.join(skipped)}.")
+        for name, polled in self._questions.items():
+            if not polled.answers and not polled.truths:
+                continue
+            answers = [*polled.answers, *polled.truths.values()]
+            outputs, index, notices = order_outputs(answers, self.path)
+            messages = [*notices, *general]
+            if any(JOINT in answer for answer in answers):
+                messages.append(_JOINT_NOTICE)
+                polled.add_unanswered(self.viewed)
+            label = index[: len(polled.answers)]
+            votes, question = label >= 0, polled.words or name
+            missing = polled.missing + int((~votes).sum())
+            if missing:
+                messages.append(no_label_notice(missing))
+            if votes.any():
+                rows = np.array(polled.rows, dtype=np.float64)[votes]
+                time = rows[:, 2].copy()
+                tables.append(
+                    LabelTable(
+                        path=self.path, question=question, annotators=tuple(polled.annotators),
+                        tasks=tuple(polled.tasks), outputs=outputs, annotator=rows[:, 0].astype(np.int32),
+                        task=rows[:, 1].astype(np.int32), label=label[votes],
+                        time=time if np.isfinite(time).any() else None, pictures=polled.pictures,
+                        missing=missing, notices=tuple(messages),
+                        subjects=self.subjects,
+                        unlabelled=np.array(polled.unlabelled, dtype=np.int32).reshape(-1, 2),
+                    )
+                )  # fmt: skip
+            if polled.truths:
+                true = index[len(polled.answers) :]
+                names = tuple(task for task, at in zip(polled.truths, true, strict=True) if at >= 0)
+                tables.append(TrueLabels(self.path, question, names, outputs, true[true >= 0]))
+        if not tables:
+            raise InputError("has no labels; expected some", file=self.path)
+        return tuple(tables)
+
+
+def collect_labels(
+    path: Path, document: Document, annotator: str, watch: Watch = silent
+) -> tuple[LabelTable | TrueLabels, ...]:
+    """Collect the answers about images and tasks; several in one set to one question are one label.
+
+    Raises `InputError` for a file without answers, and for an answer that cannot be read.
+
+    `annotator`: the annotator of sets that do not name one.
+    """
+    collector = VoteCollector(path)
+    for annotation_set in document.sets("labels", Remarks(collector.left_out), watch):
+        chosen: dict[str, list[str]] = (
+            {} if annotation_set.question is None else {annotation_set.question: []}
+        )
+        wording = ""
+        for annotation in annotation_set.annotations:
+            if annotation.problem:
+                raise InputError(annotation.problem, file=path, field=annotation.field)
+            if annotation.answers:
+                chosen.setdefault(annotation.question, []).extend(annotation.answers)
+                wording = annotation.wording
+            else:
+                collector.left_out[annotation.noun] += 1
+        item = annotation_set.item
+        task = f"{item.title} ({item.distinction})" if item.distinction else item.title
+        if annotation_set.is_complete and not annotation_set.is_truth:
+            collector.viewed.append((annotation_set.annotator or annotator, task))
+        if item.subject:
+            collector.subjects[task] = item.subject
+        for question, answers in chosen.items():
+            label = join_choices([answer for answer in answers if answer])
+            if annotation_set.is_truth:
+                collector.add_truth(question, task, label)
+            else:
+                collector.add(
+                    question, annotation_set.annotator or annotator, task, label,
+                    time=seconds_or_nan(annotation_set.time), picture=item.name, words=wording,
+                )  # fmt: skip
+    return collector.tables()
 
 
 def question_of_tag(question: str, tag: str) -> str:
@@ -119,7 +344,7 @@ def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLab
         if not tag or not of_tag:
             return (truth,)
         return (replace(truth, question=named_questions[0]),) if len(named_questions) == 1 else ()
-    parts = {part for name in truth.classes for part in parts_of(name)}
+    parts = {part for name in truth.classes for part in _parts_of(name)}
     for name, tags in of_tag.items():
         if not parts.isdisjoint(tags) and truth.question.casefold() in ("", name.casefold()):
             understood = _Tags(_separators_of(truth, tags), tuple(tags), by_rows=False)
@@ -143,8 +368,8 @@ def votes_of_tags(
     of_tag: dict[str, list[str]] = {}
     for name, tag in filter(None, map(set_of_tag, names)):
         of_tag.setdefault(name, []).append(tag)
-    separators = tuple(mark for mark in SEPARATORS if any(mark in name for name in table.outputs))
-    parts = {part for name in table.outputs for part in parts_of(name, separators)}
+    separators = tuple(mark for mark in _SEPARATORS if any(mark in name for name in table.outputs))
+    parts = {part for name in table.outputs for part in _parts_of(name, separators)}
     for name, tags in of_tag.items():
         if parts <= set(tags) and table.question.casefold() in ("", name.casefold()):
             understood = _Tags(separators, tuple(sorted(parts, key=natural)), by_rows=not separators)
@@ -192,7 +417,7 @@ class _Tags:
         number = {tag: at for at, tag in enumerate(self.tags)}
         table = np.zeros((len(names), len(self.tags)), dtype=np.bool_)
         for row, name in enumerate(names):
-            table[row, [number[tag] for tag in parts_of(name, self.separators) if tag in number]] = True
+            table[row, [number[tag] for tag in _parts_of(name, self.separators) if tag in number]] = True
         return table
 
     def notice(self, question: str, empty: int) -> str:
@@ -218,7 +443,7 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
         for name, count in zip(names, np.bincount(file.label, minlength=len(names)).tolist(), strict=True):
             uses[name] = uses.get(name, 0) + count
     separators = tuple(
-        separator for separator in SEPARATORS if True in several or _separates(separator, uses)
+        separator for separator in _SEPARATORS if True in several or _separates(separator, uses)
     )
     separators = tuple(separator for separator in separators if any(separator in name for name in uses))
     votes = [file for file in files if isinstance(file, LabelTable)]
@@ -227,7 +452,7 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
         return None
     of_tag: dict[str, int] = {}
     for name, count in uses.items():
-        for tag in dict.fromkeys(parts_of(name, separators)):
+        for tag in dict.fromkeys(_parts_of(name, separators)):
             of_tag[tag] = of_tag.get(tag, 0) + count
     often = sorted(of_tag, key=lambda tag: (-of_tag[tag], natural(tag)))[:MOST_TAGS]
     return _Tags(separators, tuple(sorted(often, key=natural)), by_rows, len(of_tag) - len(often))
@@ -235,26 +460,26 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
 
 def _refuse_many(files: Sequence[LabelTable]) -> None:
     for file in files:
-        if len(file.outputs) > MOST_OUTPUTS:
-            raise too_many_outputs(file.outputs, file.path)
+        if len(file.outputs) > _MOST_OUTPUTS:
+            raise _too_many_outputs(file.outputs, file.path)
 
 
 def _separates(separator: str, uses: Mapping[str, int]) -> bool:
     """Return whether labels are joined by a separator: in many votes, and of parts that occur often."""
-    joint = sum(count for name, count in uses.items() if len(parts_of(name, [separator])) > 1)
-    parts = {part for name in uses for part in parts_of(name, [separator])}
-    given = sum(count * len(parts_of(name, [separator])) for name, count in uses.items())
+    joint = sum(count for name, count in uses.items() if len(_parts_of(name, [separator])) > 1)
+    parts = {part for name in uses for part in _parts_of(name, [separator])}
+    given = sum(count * len(_parts_of(name, [separator])) for name, count in uses.items())
     return joint >= max(_LEAST_ROWS, _LEAST_SHARE * sum(uses.values())) and given >= _LEAST_USES * len(parts)
 
 
 def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:
     """Find the separators that leave known tags."""
     known = set(tags)
-    joined = {separator: [name for name in truth.classes if separator in name] for separator in SEPARATORS}
+    joined = {separator: [name for name in truth.classes if separator in name] for separator in _SEPARATORS}
     return tuple(
         separator
         for separator, names in joined.items()
-        if any(known.intersection(parts_of(name, [separator])) for name in names)
+        if any(known.intersection(_parts_of(name, [separator])) for name in names)
     )
 
 
@@ -321,7 +546,7 @@ def _votes_by_tag(table: LabelTable, understood: _Tags, question: str) -> list[L
             )
         )  # fmt: skip
     notices = [
-        words for words in table.notices if words not in (JOINT_NOTICE, no_label_notice(table.missing))
+        words for words in table.notices if words not in (_JOINT_NOTICE, no_label_notice(table.missing))
     ]
     parts[0] = replace(parts[0], notices=tuple(notices))
     return parts
@@ -338,3 +563,18 @@ def _truths_by_tag(truth: TrueLabels, understood: _Tags, question: str) -> Itera
             tasks=tasks, label=has[label, number].astype(np.int16), unlabelled=(),
             notices=() if number else truth.notices,
         )  # fmt: skip
+
+
+def _parts_of(answer: str, separators: Sequence[str] = _SEPARATORS) -> list[str]:
+    """Return the tags of an answer."""
+    parts = [answer]
+    for separator in separators:
+        parts = [piece for part in parts for piece in part.split(separator)]
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _too_many_outputs(outputs: Sequence[str], path: Path, field: str = "label") -> InputError:
+    """Return the error for more different answers than can be fused."""
+    return InputError(
+        f"has {len(outputs):,} different labels; expected at most {_MOST_OUTPUTS:,}", file=path, field=field
+    )
