@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -458,10 +459,10 @@ class Fusion:
         """Whether the annotators are rated, with intervals."""
         return len(self.rates.reliability) == len(self.rates.clicks)
 
-    @property
+    @cached_property
     def votes(self) -> IntArray:
         """(M,) annotators who marked each cluster."""
-        return np.asarray(self.marked.sum(axis=0), dtype=np.int64)
+        return np.asarray(np.count_nonzero(self.marked, axis=0), dtype=np.int64)
 
     def reordered(self, order: IntArray) -> Fusion:
         """Put the annotators into another order: first the one now at `order[0]`, and so on.
