@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, IndexArray, PairsError
@@ -159,7 +160,7 @@ def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> 
     return replace(
         fusion,
         flagged=flagged,
-        behaviour=behaviours(pairs, flagged, fusion.decidable),
+        behaviour=behaviours_after(pairs, fusion, flagged),
         match=match_ratio(pairs, corrected.score),
         corrected=corrected.score,
         corrected_low=corrected.low,
@@ -167,6 +168,12 @@ def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> 
         rank_low=corrected.rank_low,
         rank_high=corrected.rank_high,
     )
+
+
+def behaviours_after(pairs: Pairs, fusion: PairFusion, flagged: BoolArray) -> NDArray[np.int8]:
+    """Classify annotators after decisions, (p,): flagged ones that the expert cleared are unbiased."""
+    unbiased = None if fusion.decidable is None else fusion.decidable | fusion.flagged
+    return behaviours(pairs, flagged, unbiased)
 
 
 def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> BoolArray:

@@ -162,6 +162,8 @@ class Ranking:
     """Ranking corrected for the biases of flagged annotators."""
 
     corrected: Scores
+    match: FloatArray  # (p,): share of each annotator's answers that agree with it
+    crowd_match: float  # share of all answers
     # before, after: (n,): ranks within components; 0 for items never compared
     before: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -177,7 +179,13 @@ def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -
     fusion = scene.fusion
     assert fusion is not None
     corrected = scores_of(linked, flagged, watch)
-    return Ranking(corrected, ranks(fusion.score, fusion.component), ranks(corrected.score, fusion.component))
+    return Ranking(
+        corrected,
+        match_ratio(scene.pairs, corrected.score),
+        crowd_match_ratio(scene.pairs, corrected.score),
+        ranks(fusion.score, fusion.component),
+        ranks(corrected.score, fusion.component),
+    )
 
 
 def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
@@ -225,7 +233,6 @@ class Analysis:
     draws: SortedDraws | None = None  # none without a result, as are the following
     cut: Cut | None = None  # cut at the run's rate
     index: PairIndex | None = None
-    crowd_match: float = float("nan")  # share of all answers that agree with the corrected ranking
     # (p,) or None: share of each annotator's answers that agree with the ranking of all answers
     match_original: NDArray[np.float64] | None = None
     not_promised: str = ""  # why the false discovery rate is not guaranteed; empty if it is
@@ -271,7 +278,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         draws,
         cut_at(scene, draws, fusion.rate),
         index_pairs(scene.pairs, fusion.corrected, watch),
-        crowd_match_ratio(scene.pairs, fusion.corrected),
         match_ratio(scene.pairs, fusion.score),
         "" if plan is None else why_not_guaranteed(plan, fusion),
         t_test_flags(fusion),

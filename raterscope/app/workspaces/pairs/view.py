@@ -50,7 +50,8 @@ def behaviour_shown(
     if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
     decidable = scene.fusion.decidable if cut is None else cut.decidable
-    default = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
+    cleared = (scene.fusion.flagged if cut is None else cut.flagged) & ~flagged
+    default = GOOD if decidable is None else np.where(decidable | cleared, GOOD, UNDECIDABLE)
     behaviour = np.where(flagged, analysis.if_flagged, default)
     return np.where(scene.fusion.untested == 0, behaviour, -1).astype(np.int8)
 
@@ -284,6 +285,7 @@ def bias_view(
     decided: int,
     behaviour: int,
     evidence: Evidence | None,
+    ranking: Ranking | None,
     contested: str = "",
 ) -> BiasView:
     """Return the evidence on one annotator; in blind mode, counts only until the annotator is decided."""
@@ -300,7 +302,8 @@ def bias_view(
     return replace(
         counted, behaviour=behaviour, flagged=flagged, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
-        match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
+        match=_value_of(None if ranking is None else ranking.match, annotator),
+        crowd_match=float("nan") if ranking is None else ranking.crowd_match,
         match_original=_value_of(analysis.match_original, annotator),
         selected=round(share * draws) if np.isfinite(share) else 0,
         draws=0 if scene.by_flips else draws,

@@ -9,9 +9,14 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.wins import count_wins
+from raterscope.app.formats.records import PairTable
+from raterscope.app.kinds.pairs.runs import apply_decisions, fuse_inputs, gather, keep, read_answer
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import add_pairs
 from raterscope.app.workspaces.run_history import run_lines
+from raterscope.text import percent
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
-from tests.app.driving import LONG, idle, press
+from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.pairs.driving import exclude_flagged, key
 from tests.app.workspaces.pairs.made import BIASED, ITEMS, PEOPLE, crowd
 
@@ -150,6 +155,41 @@ def test_flagging_an_unbiased_annotator_changes_the_ranking(fused, qtbot):
     after = workspace.rate_cut.ranking
     assert not np.array_equal(after.corrected.score, before.corrected.score)
     assert after.corrected.score == pytest.approx(before.corrected.score, abs=0.1)  # one of many
+
+
+def test_after_decisions_the_window_shows_what_is_exported(window, qtbot, tmp_path):
+    pairs, path = crowd(), tmp_path / "noisy.rscope"
+    noise = np.random.default_rng(3).choice([-1.0, 1.0], len(pairs.choice))  # so that ranks depend on biases
+    with Study.create(path) as study:
+        add_pairs(
+            study,
+            PairTable(
+                path, "Which is worse?", pairs.annotators, pairs.items, pairs.annotator, pairs.left,
+                pairs.right, np.where(pairs.annotator < BIASED, pairs.choice, noise), pairs.time,
+            ),
+        )  # fmt: skip
+        inputs = gather([question.id for question in study.pair_questions()], study)
+        keep(fuse_inputs(inputs, PairPlan()), study)
+    fused = open_study(window, qtbot, path)
+    workspace = fused.workspace
+    flagged = np.flatnonzero(workspace.flagged).tolist()
+    for annotator, verb in (*((at, Qt.Key.Key_C) for at in flagged), (30, Qt.Key.Key_F)):
+        workspace.choose(annotator)
+        idle(fused, qtbot)
+        judge(fused, qtbot, verb, "seen")
+    with Study.open(fused.document.contents.path, to_read=True) as study:
+        (question,) = study.pair_questions()
+        exported = apply_decisions(study, read_answer(study, question))
+    stored = workspace.session.scene.fusion
+    changed = int(np.argmax(abs(exported.match - stored.match)))
+    assert percent(exported.match[changed]) != percent(stored.match[changed])
+    workspace.choose(changed)
+    idle(fused, qtbot)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel)]
+    assert any(text.startswith(f"{percent(exported.match[changed])}, crowd") for text in shown)
+    behaviour = workspace._behaviour(workspace.session.scene, workspace.session.analysis)
+    assert behaviour.tolist() == exported.behaviour.tolist()
+    assert {BEHAVIOURS[behaviour[at]] for at in flagged} == {"good"}
 
 
 def test_the_evidence_shows_counts_bias_and_the_smallest_detectable_bias(fused, qtbot):

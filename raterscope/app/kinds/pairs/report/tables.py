@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
-from raterscope.algorithms.pairs.evidence import BAD_SHARE, behaviours, crowd_match_ratio, match_ratio
+from raterscope.algorithms.pairs.evidence import BAD_SHARE, crowd_match_ratio, match_ratio
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
@@ -23,6 +23,7 @@ from raterscope.app.kinds.pairs.annotators import swapped_consistency
 from raterscope.app.kinds.pairs.runs import (
     OtherResults,
     RankingAgreements,
+    behaviours_after,
     compare_with_truth,
     plan_of,
     run_other_methods,
@@ -112,7 +113,7 @@ def read_compared(
         judged=judged,
         excluded=excluded,
         flagged=flagged,
-        behaviour=behaviours(pairs, flagged, fusion.decidable),
+        behaviour=behaviours_after(pairs, fusion, flagged),
         score=score,
         low=low,
         high=high,
