@@ -21,6 +21,7 @@ from raterscope.app.cli.study_options import (
     describe_report,
     describe_structures,
     describe_study_commands,
+    watch_settings_in_words,
 )
 from raterscope.app.command_line.arguments import (
     Commands,
@@ -199,8 +200,6 @@ def _describe_pacs(commands: Commands) -> None:
 
 
 def _watch_listing(with_settings: bool) -> str:
-    from raterscope.app.cli.settings import watch_settings_in_words
-
     return watch_settings_in_words() if with_settings else ""
 
 

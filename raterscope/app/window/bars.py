@@ -32,6 +32,8 @@ from raterscope.widgets.theme import set_lengths
 if TYPE_CHECKING:
     from raterscope.app.study.records import CohortCase
 
+STUDIES = "Raterscope studies (*.rscope)"
+
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
 TEXT_WIDTH = 180

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.window.bars import STUDIES
 from raterscope.app.window.files import FileActions
-from raterscope.app.window.importing import STUDIES
 from raterscope.text import counted
 
 if TYPE_CHECKING:

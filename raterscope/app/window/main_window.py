@@ -17,8 +17,7 @@ from raterscope.app.window import preferences
 from raterscope.app.window.bars import CohortBar, CohortCases, NoticeBar, StatusLine, TopBar
 from raterscope.app.window.experts import ExpertStudies, ReadingMode
 from raterscope.app.window.exporting import FigureExporter, StudyExporter
-from raterscope.app.window.files import FileActions, RecentStudies
-from raterscope.app.window.importing import Importer
+from raterscope.app.window.files import FileActions, Importer, RecentStudies
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.pacs import PacsTransfer
 from raterscope.app.window.session_restore import ReopenBar, SessionRestore

@@ -16,8 +16,7 @@ from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import UnwrittenError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.program_files import FileState
-from raterscope.app.window.bars import ActionBar, ask
-from raterscope.app.window.importing import STUDIES
+from raterscope.app.window.bars import STUDIES, ActionBar, ask
 from raterscope.text import percent, time_left
 
 if TYPE_CHECKING:

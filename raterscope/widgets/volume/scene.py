@@ -18,7 +18,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.theme import enlarge, text_size
-from raterscope.widgets.volume.measuring import Measurement
+from raterscope.widgets.volume.overlay import Measurement, RegionBox
 from raterscope.widgets.volume.plane import Box, Index, Levels, Plane, contours
 
 
@@ -83,20 +83,6 @@ class Band:
     origin: Index  # (slice, row, column)
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class RegionBox:
-    """A disputed region."""
-
-    number: int
-    # origin, shape: (slice, row, column)
-    origin: Index
-    shape: Index
-    # title, line: "region 1 of 3"; "rater 4 alone, 0.8 ml"
-    title: str
-    line: str = ""
-    settled: bool = False  # nothing is left to decide: it stands back
 
 
 @dataclass(frozen=True, eq=False)

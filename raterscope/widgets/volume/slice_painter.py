@@ -24,7 +24,7 @@ from raterscope.widgets.divider import EDGE, NARROWEST, paint_divider
 from raterscope.widgets.hints import HEIGHT
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
-from raterscope.widgets.volume.measuring import paint_measurement
+from raterscope.widgets.volume.overlay import RegionBox, paint_measurement
 from raterscope.widgets.volume.plane import Box, Index, Levels, Plane
 from raterscope.widgets.volume.scene import (
     BAND,
@@ -32,7 +32,6 @@ from raterscope.widgets.volume.scene import (
     HeatMap,
     Layers,
     Outliner,
-    RegionBox,
     Scene,
     Stroke,
     heat_picture,

@@ -28,7 +28,7 @@ from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import ARROWS, plain_tip
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
-from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
+from raterscope.widgets.volume.overlay import LONGEST, ROI, RULER, Measurement
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
 from raterscope.widgets.volume.slice_painter import (

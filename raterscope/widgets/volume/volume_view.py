@@ -17,10 +17,9 @@ from raterscope.widgets.divider import Divider, Sides
 from raterscope.widgets.hints import HEIGHT, ChipRow
 from raterscope.widgets.layouts import WrappingRow, beside
 from raterscope.widgets.theme import pixels
-from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
-from raterscope.widgets.volume.overlay import EDGE
+from raterscope.widgets.volume.overlay import EDGE, Measurement, RegionBox, describe, describe_voxel
 from raterscope.widgets.volume.plane import PLANES, Index, Plane, Window, planes_of
-from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, RegionBox, Scene
+from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, Scene
 from raterscope.widgets.volume.slice_painter import BELOW_TITLE, CHIP_GAP, SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import (

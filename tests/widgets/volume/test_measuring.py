@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.volume.measuring import Measurement, angle, describe, values_in_ellipse
+from raterscope.widgets.volume.overlay import Measurement, angle, describe, values_in_ellipse
 from raterscope.widgets.volume.plane import planes_of
 from tests.widgets.volume.viewing import GRID, LEFT, SHAPE
 

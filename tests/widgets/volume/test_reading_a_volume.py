@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.measuring import describe_voxel
+from raterscope.widgets.volume.overlay import describe_voxel
 from raterscope.widgets.volume.plane import planes_of
 from raterscope.widgets.volume.slice_painter import slab_of
 from tests.widgets.volume.viewing import GRID, SHAPE, screen, turn

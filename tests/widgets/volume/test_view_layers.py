@@ -9,8 +9,8 @@ from PySide6.QtGui import QFontMetrics, QGuiApplication, QHelpEvent, QImage, QPa
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
-from raterscope.widgets.volume.overlay import _broken, box_labels, paint_title
-from raterscope.widgets.volume.scene import MARGIN, HeatMap, Outline, RegionBox, paint_colour_bar
+from raterscope.widgets.volume.overlay import RegionBox, _broken, box_labels, paint_title
+from raterscope.widgets.volume.scene import MARGIN, HeatMap, Outline, paint_colour_bar
 from tests.widgets.volume.viewing import (
     LEFT,
     RIGHT,

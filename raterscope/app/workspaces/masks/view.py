@@ -25,7 +25,8 @@ from raterscope.widgets.painting import BOOKMARK, rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.tables.rater_table import ModelRow, RaterRow
-from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
+from raterscope.widgets.volume.overlay import RegionBox
+from raterscope.widgets.volume.scene import HeatMap, Outline
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines that belong to no annotator, used after a line break, which no name contains."""
