@@ -121,9 +121,9 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """
     name = f"{kind} {algorithm}"
     helpers = min(processors() - 1, _MOST_HELPERS)
-    has_kernels = algorithm in _table().get(kind, {})
+    has_kernels = bool(_table().get(kind, {}).get(algorithm))
     if has_kernels:
-        Thread(target=import_module, args=("raterscope.algorithms.compiling",)).start()
+        Thread(target=_load_compiler).start()
     if helpers < 1 or not has_kernels or {"", name} & _stamped():
         yield
         return
@@ -139,6 +139,12 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
         for helper in running:
             helper.kill()
             helper.wait()
+
+
+def _load_compiler() -> None:
+    from raterscope.algorithms.compiling import load_compiler
+
+    load_compiler()
 
 
 def _compile(module: str, name: str, signature: str, gently: bool) -> bool:
