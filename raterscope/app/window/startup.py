@@ -21,7 +21,7 @@ from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.registry import KINDS
+from raterscope.app.kinds.registry import KINDS, exports
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
@@ -124,6 +124,8 @@ def _load_opening(_watch: Watch) -> None:
     import raterscope.app.annotators.writing
     import raterscope.app.contents
     import raterscope.app.window.import_reading  # noqa: F401
+
+    exports()
 
 
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
