@@ -125,8 +125,8 @@ class Crowd:
     """Crowd model of one image: components, annotators, and posteriors of who marked what."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
-        from raterscope.algorithms.clicks._annotator_kernels import Counts, Frame, Hands
         from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
+        from raterscope.algorithms.clicks._kernels import Counts, Frame, Hands
 
         self.cells, self.model = cells, model
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raterscope.algorithms.clicks._annotator_kernels import (
+from raterscope.algorithms.clicks._kernels import (
     DENSITY,
     DROPPED,
     EVIDENCE,
@@ -467,7 +467,7 @@ def advance(
     `surveys`: sum over the components by annotator, find each click's nearest component.
     `ends`: compute evidence, inliers and the rules of the next rounds; after the survey of all components.
     `learns`, `drops`: before that, update the annotators' parameters, and remove isolated components.
-    `values`: (6,) float64, updated; see `SCATTER` of `_annotator_kernels`.
+    `values`: (6,) float64, updated; see `SCATTER` of `_kernels`.
     `nearest`, `strongest`: as for `_survey`.
     """
     small_code()
