@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.names import read_name
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.dialects import more_bad_lines
 
 LONGEST_NAME = 500
@@ -107,7 +107,7 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
         self.rows = tuple(tuple(row) for row in rows)  # the first rows
         self.guess = dict(guess)  # by column: the recognised columns
         self.missing = tuple(missing)  # fields without a recognised column
-        columns = ", ".join(plain(name, 30) for name in self.header[:12])
+        columns = plain_names(self.header, 12)
         super().__init__(
             f"no column is known as {' or '.join(missing)}; the columns are {columns}: name them by hand",
             file=file,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import RefusedError
-from raterscope.app.errors import InputError, missing_package, plain
+from raterscope.app.errors import InputError, missing_package, plain, plain_names
 from raterscope.app.formats.tables import Table, UnknownColumns
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.text import counted
@@ -60,7 +60,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except UnknownColumns as error:
-        names = ", ".join(plain(name, 30) for name in error.header[:12])
+        names = plain_names(error.header, 12)
         missing = error.missing[0]
         raise DataError(
             f"no column is known as {' or '.join(error.missing)}; the columns are {names}: "

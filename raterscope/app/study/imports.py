@@ -12,7 +12,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import StudyError, plain
+from raterscope.app.errors import StudyError, plain, plain_names
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord
@@ -74,10 +74,17 @@ def assign_images(
             resized.append(name)
         entries.append(entry)
     if unknown and not (skip_unknown and any(entries)):
+        name = table.images[unknown[0]]
         more = f" (and {counted(len(unknown) - 1, 'more image')})" if len(unknown) > 1 else ""
+        if several := names.all_meant(name):
+            reason = f"may be any of {plain_names(several, 4)}; expected the folder too"
+        else:
+            reason = (
+                "is not among the study's images, and its size is unknown; expected the image too, or a "
+                "table with the columns image, width and height"
+            )
         raise StudyError(
-            f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and its size is '
-            "unknown; expected the image too, or a table with the columns image, width and height",
+            f'"{plain(name)}"{more} {reason}',
             file=table.path,
             line=table.lines[unknown[0]] if table.lines else None,
             field="image",

@@ -186,12 +186,20 @@ class ImageNames:
         """Find an image; None without a match or with several."""
         if name in self._exact:
             return self._exact[name]
-        entries = [*(self._loose.get(_base(name)) or self._loose.get(_stem(name)) or {}).values()]
+        entries = self.called(name)
         if len(entries) < 2:
             return entries[0] if entries else None
         shared = [self._shared_folders(name, entry) for entry in entries]
         most = max(shared)
         return entries[shared.index(most)] if most and shared.count(most) == 1 else None
+
+    def called(self, name: str) -> list[ImageEntry]:
+        """Return the images with this name, whatever their folders."""
+        return [*(self._loose.get(_base(name)) or self._loose.get(_stem(name)) or {}).values()]
+
+    def all_meant(self, name: str) -> list[str]:
+        """Return the names of the images that a name without folder may mean."""
+        return [] if _folders(name) else [entry.name for entry in self.called(name)]
 
     def find_each(self, names: Sequence[str]) -> list[ImageEntry | None]:
         """Find the images of names that stand in one table.

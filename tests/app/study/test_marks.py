@@ -238,6 +238,16 @@ def test_a_name_with_a_folder_means_the_image_in_that_folder(study: Study, tmp_p
     assert "(60 skipped, on images that the study does not have" in summary.in_words()
 
 
+def test_a_name_of_several_images_is_refused_with_their_names(study: Study, tmp_path: Path) -> None:
+    for folder, shade in (("A", 1), ("B", 2)):
+        image = read_image(a_picture(tmp_path / folder / "a.png", shade=shade))
+        study.add_images([replace(image, name=f"{folder}/a.png")])
+    with pytest.raises(StudyError, match=r'"a\.png" may be any of A/a\.png, B/a\.png; expected the folder'):
+        study.add_clicks(replace(a_table(3, ("a.png",)), extents={}))
+    with pytest.raises(StudyError, match=r'"C/a\.png" is not among'):
+        study.add_clicks(replace(a_table(3, ("C/a.png",)), extents={}))
+
+
 def test_clicks_of_a_folder_that_is_not_in_the_study_are_skipped(study: Study, tmp_path: Path) -> None:
     study.add_images([read_image(a_picture(tmp_path / "B" / "a.png"))])
     table = a_table(4, ("A/a.png", "B/a.png", "a.png", "C:\\x\\B\\a.png"))

@@ -400,6 +400,8 @@ def _truth(
 VOTES = "votes"
 """Field of a column with one annotator's label of every task."""
 
+_BESIDE_VOTES = frozenset({"task", "truth", "picture", "ignore"})
+
 _MOST_COMMON = 30
 """Different answers of a table whose columns are taken for annotators by their answers alone."""
 
@@ -418,17 +420,18 @@ _FINAL = re.compile(r"final([ _-]?(label|vote|answer))?", re.IGNORECASE)
 def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Find the columns of annotators: named by hand, several such as "rater 1", or with the same answers.
 
-    In the last case every other column must be the task, the truth, or a summary of the annotators such as
-    "consensus"; else the result is empty.
+    In the last case every other column must be the task, the truth, named by hand, or a summary of the
+    annotators such as "consensus"; else the result is empty.
     """
-    by_hand = tuple(name for name, field in (mapping or {}).items() if field == VOTES)
-    if by_hand or mapping:
+    mapping = mapping or {}
+    by_hand = tuple(name for name, field in mapping.items() if field == VOTES)
+    if by_hand or not _BESIDE_VOTES.issuperset(mapping.values()):
         return by_hand
     try:
-        column = _assign_wide_columns(table, {})
+        column = _assign_wide_columns(table, mapping)
     except UnknownColumns:
         return ()
-    others = tuple(name for name in table.header if name not in column.values())
+    others = tuple(name for name in table.header if name not in (*column.values(), *mapping))
     named = tuple(name for name in others if _ANNOTATOR.fullmatch(name.strip()))
     if len(named) > 1:
         return named
@@ -475,13 +478,17 @@ def _holds_few_answers(table: Table, name: str) -> bool:
 
 
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
-    """Return whether columns without a usual name hold few answers, nearly the same in each."""
+    """Return whether columns without a usual name hold few answers, nearly the same in most of them.
+
+    A quarter of them may hold fewer: annotators with few votes, or with one answer to everything.
+    """
     if any(_has_meaning(name) for name in columns):
         return False
     answers = [{cell.strip() for cell in table.column(name)} - {""} for name in columns]
     together = set().union(*answers)
     few = 1 < len(together) <= min(_MOST_COMMON, len(table) // 2)
-    return few and all(2 * len(some) >= len(together) for some in answers)
+    usual = [some for some in answers if 2 * len(some) >= len(together)]
+    return few and 4 * len(usual) >= 3 * len(answers) and set().union(*usual) == together
 
 
 def read_wide_table(
@@ -508,7 +515,7 @@ def read_wide_table(
         watch(0.8 + 0.2 * at / len(annotators), "reading labels")
         for task, answer, picture in zip(tasks, table.column(annotator), pictures, strict=True):
             collector.add("", annotator.strip(), task, answer, picture=picture.strip())
-    if not mapping:
+    if VOTES not in (mapping or {}).values():
         collector.notices.append(_assumption(annotators, "an annotator"))
     if "truth" in column:
         for task, answer in zip(tasks, table.column(column["truth"]), strict=True):
@@ -516,7 +523,10 @@ def read_wide_table(
                 collector.add_truth("", task, answer.strip())
     fields = fields_of(column) | dict.fromkeys(annotators, VOTES)
     read = (replace(part, columns=fields) for part in collector.tables())
-    return tuple(
-        replace(part, unlabelled=part.unlabelled[:0]) if isinstance(part, LabelTable) else part
-        for part in read
-    )
+    return tuple(_without_empty(part) if isinstance(part, LabelTable) else part for part in read)
+
+
+def _without_empty(table: LabelTable) -> LabelTable:
+    """Return a table that was wide without a count of its empty cells, which are no rows."""
+    notices = tuple(words for words in table.notices if words != no_label_notice(table.missing))
+    return replace(table, unlabelled=table.unlabelled[:0], missing=0, notices=notices)

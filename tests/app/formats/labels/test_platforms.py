@@ -14,6 +14,7 @@ from raterscope.app.formats import read
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.pairs import has_pairs, read_pairs
 from raterscope.app.formats.records import ClickTable, LabelTable, TrueLabels
+from raterscope.app.formats.tables import UnknownColumns
 
 Votes = set[tuple[str, str, str]]
 
@@ -181,6 +182,24 @@ def test_columns_with_the_same_answers_are_annotators_with_a_notice(tmp_path: Pa
     (wide,) = read_labels(path)
     assert ("ben", "t0", "dog") in votes_of(wide)
     assert isinstance(wide, LabelTable)
+    assert any("anna, ben" in notice for notice in wide.notices)
+
+
+def test_an_annotator_with_one_answer_and_one_with_few_are_columns_too(tmp_path: Path) -> None:
+    path = tmp_path / "breit.csv"
+    classes = ("Käfer", "Läuse", "Wespe", "Würmer", "Spinne")
+    rows = [
+        (f"Bild {at}", *(classes[(at + rater) % 5] for rater in range(6)), "Wespe", "Käfer" if at < 2 else "")
+        for at in range(20)
+    ]
+    names = ("anna", "ben", "cleo", "dora", "emil", "fee", "gil", "test")
+    path.write_text(table(("Bild", *names), rows), encoding="utf-8")
+    with pytest.raises(UnknownColumns, match="the columns are Bild, anna"):
+        read_labels(path)
+    (wide,) = read_labels(path, {"Bild": "task"})
+    assert isinstance(wide, LabelTable)
+    assert set(wide.annotators) == set(names)
+    assert ("gil", "Bild 3", "Wespe") in votes_of(wide)
     assert any("anna, ben" in notice for notice in wide.notices)
 
 
