@@ -7,11 +7,15 @@ environment variable NUMBA_CACHE_DIR. If none is writable, kernels are compiled 
 from __future__ import annotations
 
 import ast
+import hashlib
 import logging
+import os
 import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
@@ -28,12 +32,26 @@ Array = Any
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
+CLAIMS = "RATERSCOPE_CLAIMED_KERNELS"
+"""Variable that names a folder in which processes of one command claim the kernels that they compile."""
+
+_LONGEST_WAIT = 10.0
+"""Seconds for which a process waits for a kernel that another one compiles."""
+
+
+class ClaimedError(Exception):
+    """Another process compiles the kernel."""
+
+
 class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
     """Stored code of a kernel; what cannot be read counts as not stored, and is compiled again.
 
     Code of an earlier version may refer to types that have another name now, and a crash may damage a file.
     Unpickling such files can raise any exception.
     """
+
+    waits = True  # whether this process waits for kernels that another one compiles, or raises `ClaimedError`
+    claimed: ClassVar[list[str]] = []  # files of the kernels that this process is compiling
 
     def _load_index(self) -> dict[Any, str]:
         try:
@@ -42,11 +60,47 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
             return {}
 
     def load(self, key: Any) -> Any:
-        """Return the code for these types, None if there is none."""
+        """Return the code for these types; None if this process is to compile it."""
+        code = self._stored(key)
+        claim = self._claim_of(key)
+        if claim is None:
+            return code
+        end = time.monotonic() + _LONGEST_WAIT
+        while code is None:
+            try:
+                os.close(os.open(claim, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                if not self.waits:
+                    raise ClaimedError from None
+                if time.monotonic() > end:
+                    return None
+            except OSError:  # the folder is gone
+                return None
+            else:
+                self.claimed.append(claim)
+                return None
+            time.sleep(0.005)
+            code = self._stored(key)
+        return code
+
+    def save(self, key: Any, data: Any) -> None:
+        """Store code; others find it from now on."""
+        super().save(key, data)
+        claim = self._claim_of(key)
+        if claim in self.claimed:
+            self.claimed.remove(claim)
+
+    def _stored(self, key: Any) -> Any:
         try:
             return super().load(key)
         except Exception:
             return None
+
+    def _claim_of(self, key: Any) -> str | None:
+        folder = os.environ.get(CLAIMS)
+        if not folder:
+            return None
+        return f"{folder}/{hashlib.sha256(repr((self._index_name, key)).encode()).hexdigest()}"
 
 
 def compiled(
@@ -171,9 +225,21 @@ def _type_text(kind: Any) -> str:
     return str(kind)
 
 
-def compile_signature(kernel: Any, signature: str) -> None:
-    """Compile a kernel for the types of a call, or load it from the cache."""
-    kernel.compile(parse_types(kernel, signature))
+def compile_signature(kernel: Any, signature: str, *, waits: bool = True) -> None:
+    """Compile a kernel for the types of a call, or load it from the cache.
+
+    `waits`: wait for what another process compiles; otherwise `ClaimedError` is raised.
+    """
+    _StoredCode.waits = waits
+    try:
+        kernel.compile(parse_types(kernel, signature))
+    except BaseException:
+        while _StoredCode.claimed:
+            with suppress(OSError):
+                os.unlink(_StoredCode.claimed.pop())  # noqa: PTH108
+        raise
+    finally:
+        _StoredCode.waits = True
 
 
 def parse_types(kernel: Any, signature: str) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, resources, util
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 
@@ -27,6 +28,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.workers import collect_garbage_rarely, in_processes, processors
 
 _VARIABLE = "NUMBA_CACHE_DIR"
+_CLAIMS = "RATERSCOPE_CLAIMED_KERNELS"  # as `CLAIMS` of `algorithms.compiling`, which loads numba
 _STAMP = "raterscope-prepared.json"
 _MOST_HELPERS = 3
 _NICENESS = 10
@@ -114,7 +116,8 @@ def kinds_of(algorithm: str) -> list[str]:
 def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
 
-    No helper is started if they are known to be compiled, or on a single processor. The compiler itself is
+    Each kernel is compiled once: the command waits for what a helper has begun, helpers take another one. No
+    helper is started if they are known to be compiled, or on a single processor. The compiler itself is
     loaded in another thread, while the command reads its files.
 
     `algorithm`: its name; empty for the default.
@@ -128,17 +131,20 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
         yield
         return
     words = [sys.executable, "-m", "raterscope.app.compiled", kind, algorithm, str(helpers)]
-    running = [
-        subprocess.Popen([*words, str(number)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for number in range(helpers)
-    ]
-    try:
-        yield
-        _stamp([name])
-    finally:
-        for helper in running:
-            helper.kill()
-            helper.wait()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as claims:
+        os.environ[_CLAIMS] = claims
+        running = [
+            subprocess.Popen([*words, str(number)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for number in range(helpers)
+        ]
+        try:
+            yield
+            _stamp([name])
+        finally:
+            os.environ.pop(_CLAIMS, None)
+            for helper in running:
+                helper.kill()
+                helper.wait()
 
 
 def _load_compiler() -> None:
@@ -147,14 +153,17 @@ def _load_compiler() -> None:
     load_compiler()
 
 
-def _compile(module: str, name: str, signature: str, gently: bool) -> bool:
-    """Compile a kernel, or load it; False if that fails, as the kernel is then compiled when it is called."""
+def _compile(module: str, name: str, signature: str, gently: bool, waits: bool = True) -> bool:
+    """Compile a kernel, or load it; False if that fails, as the kernel is then compiled when it is called.
+
+    `waits`: as for `compile_signature`.
+    """
     if gently:
         _lower_priority()
     try:
         from raterscope.algorithms.compiling import compile_signature
 
-        compile_signature(getattr(import_module(module), name), signature)
+        compile_signature(getattr(import_module(module), name), signature, waits=waits)
     except Exception:
         return False
     return True
@@ -240,10 +249,12 @@ def _help(kind: str, algorithm: str, helpers: int, number: int) -> None:
     """Compile every n-th kernel of an algorithm, in the order of the table, while the command runs."""
     collect_garbage_rarely()
     kernels, command = _table().get(kind, {}).get(algorithm, ()), os.getppid()
-    for module, name, signature in list(kernels)[number::helpers]:
+    claimed: list[Kernel] = []  # by the command or another helper; with these may be kernels that call them
+    for kernel in chain(list(kernels)[number::helpers], claimed):
         if os.getppid() != command:  # it was killed
             return
-        _compile(module, name, signature, gently=False)
+        if not _compile(*kernel, gently=False, waits=kernel in claimed):
+            claimed += [] if kernel in claimed else [kernel]
 
 
 if __name__ == "__main__":

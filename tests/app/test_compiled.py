@@ -7,10 +7,19 @@ from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from numba.core.errors import TypingError
 
-from raterscope.algorithms.compiling import parse_types, signature_text
+from raterscope.algorithms.compiling import (
+    CLAIMS,
+    ClaimedError,
+    compile_signature,
+    parse_types,
+    signature_text,
+)
+from raterscope.algorithms.compiling import compiled as compiled_kernel
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app import compiled
 
@@ -216,3 +225,42 @@ def test_stored_code_that_cannot_be_read_is_compiled_again(tmp_path: Path, monke
         assert import_module(name).call() == 3.0
     finally:
         sys.modules.pop(name, None)
+
+
+def test_what_another_process_compiles_is_left_to_it_or_awaited(tmp_path: Path, monkeypatch):
+    claims, module = tmp_path / "claims", tmp_path / "kernels_of_two.py"
+    claims.mkdir()
+    monkeypatch.setenv(CLAIMS, str(claims))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module.write_text(RENAMED.format(name="Pair"))
+    assert import_module(module.stem).call() == 3.0
+    assert len(list(claims.iterdir())) == 1
+    stored = {file: file.read_bytes() for file in tmp_path.rglob("*.nb?")}
+    for file in stored:
+        file.unlink()  # as before the other process has stored it
+    del sys.modules[module.stem]
+    try:
+        kernels = import_module(module.stem)
+        with pytest.raises(ClaimedError):
+            compile_signature(kernels.add, "Pair<float64|float64>", waits=False)
+        storing = Timer(0.2, lambda: [file.write_bytes(code) for file, code in stored.items()])
+        storing.start()
+        assert kernels.call() == 3.0
+        storing.join()
+        assert sum(kernels.add.stats.cache_hits.values()) == 1
+        assert not kernels.add.stats.cache_misses
+    finally:
+        sys.modules.pop(module.stem, None)
+
+
+def test_a_kernel_that_fails_is_free_for_others(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv(CLAIMS, str(tmp_path))
+
+    @compiled_kernel()
+    def first(pair):
+        return pair.first
+
+    with pytest.raises(TypingError):
+        compile_signature(first, "float64")
+    assert not list(tmp_path.iterdir())
