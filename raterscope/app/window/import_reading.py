@@ -81,8 +81,17 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
         ("true labels", TRUTHS), ("pairs", PAIRS),
     )  # fmt: skip
     kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
+    kinds[2] = replace(kinds[2], guess=_guess_wide(header, kinds[2].guess))
     tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
     return (*kinds, TableKind("labels, several tags each", TAGGED, tags))
+
+
+def _guess_wide(header: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Guess the task, which usually is the first column, and let the others be annotators."""
+    others = [name for name in header if name not in known]
+    if "task" in known.values() or not others:
+        return {**known, **dict.fromkeys(others, VOTES)}
+    return {**known, others[0]: "task", **dict.fromkeys(others[1:], VOTES)}
 
 
 def _guess(

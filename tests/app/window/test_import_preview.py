@@ -3,7 +3,10 @@
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
+from raterscope.app.window.import_reading import table_kinds
+from raterscope.widgets.dialogs.import_dialogs import ColumnChoices
 from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer
 from tests.app.driving import idle
 from tests.waiting import LONG
@@ -43,6 +46,18 @@ def imported(window, qtbot):
         lambda: window.document.contents is not None and window.workspace is not None, timeout=LONG
     )
     return window.document.contents
+
+
+def test_columns_of_annotators_need_no_choice_each(qtbot, tmp_path):
+    unknown = UnknownColumns(
+        tmp_path / "breit.csv", ("Bild", "Jo", "Wu"), [("a", "Käfer", "")], {}, ("label",)
+    )
+    kinds, chosen = table_kinds(unknown)
+    choices = ColumnChoices(unknown.header, unknown.rows, kinds, chosen)
+    qtbot.addWidget(choices)
+    choices.kind.setCurrentText("labels, one column per annotator")
+    assert choices.mapping == {"Bild": "task", "Jo": "votes", "Wu": "votes"}
+    assert not choices.problem()
 
 
 def test_enter_imports_what_the_preview_lists(window, qtbot, offered, folder):
