@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
 from raterscope.algorithms.clicks.dem import DEMSettings, dem, recursive
-from raterscope.algorithms.clicks.image_priors import experience_of, learn
+from raterscope.algorithms.clicks.image_priors import experience_of, judge_each, weigh_together
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.robustness import same_clusters
 from raterscope.algorithms.clicks.stopping import predict_outlook, rank_annotators, rank_images
@@ -173,10 +173,13 @@ def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_
         of_marks(np.concatenate([image.marked, image.marked[8:], image.marked[8:]]), weights)
         for image in images
     ]
-    once = learn(images, [names] * 4, [dem(image, settings).posterior for image in images], settings, silent)
-    thrice = learn(
-        parts, [[*names, "x", "y"]] * 4, [dem(part, settings).posterior for part in parts], settings, silent
-    )
+
+    def detected(votes, annotators):
+        alone = [dem(image, settings).posterior for image in votes]
+        evidence = weigh_together(votes, [annotators] * 4, alone, settings, silent)
+        return judge_each(evidence, settings, silent)
+
+    once, thrice = detected(images, names), detected(parts, [*names, "x", "y"])
     for detection, other in zip(once, thrice, strict=True):
         np.testing.assert_allclose(other.posterior, detection.posterior, atol=1e-6)
 
