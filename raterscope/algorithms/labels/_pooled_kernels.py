@@ -158,7 +158,7 @@ def expect(
     model: Array,
     shares: Array,
     posterior: Array,
-    counts: Array,
+    counts: Array | None,
     each_class: Array,
     weights: Array | None,
 ) -> tuple[float, float]:
@@ -170,7 +170,7 @@ def expect(
     `shares`: (J,) float64.
     `posterior`: (N, J) floating, overwritten for tasks with votes. A known class counts as the vote of an
         annotator with error rate `_DOUBT`: a single mistake must not change the annotators' rates.
-    `counts`: (P, J) float64, the expected votes are added, without weights.
+    `counts`: (P, J) float64, the expected votes are added, without weights; None to count none.
     `each_class`: tuple of J numbers, or (J,) array. The length of a tuple is known when the kernel is
         compiled, so that loops over few classes are unrolled.
     `weights`: (K,) float64 or None, weights of the annotators. For None the kernel is compiled without them.
@@ -190,7 +190,8 @@ def expect(
             later = pair[min(v + AHEAD, end)]
             prefetch(above, later)
             prefetch(below, owner[later])
-            prefetch(counts, later)
+            if counts is not None:
+                prefetch(counts, later)
         product[:] = shares
         own[:] = posterior[i]
         if known[i] >= 0:
@@ -210,10 +211,11 @@ def expect(
         for j in range(classes):
             total += change[j]
             largest = change[j] if change[j] > largest else largest
-        for v in range(start[i], start[i + 1]):
-            count = counts[pair[v]]
-            for j in range(classes):
-                count[j] += product[j]
+        if counts is not None:
+            for v in range(start[i], start[i + 1]):
+                count = counts[pair[v]]
+                for j in range(classes):
+                    count[j] += product[j]
     return total, largest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from threading import Event
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -185,6 +186,9 @@ two parts with counts of their own, and each fit starts from another one."""
 _SAMPLE = 5_000_000
 """Votes times classes of the part of a large crowd to which it is fitted first."""
 
+_TASKS_OF_PAIR = 8
+"""Tasks for each pair of annotator and output up to which votes of large crowds are counted pair by pair."""
+
 _FEW_CLASSES = 6
 """Classes up to which kernels are compiled for their number, for large crowds."""
 
@@ -210,6 +214,17 @@ class Crowd:
     ordinal: OrdinalTypes | None = None  # grid of the annotators' parameters for ordered classes
     weights: FloatArray | None = None  # (K,): as `Labels.weights`
     sets: NDArray[np.bool_] | None = None  # (S, J): as `Labels.sets`
+    # whether votes are counted by pair: faster where the table of counts is as large as that of the tasks
+    by_pair: bool = False
+
+    @cached_property
+    def pair_order(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Begin of each pair's votes, (P + 1,), and the task of each vote in this order, (V,)."""
+        from raterscope.algorithms.labels._alternation_kernels import sort_by_pair
+
+        begin, task = np.zeros(len(self.owner) + 1, dtype=np.int64), np.empty(len(self.pair), dtype=np.uint32)
+        sort_by_pair(self.start, self.pair, begin, task)
+        return begin, task
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
@@ -288,13 +303,14 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     given: FloatArray = labels.votes_of_annotators().astype(np.float64)
     if weights is not None:
         given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
-    parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
+    large = len(labels) * votes.classes >= LARGE
+    parts = _divide(votes.start, votes.classes, large=large)
     positions = class_positions(labels.meaning, votes.classes) if is_ordinal(labels) else None
     ordinal = None if positions is None else ordinal_types(positions, votes.outputs)
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
         output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
-        labels.weights, labels.sets,
+        labels.weights, labels.sets, large and len(votes.known) <= _TASKS_OF_PAIR * len(pairs),
     )  # fmt: skip
 
 
@@ -350,13 +366,35 @@ def run_by_part(
 
 
 def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], None]) -> FloatArray:
-    """Count votes by pair and class with the posterior as weights, (S, P, J) in the crowd's S parts."""
+    """Count votes by pair and class with the posterior as weights, (S, P, J).
+
+    S is the number of the crowd's parts, 1 if it is counted by pair.
+    """
     from raterscope.algorithms.labels._pooled_kernels import count_pairs
 
-    counts = np.zeros((len(crowd.parts), len(crowd.owner), posterior.shape[1]))
+    counts = np.zeros((1 if crowd.by_pair else len(crowd.parts), len(crowd.owner), posterior.shape[1]))
+    if crowd.by_pair:
+        count_each_pair(crowd, posterior, counts[0], report)
+        return crowd.weigh(counts)
 
     def count(at: int, first: int, last: int) -> None:
         count_pairs(first, last, crowd.by_task, posterior, counts[at])
 
     run_by_part(crowd.parts, count, report)
     return crowd.weigh(counts)
+
+
+def count_each_pair(
+    crowd: Crowd, posterior: FloatArray, counts: FloatArray, report: Callable[[], None]
+) -> None:
+    """Count votes with the posterior as weights, (P, J), pair by pair; rows without votes do not change."""
+    from raterscope.algorithms.labels._alternation_kernels import count_by_pair
+
+    begin, task = crowd.pair_order
+
+    def count(first: int, last: int) -> None:
+        count_by_pair(begin, task, first, last, posterior, counts, crowd.each_class)
+
+    run_parts(
+        count, parts_of(len(counts), TERMS * len(counts) // max(1, len(task) * counts.shape[1])), report
+    )

@@ -28,7 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import sum_rows
-from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_of, run_by_part, task_spans
+from raterscope.algorithms.labels.crowd_votes import (
+    TERMS,
+    Crowd,
+    count_each_pair,
+    count_votes_of,
+    run_by_part,
+    task_spans,
+)
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts
@@ -213,13 +220,16 @@ class _Rounds:
         def update(at: int, first: int, last: int) -> list[tuple[float, float]]:
             return [
                 expect(
-                    low, high, crowd.by_task, crowd.known, model, shares, posterior, counts[at],
-                    crowd.each_class, crowd.weights,
+                    low, high, crowd.by_task, crowd.known, model, shares, posterior,
+                    None if crowd.by_pair else counts[at], crowd.each_class, crowd.weights,
                 )
                 for low, high, shares in crowd.split(first, last, fit.shares)
             ]  # fmt: skip
 
-        spans = run_by_part(crowd.parts, update, partial(watch, 0.0, self.words))
+        report = partial(watch, 0.0, self.words)
+        spans = run_by_part(crowd.parts, update, report)
+        if crowd.by_pair:
+            count_each_pair(crowd, posterior, counts[0], report)
         updated = list(chain.from_iterable(spans))
         mean = sum(change for change, _ in updated) / self._tasks
         crowd.weigh(counts)
