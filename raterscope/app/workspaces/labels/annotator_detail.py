@@ -27,6 +27,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text import LEAST_P, counted, percent
 from raterscope.widgets.figures.drift_plots import DriftView
+from raterscope.widgets.layouts import LateContent
 from raterscope.widgets.panels.drift_panel import ChangeLine
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
@@ -253,6 +254,7 @@ class AnnotatorDetail(LabelsPart):
         core.screen.matrix.cell_chosen.connect(self.cell_chosen)
         core.screen.cards.community_chosen.connect(self.choose_community)
         core.screen.participation.community_chosen.connect(self.choose_community)
+        self._late_shares = LateContent(core.screen.participation)
         core.screen.triangles.community_chosen.connect(self._on_triangle)
         core.screen.drift.annotator_chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
@@ -283,6 +285,7 @@ class AnnotatorDetail(LabelsPart):
         communities.show_no_cards(self._screen.cards)
         self._show_relations()
         self._screen.matrix.clear()
+        self._late_shares.cancel()
         self._screen.participation.show_participation(np.zeros((0, 0)), (), ())
         self._screen.drift.show_drift(None)
         self._session.select(())
@@ -387,8 +390,11 @@ class AnnotatorDetail(LabelsPart):
         self._show_participation()
         self._show_drift()
 
-    @while_shown
     def _show_participation(self) -> None:
+        self._late_shares.request(self._fill_participation)
+
+    @while_shown
+    def _fill_participation(self) -> None:
         bars, groups, session = self._screen.participation, self.grouping.groups, self._session
         communities.show_participation(bars, session.scene, groups, session.selection, blind=session.blind)
 
