@@ -73,6 +73,7 @@ class AnnotatorsView:
     decided: NDArray[np.integer]  # (p,): `OPEN`, `FLAGGED` or `CLEARED`
     # (p,): length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested
     doubt: NDArray[np.floating] | None = None
+    by_flips: bool = False  # whether the bars are 1 - q value
     contested: frozenset[int] = frozenset()  # annotators with conflicting decisions of several experts
     # by annotator: their numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -84,6 +85,8 @@ class AnnotatorsView:
         if doubt is not None and not np.isfinite(doubt):
             doubt = None
         amount = "" if doubt is None else f"share {doubt:.2f}"
+        if doubt is not None and self.by_flips:
+            amount = f"q {1 - doubt:.2f}" if doubt <= 0.995 else "q < 0.01"
         state = DECISIONS.get(decided, "")
         if not state and behaviour >= 0:
             state = BEHAVIOUR_WORDS[behaviour]

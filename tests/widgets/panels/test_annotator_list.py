@@ -44,6 +44,13 @@ def queue(qtbot, qapp):
     return panel
 
 
+def test_the_number_of_a_line_is_the_q_value_or_a_share_of_draws():
+    doubt = np.array([1.0, 0.953, 0.4, np.nan])
+    flips, draws = view(doubt=doubt, by_flips=True), view(doubt=doubt)
+    assert [flips.item(row).amount for row in range(4)] == ["q < 0.01", "q 0.05", "q 0.60", ""]
+    assert [draws.item(row).amount for row in range(4)] == ["share 1.00", "share 0.95", "share 0.40", ""]
+
+
 def test_a_line_shows_behaviour_counts_and_the_decision(queue):
     queue.set_view(
         view(behaviour=np.array([2, 1, 0, -1]), decided=np.array([OPEN, FLAGGED, CLEARED, OPEN]),

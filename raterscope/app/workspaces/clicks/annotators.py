@@ -392,13 +392,13 @@ class _Preview:
 
     def summary(self) -> str:
         decisions, image = self.recount.decisions, sum(change.image == self.image for change in self.changed)
-        all_of = counted(sum(decisions.values()), "decision")
+        all_of = counted(sum(decisions.values()), "spot")
         if not self.changed:
             words = f"would change none of {all_of} on {counted(len(decisions), 'image')}"
         elif len(decisions) == 1:
             words = f"would change {image:,} of {all_of}"
         else:
-            on_image = counted(decisions.get(self.image, 0), "decision")
+            on_image = counted(decisions.get(self.image, 0), "spot")
             words = (
                 f"would change {image:,} of {on_image} on this image, "
                 f"{len(self.changed):,} of {sum(decisions.values()):,} on all {len(decisions):,}"

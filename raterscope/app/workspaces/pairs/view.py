@@ -117,6 +117,7 @@ def annotators_view(
         behaviour=np.full_like(behaviour, -1) if scene.blind else behaviour,
         decided=decided,
         doubt=None if cut is None or scene.blind else cut.share,
+        by_flips=scene.by_flips,
         contested=contested,
         notes=notes or {},
     )

@@ -119,7 +119,7 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
     assert panel.state == "shown"
     here, spots = reviewing.session.scene.image.name, len(reviewing.spots)
     summary = panel._summary.toolTip() or panel._summary.text()
-    assert summary.startswith(f"would change 1 of {spots} decisions on this image, 2 of ")
+    assert summary.startswith(f"would change 1 of {spots} spots on this image, 2 of ")
     shown = [panel.changes.lines[row] for row in range(len(panel.changes.lines))]
     assert [(change.before, change.after) for change in shown] == [("detected", "rejected")] * 2
     assert shown[0].name.startswith(here)
