@@ -88,6 +88,8 @@ class Study:
         self._names: list[str] | None = None
         self._states: dict[int, ReviewState] = {}
         self._vote_sets: dict[tuple[int, int], VoteSet] = {}
+        # by image and last import: numbers of clicks and annotators; what was imported does not change
+        self._click_counts: dict[tuple[int, int], tuple[int, int]] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
 
     # The file
@@ -187,6 +189,7 @@ class Study:
         self._names = None
         self._states.clear()
         self._vote_sets.clear()
+        self._click_counts.clear()
         self._comparison_sets.clear()
 
     # Images
@@ -370,17 +373,21 @@ class Study:
         if run.excluded or run.aliases or run.programs:
             clicks = self.clicks(image_id, run)
             return len(clicks), len(clicks.annotators)
-        marks, lookers = self._read_clicks(image_id, run.imported)
-        return len(marks.x), len(lookers)
+        last = self.last_import() if run.imported is None else run.imported
+        if (image_id, last) not in self._click_counts:
+            self._read_clicks(image_id, last)
+        return self._click_counts[image_id, last]
 
     def _read_clicks(self, image_id: int, last: int | None) -> tuple[MarksRecord, IntArray]:
         """Read all clicks on an image, up to an import, and the numbers of its annotators, rising."""
+        last = self.last_import() if last is None else last
         with self.reading():
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
         marks = renamed_marks(marks, self.shown.names("clicks"))
         lookers = np.union1d(marks.looked, marks.annotator)
         if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(self.annotators()):
             raise StudyError("is damaged: a mark has no annotator", file=self.path)
+        self._click_counts[image_id, last] = len(marks.x), len(lookers)
         return marks, lookers
 
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:

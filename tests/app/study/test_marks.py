@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.table_files import read_table
 from raterscope.app.study import ImageEntry, Study, StudyError
-from tests.app.study.made import a_table, reopened
+from tests.app.study.made import a_run, a_table, reopened
 
 
 def a_picture(path: Path, size: tuple[int, int] = (40, 30), shade: int = 90) -> Path:
@@ -49,6 +50,20 @@ def test_the_work_for_an_image_does_not_grow_with_the_images_of_the_table(tmp_pa
         return len(done)
 
     assert steps(1600) < 6 * steps(400)
+
+
+def test_a_run_counts_the_clicks_of_its_imports_and_none_of_one_that_failed(study: Study) -> None:
+    study.add_clicks(a_table(3, ("a.png",), clicks=50))
+    (image,) = (entry.id for entry in study.images())
+    first = a_run(imported=study.last_import())
+    assert study.count_clicks(image, first) == (50, len(study.clicks(image).annotators))
+    with suppress(ZeroDivisionError), study.change():
+        study.add_clicks(a_table(4, ("a.png",), clicks=20))
+        assert study.count_clicks(image, a_run(imported=study.last_import()))[0] == 70
+        raise ZeroDivisionError
+    study.add_clicks(a_table(5, ("a.png",), clicks=30))
+    second = a_run(imported=study.last_import())
+    assert [study.count_clicks(image, run)[0] for run in (first, second)] == [50, 80]
 
 
 def test_clicks_come_back_by_image_in_the_order_of_the_file(study: Study) -> None:
