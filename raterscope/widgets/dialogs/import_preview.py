@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
@@ -240,13 +242,22 @@ class ImportDialog(FormDialog):
             if more > 0:
                 extra.append(plain_label(f"{more:,} less frequent names are not listed.", "second"))
             vertical(*extra, (table, 1), inside=page, margins=(0, 8, 0, 0), spacing=8)
-            at = self.tabs.addTab(page, f"{names.title} ({len(names.names):,})")
+            at = self.tabs.addTab(page, "")
+            count = partial(self._count_names, at, names)
+            table.itemChanged.connect(count)
+            count()
             if names.new:
                 self.tabs.setCurrentIndex(at)
         if offer.notices:
             notices = _fixed_table("Notices", ("Skipped or assumed",), [(words,) for words in offer.notices])
             self.tabs.addTab(notices, f"Notices ({len(offer.notices):,})")
         self.tabs.setVisible(self.tabs.count() > 0)
+
+    def _count_names(self, tab: int, offer: NamesOffer, *_: object) -> None:
+        """Show on a tab how many names there are, and as how many they are imported."""
+        joined = len(offer.names) - self.names[offer.kind].joined()
+        as_many = f" as {joined:,}" if joined < len(offer.names) else ""
+        self.tabs.setTabText(tab, f"{offer.title} ({len(offer.names):,}{as_many})")
 
     def _tables_page(self, offer: ImportOffer) -> QWidget:
         page, pages = QWidget(), stacked(*self.tables)
@@ -377,11 +388,23 @@ def _program_item(is_program: bool) -> QTableWidgetItem:
     return item
 
 
+class _OrderedItem(QTableWidgetItem):
+    """Cell that is sorted by a key."""
+
+    def __init__(self, text: str, key: Any) -> None:
+        super().__init__(text)
+        self._key = key
+
+    def __lt__(self, other: QTableWidgetItem) -> bool:
+        return bool(self._key < other._key) if isinstance(other, _OrderedItem) else super().__lt__(other)
+
+
 class _NamesTable(QTableWidget):
     """Names with the number of their annotations, and the names under which they are imported."""
 
     def __init__(self, offer: NamesOffer) -> None:
         listed = sorted(offer.names, key=lambda name: -offer.names[name])[:MOST_NAMES]
+        keys: dict[int, Callable[[str], Any]] = {NAME: str.casefold, COUNT: lambda name: -offer.names[name]}
         super().__init__(len(listed), 3 if offer.programs is None else 4)
         self.setAccessibleName(offer.title)
         self.setHorizontalHeaderLabels(["Name in the files", "Annotations", "Imported as", "Program"])
@@ -389,7 +412,7 @@ class _NamesTable(QTableWidget):
         self.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
         for row, name in enumerate(listed):
             for column, text in ((NAME, name), (COUNT, f"{offer.names[name]:,}")):
-                item = QTableWidgetItem(text)
+                item = _OrderedItem(text, keys[column](name))
                 item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
                 if column == COUNT:
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -398,6 +421,8 @@ class _NamesTable(QTableWidget):
             if offer.programs is not None:
                 self.setItem(row, PROGRAM, _program_item(name in offer.programs))
         head = self.horizontalHeader()
+        head.setSectionsClickable(True)
+        head.sectionClicked.connect(self._sort)
         head.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         head.setSectionResizeMode(COUNT, QHeaderView.ResizeMode.ResizeToContents)
         head.setSectionResizeMode(NEW, QHeaderView.ResizeMode.Stretch)
@@ -407,6 +432,15 @@ class _NamesTable(QTableWidget):
         self.listed = frozenset(listed)
         self._proposed = dict(offer.new)
         self._offered = offer.new
+
+    def _sort(self, column: int) -> None:
+        if column in (NAME, COUNT):
+            self.sortItems(column)
+
+    def joined(self) -> int:
+        """Return how many of the listed names have the new name of another."""
+        rows = range(self.rowCount())
+        return len(rows) - len({" ".join(self._text(row, NEW).split()) for row in rows})
 
     def propose(self, new: Mapping[str, str]) -> None:
         """Fill in new names where the user did not change the proposed ones."""

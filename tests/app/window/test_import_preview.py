@@ -154,6 +154,28 @@ def test_names_that_are_not_edited_keep_their_spaces(qtbot):
     assert dialog.new_names("class") == {"cat": "tom cat"}
 
 
+def test_names_are_sorted_by_a_click_and_counted_as_they_are_imported(qtbot):
+    names = {"bob": 12, "Zoe": 9, "anna.m": 7, "Anna": 100}
+    dialog = ImportDialog(
+        ImportOffer((), names=(NamesOffer("annotator", "Annotators", names, {}, frozenset()),))
+    )
+    qtbot.addWidget(dialog)
+    table = dialog.names["annotator"]
+
+    def listed():
+        return [table.item(row, 0).text() for row in range(4)]
+
+    assert dialog.tabs.tabText(0) == "Annotators (4)"
+    assert listed() == ["Anna", "bob", "Zoe", "anna.m"]
+    table.horizontalHeader().sectionClicked.emit(0)
+    assert listed() == ["Anna", "anna.m", "bob", "Zoe"]
+    table.item(1, 2).setText("Anna ")
+    assert dialog.tabs.tabText(0) == "Annotators (4 as 3)"
+    table.horizontalHeader().sectionClicked.emit(1)
+    assert listed() == ["Anna", "bob", "Zoe", "anna.m"]
+    assert dialog.new_names("annotator") == {"anna.m": "Anna"}
+
+
 def test_the_order_of_grades_is_declared(window, qtbot, offered):
     words = ("low", "medium", "high")
     rows = [f"{worker},t{task},{words[task % 3]}\n" for worker in ("ann", "bob") for task in range(6)]
