@@ -485,19 +485,21 @@ def observer_variation(
         counts.append((common, sizes - common))
         _, largest, average = _surface_distances(shapes, p, q)
         paths = [np.count_nonzero(outlines[b] & ~outlines[a]) * step for a, b in ((p, q), (q, p))]
-        within = _surface_dice(shapes, p, q, tolerance)
+        directed = shapes[p].away[q], shapes[q].away[p]
+        near = sum(int(np.count_nonzero(distances <= tolerance + 1e-6)) for distances in directed)
+        within = near / sum(map(len, directed))
         moved = math.dist(centroids[p], centroids[q])
         rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
     row_of = {p: index for index, p in enumerate(marking)}
     volumes = np.array([shapes[p].size for p in marking]) * math.prod(masks.spacing) / 1000
     common_counts, joint_counts = np.array(counts, dtype=np.float64).reshape(-1, 2).T
-    overlap, near, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+    overlap, surface_dice, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
     return ObserverVariation(
         annotators=names,
         volumes=volumes,
         pairs=np.array([(row_of[p], row_of[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
         dice=overlap,
-        surface_dice=near,
+        surface_dice=surface_dice,
         mean_surface_distance=mean,
         hausdorff_95=far,
         added_path_length=added,
@@ -506,12 +508,6 @@ def observer_variation(
         joint=joint_counts,
         tolerance=tolerance,
     )
-
-
-def _surface_dice(shapes: list[Shape], p: int, q: int, tolerance: float) -> float:
-    directed = shapes[p].away[q], shapes[q].away[p]
-    near = sum(int(np.count_nonzero(distances <= tolerance + 1e-6)) for distances in directed)
-    return near / sum(map(len, directed))
 
 
 def _outline(mask: BoolArray) -> BoolArray:

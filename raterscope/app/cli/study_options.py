@@ -364,17 +364,11 @@ def watch_settings_in_words() -> str:
 def _lines_of_kind(kind: Kind) -> list[str]:
     lines: list[str] = []
     for heading, algorithms, _ in kind.catalogues:
-        lines += [
-            f"{heading}:",
-            "",
-            *(line for algorithm in algorithms.values() for line in _algorithm(algorithm)),
-        ]
+        lines += [f"{heading}:", ""]
+        for algorithm in algorithms.values():
+            lines += [*_head(algorithm), *_settings(algorithm.settings), ""]
     shared = kind.load_catalogues().shared_settings
     return lines if shared is None else [*lines, "with all of them:", "", *_settings(shared)]
-
-
-def _algorithm(algorithm: Algorithm) -> list[str]:
-    return [*_head(algorithm), *_settings(algorithm.settings), ""]
 
 
 def _head(algorithm: Algorithm) -> list[str]:

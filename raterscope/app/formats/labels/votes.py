@@ -299,7 +299,9 @@ def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
     for files in group_by_name(votes, "", lambda table: table.outputs).values():
         understood = _understand(files)
         if understood is None:
-            _refuse_many(files)
+            for file in files:
+                if len(file.outputs) > _MOST_OUTPUTS:
+                    raise _too_many_outputs(file.outputs, file.path)
             continue
         name = next((file.question for file in files if file.question), "")
         for at, file in enumerate(files):
@@ -456,12 +458,6 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
             of_tag[tag] = of_tag.get(tag, 0) + count
     often = sorted(of_tag, key=lambda tag: (-of_tag[tag], natural(tag)))[:MOST_TAGS]
     return _Tags(separators, tuple(sorted(often, key=natural)), by_rows, len(of_tag) - len(often))
-
-
-def _refuse_many(files: Sequence[LabelTable]) -> None:
-    for file in files:
-        if len(file.outputs) > _MOST_OUTPUTS:
-            raise _too_many_outputs(file.outputs, file.path)
 
 
 def _separates(separator: str, uses: Mapping[str, int]) -> bool:
