@@ -252,11 +252,12 @@ def _pieces(path: Path, shared: int) -> list[str]:
 
 
 def _without_idle(folder: str) -> str:
-    """Return the part of a folder's name that says something: "anna" of labels_anna, "mask 1" of mask_1."""
+    """Return the part that distinguishes a folder: "anna" of labels_anna, "mask 1" of mask_1, "Anna K."."""
     words = [word for word in re.split(r"[_\-. ]+", folder) if word]
     if _is_mark(" ".join(words)):
         return " ".join(words)
-    return "_".join(word for word in words if word.casefold() not in _IDLE) or folder
+    kept = [word for word in words if word.casefold() not in _IDLE]
+    return "_".join(kept) if 0 < len(kept) < len(words) else folder
 
 
 def _is_person(word: str) -> bool:

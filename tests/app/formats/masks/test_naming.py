@@ -80,6 +80,10 @@ def test_folders_count_where_the_pattern_has_them() -> None:
             [("case1", "anna", None), ("case1", "bob", None), ("case2", "anna", None)],
         ),
         (
+            ["Anna Müller/case1.png", "Dr. Bo-Ek/case1.png", "Anna Müller/case2.png"],
+            [("case1", "Anna Müller", None), ("case1", "Dr. Bo-Ek", None), ("case2", "Anna Müller", None)],
+        ),
+        (
             ["case1/r1.png", "case1/r2.png", "case2/r1.png"],
             [("case1", "r1", None), ("case1", "r2", None), ("case2", "r1", None)],
         ),
