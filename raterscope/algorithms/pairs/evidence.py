@@ -59,30 +59,35 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
     return np.asarray(same_side & (np.maximum(left, right) >= least))
 
 
+_BLOCK = 16_384
+"""Comparisons worked on at a time: they stay in the processor's cache."""
+
+
 def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
-    """Return each annotator's match ratio: the share of answers that agree with the ranking (section 3.3).
+    """Return each annotator's match ratio, (p,), see `match_ratios`."""
+    return match_ratios(pairs, score)[0]
+
+
+def match_ratios(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, float]:
+    """Return the share of answers that agree with the ranking, of each annotator and of all (section 3.3).
 
     Ties do not count; with equal scores either answer counts half.
 
-    `score`: (n,). The result, (p,), is NaN without an answer other than ties.
+    `score`: (n,). The shares, (p,) and one, are NaN without an answer other than ties.
     """
+    agreed = np.empty(len(pairs))  # 1 if the answer agrees, -1 if not
+    for start in range(0, len(pairs), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        gap = score.take(pairs.left[rows], mode="clip")
+        gap -= score.take(pairs.right[rows], mode="clip")
+        np.sign(gap * np.sign(pairs.choice[rows]), out=agreed[rows])
     count = len(pairs.annotators)
-    agreed, decided = _agreement(pairs, score)
-    total = np.bincount(pairs.annotator, weights=decided, minlength=count)
-    right = np.bincount(pairs.annotator, weights=agreed, minlength=count)
-    return np.where(total > 0, right / np.maximum(total, 1.0), np.nan)
-
-
-def crowd_match_ratio(pairs: Pairs, score: FloatArray) -> float:
-    """Return the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
-    agreed, decided = _agreement(pairs, score)
-    return float(agreed.sum() / decided.sum()) if decided.any() else float("nan")
-
-
-def _agreement(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-    decided = (pairs.choice != 0).astype(np.float64)
-    with_ranking = np.sign(pairs.choice) * np.sign(score[pairs.left] - score[pairs.right])
-    return decided * (1 + with_ranking) / 2, decided
+    balance = np.bincount(pairs.annotator, weights=agreed, minlength=count)
+    tied = pairs.choice == 0
+    total = np.bincount(pairs.annotator[~tied] if tied.any() else pairs.annotator, minlength=count)
+    balance, total = np.append(balance, balance.sum()), np.append(total, total.sum())
+    ratio = np.where(total > 0, (total + balance) / np.maximum(2.0 * total, 1.0), np.nan)
+    return ratio[:-1], float(ratio[-1])
 
 
 _LEVEL = 0.95
@@ -222,7 +227,7 @@ def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairI
     near, far = np.partition(gap, cuts)[cuts].tolist() if len(gap) else (0.0, 0.0)
     watch(0.95, "counting answers with the ranking")
     return PairIndex(
-        pairs, score, crowd_match_ratio(pairs, score), near, far, order, start,
+        pairs, score, match_ratios(pairs, score)[1], near, far, order, start,
         by_pair, np.append(first, len(code)), code[first], pair, *counts,
     )  # fmt: skip
 

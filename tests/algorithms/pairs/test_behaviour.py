@@ -6,8 +6,8 @@ import pytest
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.evidence import (
     behaviours,
-    crowd_match_ratio,
     match_ratio,
+    match_ratios,
     one_sided,
     side_share,
 )
@@ -65,8 +65,8 @@ def test_the_match_ratio_is_the_share_of_answers_with_the_ranking():
     rows = [(0, 0, 1, 1), (0, 1, 0, -2.5), (0, 2, 0, 1), (0, 0, 2, 0)]
     pairs = compared([*rows, (1, 1, 2, 1), (1, 0, 2, 1), (2, 0, 1, 0)])
     np.testing.assert_allclose(match_ratio(pairs, score), [2 / 3, 0.75, np.nan])
-    assert crowd_match_ratio(pairs, score) == pytest.approx(3.5 / 5)
-    assert np.isnan(crowd_match_ratio(compared([]), score))
+    assert match_ratios(pairs, score)[1] == pytest.approx(3.5 / 5)
+    assert np.isnan(match_ratios(compared([]), score)[1])
 
 
 def test_table_8_falls_into_those_who_click_one_side_alone_and_the_others(real_data):

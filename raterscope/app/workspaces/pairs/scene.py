@@ -16,9 +16,9 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import (
     PairIndex,
     behaviours,
-    crowd_match_ratio,
     index_pairs,
     match_ratio,
+    match_ratios,
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, select_annotators, sort_draws
@@ -181,8 +181,7 @@ def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -
     corrected = scores_of(linked, flagged, watch)
     return Ranking(
         corrected,
-        match_ratio(scene.pairs, corrected.score),
-        crowd_match_ratio(scene.pairs, corrected.score),
+        *match_ratios(scene.pairs, corrected.score),
         ranks(fusion.score, fusion.component),
         ranks(corrected.score, fusion.component),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
-from raterscope.algorithms.pairs.evidence import BAD_SHARE, crowd_match_ratio, match_ratio
+from raterscope.algorithms.pairs.evidence import BAD_SHARE, match_ratio, match_ratios
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
@@ -102,6 +102,7 @@ def read_compared(
         rank_low, rank_high = corrected.rank_low, corrected.rank_high
     fused = len(study.comparison_set(entry.id, run.imported).choice)
     truth = true_ranking_of(study, entry.id, pairs.items)
+    match, crowd_match = match_ratios(pairs, score)
     return ComparedQuestion(
         entry=entry,
         run=run,
@@ -121,8 +122,8 @@ def read_compared(
         after=ranks(score, fusion.component),
         rank_low=rank_low,
         rank_high=rank_high,
-        match=match_ratio(pairs, score),
-        crowd_match=crowd_match_ratio(pairs, score),
+        match=match,
+        crowd_match=crowd_match,
         match_original=match_ratio(pairs, fusion.score),
         later=len(study.comparison_set(entry.id).choice) - fused,
         truth=None if truth is None else compare_with_truth(fusion.score, score, fusion.component, truth),
