@@ -69,7 +69,7 @@ FORMATS = (
     ("Volumes", "DICOM folders, NIfTI, NRRD, MetaImage, OME-Zarr"),
     ("Clicks", "CSV, XLSX, Parquet, JSON lines, Zooniverse, QuPath, COCO, CVAT, Label Studio, labelme, "
                "napari, ImageJ"),
-    ("Masks", "label maps, DICOM SEG, RTSTRUCT, .seg.nrrd, LIDC, COCO, CVAT, GeoJSON"),
+    ("Masks", "label maps, DICOM SEG, RTSTRUCT, .seg.nrrd, LIDC, COCO, CVAT, Label Studio, labelme, GeoJSON"),
     ("Labels", "CSV, XLSX, Parquet, JSON lines, a column per annotator or question, Zooniverse, "
                "Label Studio, Prodigy, Argilla, doccano, Mechanical Turk, Toloka, Appen"),
     ("Pairs", "CSV or XLSX with annotator, left, right, choice; or model_a, model_b, winner"),
