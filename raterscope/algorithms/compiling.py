@@ -21,8 +21,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.caching import IndexDataCacheFile
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
@@ -140,12 +138,6 @@ def _warn_without_cache() -> None:
         "note: compiled code cannot be stored: the first fusion takes longer at each start. "
         "Set NUMBA_CACHE_DIR to a writable folder."
     )
-
-
-def load_compiler() -> None:
-    """Load what the first kernel needs of the compiler: a quarter of a second, in any thread."""
-    with global_compiler_lock:
-        cpu_target.target_context.refresh()
 
 
 AHEAD = 6

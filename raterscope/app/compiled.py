@@ -124,9 +124,9 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """
     name = f"{kind} {algorithm}"
     helpers = min(processors() - 1, _MOST_HELPERS)
-    has_kernels = bool(_table().get(kind, {}).get(algorithm))
+    has_kernels = algorithm in _table().get(kind, {})
     if has_kernels:
-        Thread(target=_load_compiler).start()
+        Thread(target=import_module, args=("raterscope.algorithms.compiling",)).start()
     if helpers < 1 or not has_kernels or {"", name} & _stamped():
         yield
         return
@@ -145,12 +145,6 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
             for helper in running:
                 helper.kill()
                 helper.wait()
-
-
-def _load_compiler() -> None:
-    from raterscope.algorithms.compiling import load_compiler
-
-    load_compiler()
 
 
 def _compile(module: str, name: str, signature: str, gently: bool, waits: bool = True) -> bool:

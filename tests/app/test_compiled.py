@@ -165,22 +165,6 @@ def test_a_command_starts_helpers_until_its_kernels_are_compiled(
     assert len(started) == 2
 
 
-@pytest.mark.parametrize(("kind", "algorithm", "loaded"), [("labels", "", True), ("pairs", "lbi", False)])
-def test_a_command_loads_the_compiler_in_advance_if_its_algorithm_has_kernels(
-    kind: str, algorithm: str, loaded: bool
-) -> None:
-    lines = (
-        "import sys, threading",
-        "from raterscope.app import compiled",
-        "compiled.processors = lambda: 1",
-        f"with compiled.compiling_beside({kind!r}, {algorithm!r}):",
-        "    for thread in threading.enumerate()[1:]: thread.join()",
-        "print('numba' in sys.modules, 'numba.np.arraymath' in sys.modules)",
-    )
-    words = [sys.executable, "-c", "\n".join(lines)]
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{loaded} {loaded}\n"
-
-
 def test_a_note_of_other_sources_does_not_count(one_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled._stamp(["", "labels pooled"])
     assert compiled.is_prepared()
