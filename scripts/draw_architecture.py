@@ -213,7 +213,8 @@ def _purpose(name: str) -> str:
     lines = []
     for one in name.split(" + "):
         path = ROOT / "raterscope" / Path(*one.split("."))
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        module = path.with_suffix(".py")  # a folder of that name may be left of a package that was here
+        file = module if module.is_file() else path / "__init__.py"
         text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or one
         lines.append(text.partition("\n")[0])
     return " ".join(lines)
