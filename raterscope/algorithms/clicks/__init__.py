@@ -18,9 +18,10 @@ References
    thesis, Universitat Politècnica de Catalunya, supervised by M. Cabrera Bean and A. Pagès Zamora (2017).
 """
 
+from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, KnownSpots, ellipses
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.result import AnnotatorRates, Clustering, Detection, Fusion, Trace, Votes
 
 __all__ = [

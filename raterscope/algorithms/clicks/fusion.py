@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks._vote_model import Problem
+from raterscope.algorithms.clicks.annotator_rates import Tally, count_clicks, estimate_rates
 from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
@@ -32,29 +33,22 @@ from raterscope.algorithms.clicks.image_priors import (
 )
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
-    ERRORS,
     AnnotatorRates,
     Clustering,
     Detection,
     Fusion,
     Votes,
-    counts_at_errors,
-    error_of_marks,
-    interval,
-    precision_of,
-    sensitivity_of,
 )
 from raterscope.algorithms.clicks.voting import (
     AssignmentSettings,
     apply_known_spots,
     assign,
     cluster_scores,
-    repeats_of,
     stray_chance,
     viewed_clusters,
     votes_of,
 )
-from raterscope.algorithms.progress import Check, Watch, no_check, part, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Algorithm, Settings, SettingsError
 
 
@@ -309,7 +303,7 @@ def _fusion_of(clustered: _Clustered, detection: Detection, *, rated: bool) -> F
         marked=votes.marked,
         detection=detection,
         verdict=votes.verdict,
-        rates=_rates([_tally(marks, clustering, votes.marked, detection, assignment)])[0]
+        rates=estimate_rates([count_clicks(marks, clustering, votes.marked, detection, assignment)])[0]
         if rated
         else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),
         mark=mark,
@@ -408,7 +402,7 @@ def judge_images(
     shared = {image: own for image, own in enumerate(evidence) if own is not None}
     judged = judge_each(list(shared.values()), plan.detection, part(watch, 0.0, 0.6), at_once=at_once)
     detections = dict(zip(shared, judged, strict=True))
-    tallies: dict[int, _Tally] = {}
+    tallies: dict[int, Tally] = {}
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         watch(0.6 + 0.4 * image / len(clicks), "rating the annotators")
         if image not in detections and fusion.is_rated:
@@ -417,9 +411,11 @@ def judge_images(
         if image not in detections:
             votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
             detections[image] = _detect_alone(votes, plan, silent)
-        tallies[image] = _tally(marks, fusion.clustering, fusion.marked, detections[image], plan.assignment)
+        tallies[image] = count_clicks(
+            marks, fusion.clustering, fusion.marked, detections[image], plan.assignment
+        )
     joint, check = list(fusions), partial(watch, 1.0, "rating the annotators")
-    for image, rates in zip(tallies, _rates(list(tallies.values()), check), strict=True):
+    for image, rates in zip(tallies, estimate_rates(list(tallies.values()), check), strict=True):
         joint[image] = replace(fusions[image], detection=detections[image], rates=rates)
     return joint
 
@@ -504,139 +500,6 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, verdict)
     score = cluster_scores(marks, clustering)
     return Votes(marked, clustering.weight, verdict, *stray, marks.weights, viewed, marks.control, score)
-
-
-class _Tally(NamedTuple):
-    """Counts of the R annotators of an image, (R,) unless stated."""
-
-    clicks: IntArray  # duplicates merged
-    inliers: FloatArray  # of these, votes: neither outliers nor far from the cluster
-    marks: IntArray  # clicks, several on one cluster counted once
-    hit: FloatArray  # hit, miss: expected votes on structures
-    miss: FloatArray
-    error: FloatArray  # (R, 3), see `error_of_marks`
-    # hits, structures: (R, 9), see `counts_at_errors`
-    hits: FloatArray
-    structures: FloatArray
-
-
-def _tally(
-    clicks: Clicks,
-    clustering: Clustering,
-    marked: BoolArray,
-    detection: Detection,
-    assignment: AssignmentSettings,
-) -> _Tally:
-    """Count the clicks that were clustered, duplicates merged."""
-    counts, coverage = clicks.counts(), assignment.vote_coverage
-    votes = votes_of(clicks, clustering, assignment.outlier_threshold, coverage)
-    return _Tally(
-        counts,
-        np.bincount(clicks.annotator, votes, minlength=len(counts)).astype(np.float64),
-        counts - repeats_of(clicks, clustering, marked, coverage),
-        detection.true_positive,
-        detection.false_negative,
-        error_of_marks(marked, detection),
-        *counts_at_errors(marked, detection),
-    )
-
-
-def _rates(tallies: Sequence[_Tally], check: Check = no_check) -> list[AnnotatorRates]:
-    """Estimate the rates of the annotators of each image, with 95 % intervals; those of all images at once.
-
-    The reliability is the share of an annotator's clicks that are votes (eq. 12 counts only outliers).
-    Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
-    reliability, and with a prior of two votes at the mean of all annotators of the image for sensitivity, see
-    `sensitivity_of`. For the precision see `precision_of`.
-    """
-    if not tallies:
-        return []
-    clicks, inliers, marks, hit, miss, error, hits, structures = (
-        np.concatenate(column) for column in zip(*tallies, strict=True)
-    )
-    sizes = [len(tally.clicks) for tally in tallies]
-    prior, other = np.repeat([_common(tally.hit, tally.miss) for tally in tallies], sizes, axis=0).T
-    columns = (
-        interval(inliers, clicks - inliers, 0.5, 0.5, check=check),
-        sensitivity_of(hit, miss, hits, structures, prior, other, check),
-        precision_of(hit, marks, error),
-    )
-    rows = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
-    return [
-        AnnotatorRates(tally.clicks, reliability, sensitivity, precision, marks=tally.marks)
-        for tally, (reliability, sensitivity, precision) in zip(tallies, rows, strict=True)
-    ]
-
-
-def pool_rates(
-    fusions: Sequence[Fusion], annotators: Sequence[Sequence[str]]
-) -> tuple[tuple[str, ...], AnnotatorRates]:
-    """Estimate the rates of annotators over several images together.
-
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-    annotators : sequence of names
-        For each fusion, the names of its annotators, in its order. A name that is there twice is one
-        annotator.
-
-    Returns
-    -------
-    names : tuple of str
-        All annotators, in order of first appearance.
-    rates : AnnotatorRates
-        From the expected counts summed over images.
-
-    Examples
-    --------
-    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
-    >>> clicks = [separated_crowd(20, seed=seed).clicks for seed in (3, 4)]
-    >>> names, rates = pool_rates([fuse(each) for each in clicks], [each.annotators for each in clicks])
-    >>> len(names), rates.sensitivity.shape
-    (20, (20, 3))
-    """
-    return pool_counts([rate_counts(fusion) for fusion in fusions], annotators)
-
-
-def rate_counts(fusion: Fusion) -> FloatArray:
-    """Return the expected counts of an image's annotators, for `pool_counts`: (R, 26)."""
-    rates, votes = fusion.rates, fusion.detection
-    reliability = np.nan_to_num(rates.reliability[:, 0])
-    return np.column_stack([
-        rates.clicks,
-        np.maximum(reliability * (rates.clicks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
-        rates.marks if len(rates.marks) else rates.clicks,
-        votes.true_positive,
-        votes.false_negative,
-        error_of_marks(fusion.marked, votes),
-        *counts_at_errors(fusion.marked, votes),
-    ])  # fmt: skip
-
-
-def pool_counts(
-    images: Sequence[FloatArray], annotators: Sequence[Sequence[str]]
-) -> tuple[tuple[str, ...], AnnotatorRates]:
-    """Estimate the rates of annotators over several images of which only the expected counts are kept."""
-    index: dict[str, int] = {}
-    for names in annotators:
-        for name in names:
-            index.setdefault(name, len(index))
-    counts = np.zeros((len(index), 8 + 2 * len(ERRORS)))
-    for image, names in zip(images, annotators, strict=True):
-        rows = np.array([index[name] for name in names], dtype=np.int64)
-        np.add.at(counts, rows, image)  # a name may be there twice
-    single, error, hits, structures = np.split(counts, [5, -2 * len(ERRORS), -len(ERRORS)], axis=1)
-    clicked, inliers, marks, hit, miss = single.T
-    whole = clicked.astype(np.int64), marks.astype(np.int64)
-    tally = _Tally(whole[0], inliers, whole[1], hit, miss, error, hits, structures)
-    return tuple(index), _rates([tally])[0]
-
-
-def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
-    """Return a prior of two votes at the mean of all annotators."""
-    total = float(np.sum(right) + np.sum(wrong))
-    mean = (float(np.sum(right)) + 0.5) / (total + 1)
-    return 2 * mean, 2 * (1 - mean)
 
 
 def _named(catalogue: Mapping[str, Algorithm], name: str) -> Algorithm:

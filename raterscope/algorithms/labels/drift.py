@@ -11,13 +11,13 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.beta_quantiles import beta_interval
 from raterscope.algorithms.labels.crowd_votes import LastAnswers
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import (
     SPREAD,
-    beta_interval,
     estimate_rates,
     label_doubt,
     power_derivative,

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
+from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings
-from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.image_priors import judge_each, weigh_together
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import stray_chance

@@ -13,9 +13,10 @@ import numpy as np
 from PIL import Image
 
 from raterscope.algorithms.annotators.agreement_statistics import vote_agreement
+from raterscope.algorithms.clicks.annotator_rates import pool_counts, rate_counts
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
-from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, pool_counts, rate_counts
+from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.progress import Watch, part, silent, steps_of

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.click_classes import class_names, sort_classes
+from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent

@@ -10,10 +10,11 @@ import numpy as np
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.annotators.statistics import wilson
+from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.progress import Watch, part, silent
