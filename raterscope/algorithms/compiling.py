@@ -37,6 +37,10 @@ _LONGEST_WAIT = 10.0
 """Seconds for which a process waits for a kernel that another one compiles."""
 
 
+_SIGNATURE = 3
+"""Place of the signature in stored code."""
+
+
 class ClaimedError(Exception):
     """Another process compiles the kernel."""
 
@@ -46,6 +50,9 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
 
     Code of an earlier version may refer to types that have another name now, and a crash may damage a file.
     Unpickling such files can raise any exception.
+
+    The file of a code is named after its types. numba numbers the files: two processes that compile a kernel
+    for different types at the same time take the same number, and one later runs the code of the other.
     """
 
     waits = True  # whether this process waits for kernels that another one compiles, or raises `ClaimedError`
@@ -83,16 +90,38 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
 
     def save(self, key: Any, data: Any) -> None:
         """Store code; others find it from now on."""
-        super().save(key, data)
+        name, overloads = self._name_of(key), self._load_index()
+        if not overloads:
+            self._remove_outdated()
+        self._save_index({**overloads, key: name})
+        self._save_data(name, data)
         claim = self._claim_of(key)
         if claim in self.claimed:
             self.claimed.remove(claim)
 
     def _stored(self, key: Any) -> Any:
         try:
-            return super().load(key)
+            code = self._load_data(self._name_of(key))
+            return code if code[_SIGNATURE].args == key[0] else None
         except Exception:
             return None
+
+    def _name_of(self, key: Any) -> str:
+        """Return the name of a code's file: of the kernel, the version of its module, and the types."""
+        return f"{self._prefix}{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
+
+    @property
+    def _prefix(self) -> str:
+        version = repr((self._version, self._source_stamp)).encode()
+        return f"{self._index_name.removesuffix('nbi')}{hashlib.sha256(version).hexdigest()[:8]}."
+
+    def _remove_outdated(self) -> None:
+        kernel = self._index_name.removesuffix("nbi")
+        for file in os.scandir(self._cache_path):
+            outdated = file.name.startswith(kernel) and not file.name.startswith(self._prefix)
+            if outdated and file.name.endswith(".nbc"):
+                with suppress(OSError):
+                    os.unlink(file)  # noqa: PTH108
 
     def _claim_of(self, key: Any) -> str | None:
         folder = os.environ.get(CLAIMS)

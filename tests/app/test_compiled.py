@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from threading import Timer
 
+import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
@@ -209,6 +210,58 @@ def test_stored_code_that_cannot_be_read_is_compiled_again(tmp_path: Path, monke
         assert import_module(name).call() == 3.0
     finally:
         sys.modules.pop(name, None)
+
+
+TWO_TYPES = """
+from raterscope.algorithms.compiling import compiled
+
+@compiled()
+def half(values):
+    return values[0] / 2
+"""
+
+
+def test_code_is_run_for_its_own_types_only(tmp_path: Path, monkeypatch):
+    """As after two processes that compile a kernel for different types at the same time."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "kernels_of_two_types.py").write_text(TWO_TYPES)
+    whole, single = np.array([3], dtype=np.int64), np.array([3.0], dtype=np.float32)
+    try:
+        for values in (whole, single):
+            assert import_module("kernels_of_two_types").half(values) == 1.5
+            del sys.modules["kernels_of_two_types"]
+        first, second = tmp_path.rglob("*.nbc")
+        one, other = first.read_bytes(), second.read_bytes()
+        first.write_bytes(other)
+        second.write_bytes(one)
+        half = import_module("kernels_of_two_types").half
+        assert [half(whole), half(single)] == [1.5, 1.5]
+    finally:
+        sys.modules.pop("kernels_of_two_types", None)
+
+
+def test_files_of_code_do_not_depend_on_what_else_was_stored(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "kernels_of_two_types.py").write_text(TWO_TYPES)
+    single = np.array([3.0], dtype=np.float32)
+    named = []
+    try:
+        for earlier in ((), (np.array([3], dtype=np.int64),)):
+            half = import_module("kernels_of_two_types").half
+            for values in earlier:
+                half(values)
+            before = {file.name for file in tmp_path.rglob("*.nbc")}
+            half(single)
+            named.append({file.name for file in tmp_path.rglob("*.nbc")} - before)
+            for file in tmp_path.rglob("*.nb?"):
+                file.unlink()
+            del sys.modules["kernels_of_two_types"]
+    finally:
+        sys.modules.pop("kernels_of_two_types", None)
+    assert len(named[0]) == 1
+    assert named[0] == named[1]
 
 
 def test_what_another_process_compiles_is_left_to_it_or_awaited(tmp_path: Path, monkeypatch):
