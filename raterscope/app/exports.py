@@ -100,6 +100,7 @@ class Request:
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     # by task: for an export of questions that is `Export.grouped`
     task_groups: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[int, str] = field(default_factory=dict)  # by image, instead of `format`
     groups_from: Path | None = None  # table of the groups, or the word folders; `write_groups` reads it
     group_column: str | None = None  # column of the groups in the table
 
@@ -152,11 +153,21 @@ def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
     return dicom if dicom is not None and series and all(series) else export.formats[0]
 
 
-def format_of(export: Export, path: Path, given: str | None = None, usual: str | None = None) -> str:
-    """Choose the format: as requested, else by the file's name, else the default.
+def choose_format(
+    export: Export, request: Request, images: Sequence[ImageEntry], given: str | None
+) -> Request:
+    """Request a format: as given, else by the file's name, else the default of each image.
 
     Raises `InputError` if the export does not support the format.
     """
+    form = _format_of(export, request.path, given)
+    if form is not None:
+        return replace(request, format=form)
+    form, usual = usual_format(export, images), {image.id: usual_format(export, [image]) for image in images}
+    return replace(request, format=form, formats={} if set(usual.values()) <= {form} else usual)
+
+
+def _format_of(export: Export, path: Path, given: str | None) -> str | None:
     if given is not None:
         if given not in export.formats:
             expected = ", ".join(export.formats)
@@ -173,20 +184,23 @@ def format_of(export: Export, path: Path, given: str | None = None, usual: str |
             f"{export.what} cannot be exported in this format; expected a name that ends in {expected}",
             file=path,
         )
-    return fitting[0] if fitting else usual or export.formats[0]
+    return fitting[0] if fitting else None
 
 
 def files_for(
-    request: Request, items: Sequence[tuple[Item, str]], watch: Watch = silent
+    request: Request,
+    items: Sequence[tuple[Item, str]],
+    watch: Watch = silent,
+    formats: Mapping[Item, str] | None = None,
 ) -> Iterator[tuple[Item, Path, Watch]]:
     """Yield for each item, by name, the file that it is written to.
 
     Several are written into a folder, named after the items; so is a single one if the folder exists or
-    images are written too. Raises `InputError` when the folder cannot be made.
+    images are written too. `formats`: formats of items that have another than the request's. Raises
+    `InputError` when the folder cannot be made.
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
-    form = FORMATS[request.format]
     folder = folder_of(request)
     alone = len(items) == 1 and not request.path.is_dir() and not request.with_images
     if not alone:
@@ -194,6 +208,7 @@ def files_for(
     used: set[str] = set()
     for (item, name), step in steps_of(watch, items):
         step(0.0, f"writing {request.what} of {plain(name)}")
+        form = FORMATS[(formats or {}).get(item, request.format)]
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
         path = request.path if alone else folder / f"{title}{form.suffix}"
         yield item, path, step
@@ -240,14 +255,18 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
         return write_export(export, study, request, watch)
     if export.by_question or not export.kinds or export.of_readers or export.budgeted:
         raise InputError(f"{export.what} are not of images; --groups is for exports of images")
-    folder, form, used = folder_of(request), FORMATS[request.format], set[str]()
+    folder, used = folder_of(request), set[str]()
     make_folder(folder)
     files: list[Path] = []
     made, problem = provenance(export, study, request), None
     for (name, images), step in steps_of(watch, request.groups.items()):
         items = tuple(image for image in images if not request.items or image in request.items)
+        one_format = {request.formats.get(image, request.format) for image in items}
+        own_format = one_format.pop() if len(one_format) == 1 else request.format
+        form = FORMATS[own_format]
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
-        own = replace(request, path=folder / f"{title}{form.suffix}", items=items, groups={})
+        path = folder / f"{title}{form.suffix}"
+        own = replace(request, path=path, format=own_format, items=items, groups={})
         try:
             written = write_export(export, study, own, step) if items else None
         except InputError as error:
@@ -297,14 +316,14 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     folder = folder_of(request)
     there = folder.exists()
     try:
-        with study.shown.only(request.run), remove_new_files_on(Cancelled):
+        with study.shown.only(request.run), remove_new_files_on(InputError, Cancelled):
             files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]
+                form = " and ".join(sorted(set(request.formats.values()) or {request.format}))
                 record = record_of_export(
-                    study, made, what=request.what, form=request.format, files=names,
-                    deidentify=request.deidentify,
-                )  # fmt: skip
+                    study, made, what=request.what, form=form, files=names, deidentify=request.deidentify
+                )
                 write_record(_record_path(request, files), record)
         return Written(tuple(files), made)
     except (InputError, Cancelled):

@@ -32,9 +32,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
     Export,
     Request,
-    format_of,
+    choose_format,
     provenance_of_report,
-    usual_format,
     write_export,
     write_groups,
 )
@@ -283,9 +282,7 @@ def export(options: argparse.Namespace) -> int:
         items = tuple(item.id for item in _named(study, options, chosen_export)) if options.item else ()
         request = Request(
             what=options.what,
-            format=format_of(
-                chosen_export, options.output, options.format, _usual(study, chosen_export, items)
-            ),
+            format="",
             path=options.output,
             items=items,
             deidentify=options.deidentify,
@@ -298,6 +295,7 @@ def export(options: argparse.Namespace) -> int:
             groups_from=options.groups,
             group_column=options.group_by,
         )
+        request = choose_format(chosen_export, request, _images(study, chosen_export, items), options.format)
         write = write_export if options.groups is None else write_groups
         results = write(chosen_export, study, request, watch)
     print_results((*results.made_from.outdated, *notices), ())
@@ -313,10 +311,10 @@ def _export_of_all(what: str) -> Export:
     return ALL_ANNOTATORS
 
 
-def _usual(study: Study, chosen_export: Export, items: Sequence[int]) -> str:
-    """Choose a format for images if neither option nor file name does."""
+def _images(study: Study, chosen_export: Export, items: Sequence[int]) -> list[ImageEntry]:
+    """List the images of an export."""
     of_kind = {item.id for kind in chosen_export.kinds for item in study.items()[kind]}
-    return usual_format(chosen_export, [item for item in study.images() if item.id in (items or of_kind)])
+    return [image for image in study.images() if image.id in (items or of_kind)]
 
 
 def _named(study: Study, options: argparse.Namespace, items: Export) -> Sequence[Item]:

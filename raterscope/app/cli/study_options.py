@@ -127,7 +127,7 @@ def describe_study_commands(commands: Commands) -> None:
                          help="csv for tables; geojson (QuPath), coco, cvat, napari or panoptes (Zooniverse) "
                               "for detections; nifti, seg.nrrd, dicom-seg, rtstruct or cvat for masks; csv, "
                               "label-studio, cvat, panoptes or crowd-kit for labels (default: by the name of "
-                              "OUT, else dicom-seg for masks on DICOM series)")  # fmt: skip
+                              "OUT, else dicom-seg for cases of DICOM series)")  # fmt: skip
     add_run(leaving)
     add_items(leaving)
     leaving.add_argument("--groups", type=Path, metavar="TABLE",

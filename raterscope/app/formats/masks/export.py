@@ -43,6 +43,7 @@ from raterscope.app.formats.masks.terminology import (
     lasting_uid,
     reference_errors,
     require_masks,
+    require_source,
 )
 from raterscope.app.formats.output_files import make_folder, write_together
 from raterscope.app.formats.records import VolumeFile
@@ -96,6 +97,9 @@ def _writer_of(kind: str) -> Writer:
 REGULAR = ("nifti", "seg.nrrd", "nnunet")
 """Formats that hold only slices at even distances and axes at right angles."""
 
+OF_SERIES = ("dicom-seg", "rtstruct", "dicom-sr")
+"""Formats that refer to the images of the DICOM series that was marked."""
+
 INSTEAD_OF_IMAGE = "Resample to a regular grid (--resample, or in the window)"
 INSTEAD = "Resample to a regular grid (--resample, or in the window), or write DICOM SEG or RTSTRUCT"
 
@@ -135,9 +139,8 @@ def write_masks(
                 f"the grid has {' x '.join(map(str, grid.shape))}",
                 file=path,
             )
-    if kind in REGULAR and (reason := explain_irregularity(grid)):
-        if not resample:
-            raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
+    check_geometry(path, kind, grid, source, resample=resample)
+    if kind in REGULAR and explain_irregularity(grid):
         regular = regular_grid(grid)
         structures = [
             replace(structure, values=resampled(structure.values, grid, regular)) for structure in structures
@@ -145,6 +148,14 @@ def write_masks(
         grid = regular
     write = _writer_of(kind)
     return write(path, structures, grid, source=source, deidentify=deidentify, description=description)
+
+
+def check_geometry(path: Path, kind: str, grid: Grid, source: VolumeFile | None, *, resample: bool) -> None:
+    """Raise `InputError` if a format cannot hold masks on this grid, or has no series to refer to."""
+    if kind in REGULAR and not resample and (reason := explain_irregularity(grid)):
+        raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
+    if kind in OF_SERIES:
+        require_source(path, source, grid)
 
 
 _SCANNER = 1

@@ -16,7 +16,13 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.cvat import CvatImage, CvatShape, mask_geometry, write_cvat_file
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
-from raterscope.app.formats.masks.export import write_dicom_images, write_masks, write_nifti_image
+from raterscope.app.formats.masks.export import (
+    OF_SERIES,
+    check_geometry,
+    write_dicom_images,
+    write_masks,
+    write_nifti_image,
+)
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.masks.terminology import Measure, Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import write_table
@@ -107,7 +113,6 @@ _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 11
 
 _Make = Callable[[], np.ndarray]
 _PRODUCTS = ("another-rater", "true-outline", "uncertainty")
-_DICOM = ("dicom-seg", "rtstruct", "dicom-sr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +157,18 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     if request.format == "cvat":
         return [_write_cvat(cases, request, by, watch)]
     full = [(case, case_stem(case.entry, by)) for case, structures in cases.items() if structures]
+    forms = {case: request.formats.get(case.entry.id, request.format) for case, _ in full}
+    sources = {case: find_source(study, case.entry, needed=form in OF_SERIES) for case, form in forms.items()}
+    for case, form in forms.items():
+        file = request.path if len(full) == 1 else Path(case.entry.name)
+        check_geometry(file, form, case.entry.lattice, sources[case], resample=request.resample)
     files: list[Path] = []
-    for case, path, step in files_for(request, full, watch):
+    for case, path, step in files_for(request, full, watch, forms):
         share = 0.5 if request.with_images else 1.0
-        files += _write_case(study, case, cases[case], request, path, by, part(step, 0.0, share))
+        own, source = replace(request, format=forms[case]), sources[case]
+        files += _write_case(case, cases[case], own, path, by, source, part(step, 0.0, share))
         if request.with_images and by is not None:
-            files += _write_images(study, case.entry, request, path.parent, by, part(step, share, 1.0))
+            files += _write_images(study, case.entry, own, path.parent, by, part(step, share, 1.0))
     return files
 
 
@@ -249,15 +260,14 @@ def clean_name(case: FusedCase, name: str, number: int, by: Deidentifier | None)
 
 
 def _write_case(
-    study: Study,
     case: FusedCase,
     structures: Sequence[LazyMap],
     request: Request,
     path: Path,
     by: Deidentifier | None,
+    source: VolumeFile | None,
     watch: Watch,
 ) -> list[Path]:
-    source = find_source(study, case.entry, needed=request.format in _DICOM)
     structures = [
         replace(
             structure,
@@ -329,7 +339,7 @@ def _write_images(
     if source is None:
         raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
     stem = folder / case_pseudonym(entry)
-    if request.format in _DICOM:
+    if request.format in OF_SERIES:
         image_files, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
     else:
         file = stem.with_name(f"{stem.name}_image.nii.gz")

@@ -119,6 +119,28 @@ def test_nifti_is_refused_or_resampled(case, tmp_path, capsys) -> None:
     assert not values[list(MISSING)].any()
 
 
+def test_each_case_has_its_usual_format_or_none_is_written(case, tmp_path, capsys) -> None:
+    _, series, files, _ = case
+    study, out = tmp_path / "a.rscope", tmp_path / "out"
+    nifti = []
+    for rater in RATERS:
+        nifti.append(tmp_path / f"a_first_{rater}.nii.gz")
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(np.ones((3, 4, 5), np.uint8)), nifti[-1])
+    assert main(["import", str(study), *map(str, nifti)]) == 0
+    assert main(["import", str(study), str(series.folder), *map(str, files)]) == 0
+    assert main(["run", str(study), "majority"]) == 0
+    export = ["export", str(study), "--what", "consensus", "-o", str(out)]
+    capsys.readouterr()
+    assert main([*export, "--format", "nifti"]) == 1
+    assert "10 slices are missing" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(export) == 0
+    (segmentation,), (label_map,) = out.glob("*_seg.dcm"), out.glob("*.nii.gz")
+    assert highdicom.seg.segread(segmentation).NumberOfFrames == len(SPOTS)
+    assert SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(label_map)).sum() == 60
+    assert json.loads((out / "consensus.run.json").read_text())["format"] == "dicom-seg and nifti"
+
+
 def test_fusing_files_refuses_or_resamples(case, tmp_path, capsys) -> None:
     _, series, files, _ = case
     fuse = ["fuse", "masks", *map(str, files), "--image", str(series.folder), "--algorithm", "majority"]
