@@ -38,7 +38,7 @@ from raterscope.app.kinds.clicks.runs import read_knowledge
 from raterscope.app.outcome import successful
 from raterscope.app.page.contents import Gallery, Picture, Section, Table, photograph
 from raterscope.app.review import ReviewState, match
-from raterscope.app.study import RunEntry, Study
+from raterscope.app.study import RunEntry, Study, digest_of
 from raterscope.app.study.records import ImageEntry
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
@@ -54,6 +54,8 @@ class RunInputs:
     items: dict[str, int]  # the images' numbers
     clicks: dict[str, Clicks]  # with what was held fixed
     fusions: dict[str, Fusion]
+    # clicks of images on which the expert decided or viewed spots since, with what is held fixed now
+    decided: dict[str, Clicks]
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Recount:
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
-    """Read the inputs of a run, with the decisions it held fixed, and its results."""
+    """Read the inputs of a run, with the decisions that it held fixed and those of now, and its results."""
     entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
     state = study.review_state(entry.known)
@@ -89,7 +91,8 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     names = {image_entry.id: image_entry.name for image_entry in study.images()}
     last_view = entry.log.get("last_view")
     views = study.views.by_image(last=last_view if isinstance(last_view, int) else 0)
-    inputs = RunInputs(plan, entry.weights, {}, {}, {})
+    state_now, views_now = study.review_state(), study.views.by_image()
+    inputs = RunInputs(plan, entry.weights, {}, {}, {}, {})
     for done, image in enumerate(entry.items):
         name = names[image]
         watch(done / len(entry.items), f"reading the clicks of {name}")
@@ -97,8 +100,14 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
         if fusion is not None:
             truth = study.truth(image) if truth_held else None
             inputs.items[name] = image
-            known_spots = read_knowledge(image, state, views, truth)._asdict()
-            inputs.clicks[name] = replace(study.clicks(image, entry), **known_spots)
+            clicks = study.clicks(image, entry)
+            then, now = (
+                replace(clicks, **read_knowledge(image, known, viewed, truth)._asdict())
+                for known, viewed in ((state, views), (state_now, views_now))
+            )
+            inputs.clicks[name] = then
+            if digest_of({name: then}) != digest_of({name: now}):
+                inputs.decided[name] = now
             inputs.fusions[name] = fusion
     return inputs
 
@@ -112,7 +121,8 @@ def recount(
 ) -> Recount:
     """Fuse a run's images again without some annotators, or with another weight, and list changed decisions.
 
-    Only the images with these annotators are clustered again. With a plan that learns across images, all are
+    Present decisions are held fixed, as by the next fusion. Only the images with these annotators, or with
+    decisions since the run, are clustered again. With a plan that learns across images, all are
     detected again with the others' experience of the crowd.
 
     `weight`: new weight of the annotators; None excludes them. `state`: the current decisions, which do not
@@ -120,13 +130,13 @@ def recount(
     """
     plan, clicks_before = inputs.plan, inputs.clicks
     clicks_after = {
-        name: _reweigh(image_clicks, annotators, weight, inputs.weights)
+        name: _reweigh(inputs.decided.get(name, image_clicks), annotators, weight, inputs.weights)
         for name, image_clicks in clicks_before.items()
     }
     looked = {
         name: clicks_after[name]
         for name in clicks_after
-        if not set(annotators).isdisjoint(clicks_before[name].annotators)
+        if name in inputs.decided or not set(annotators).isdisjoint(clicks_before[name].annotators)
     }
     outcomes = fuse_images(looked, _separate_plan(plan), watch=part(watch, 0.0, 0.85))
     failed = tuple(name for name, outcome in outcomes.items() if outcome.fusion is None)

@@ -6,10 +6,12 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
+from raterscope.app.assessment import ComparedItem, Differences
 from raterscope.app.kinds.clicks.annotators import gather_run, recount
+from raterscope.app.kinds.clicks.evaluation import compare_runs
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
-from raterscope.app.study import Study
+from raterscope.app.study import Study, digest_of
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.evidence_panel import VoterList
 from tests.app.driving import idle, press
@@ -82,6 +84,26 @@ def test_the_exclusion_preview_equals_a_new_fusion(fused_study):
         for name, outcome in second.outcomes.items():
             before = int(inputs.fusions[name].detection.detected.sum())
             assert int(outcome.fusion.detection.detected.sum()) == before - 1
+
+
+def test_the_exclusion_preview_holds_decisions_made_since_the_run(fused_study):
+    with Study.open(fused_study) as study:
+        run = study.runs.all()[-1].id
+        first, _ = recount(gather_run(run, study), ("volunteer 0",), None, fold(study.decisions())).changed
+        subject = SpotSubject(x=first.x, y=first.y)
+        study.record(Decision(verb="accept", item=first.image, run=run, subject=subject))
+        inputs, state = gather_run(run, study), fold(study.decisions())
+        images = list(inputs.items.values())
+        assert list(inputs.decided) == [first.name]
+        assert digest_of({**inputs.clicks, **inputs.decided}) == digest_of(gather(images, study).given)
+        stored = recount(inputs, ("volunteer 0",), None, state)
+        study.record(Decision(verb="exclude", annotators=("volunteer 0",), reason="to see"))
+        second, changes = keep(fuse_inputs(gather(images, study), SHARE), study), Differences()
+        for name, image in inputs.items.items():
+            then, now = inputs.fusions[name], study.runs.result(second, image)
+            pair = study.runs.get(run), study.runs.get(second)
+            compare_runs(ComparedItem(study, state, image, name, *pair, then, now), changes)
+        assert len(stored.changed) == len(changes.changes) - changes.newly_disputed == 1
 
 
 def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
