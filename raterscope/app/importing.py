@@ -212,10 +212,18 @@ def read_files(
             *_assumed_in_words(assumed),
             *_fused_in_words(attributed),
             *explain_derived(attributed),
+            *_cut_short_in_words(images),
             *(f"Skipped: {error}" for error in refused[:3]),
             *_more(refused[3:]),
         ),
     )
+
+
+def _cut_short_in_words(images: Sequence[ImageFile]) -> list[str]:
+    files = [image.path for image in images if image.is_cut_short]
+    one = "is cut short: its last part is missing. Copy the file again."
+    several = "are cut short: their last parts are missing. Copy the files again."
+    return [f"{list_names(files)} {one if len(files) == 1 else several}"] if files else []
 
 
 def _with_distinct_names(files: Sequence[_File]) -> tuple[_File, ...]:

@@ -13,7 +13,14 @@ import numpy as np
 
 from raterscope.algorithms.image_display import Displays
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.image_structure import find_channels, read_chunks, series_of, tiff_orientation
+from raterscope.app.formats.image_structure import (
+    find_channels,
+    lacks_end,
+    lacks_pixels,
+    read_chunks,
+    series_of,
+    tiff_orientation,
+)
 from raterscope.app.formats.images import (
     LARGEST,
     MOST_PIXELS,
@@ -93,7 +100,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
 
     `pages`: whether to look for slices among the pages of a TIFF.
     """
-    pixel_size, slices, channels, is_compressed, digest = None, None, 1, True, None
+    pixel_size, slices, channels, is_compressed, digest, is_cut_short = None, None, 1, True, None, False
     with image_errors(path), open_file(path, file) as stream:
         kind = detect_image_format(path, stream)
         if is_slide(path):
@@ -103,19 +110,20 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
             with open_tiff_page(path, LARGEST, pyramids=True, file=stream) as page:
                 columns, rows, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
                 channels, is_compressed = int(page.samplesperpixel), int(page.compression) != 1
-                pixel_size = _micrometres(page)
+                pixel_size, is_cut_short = _micrometres(page), lacks_pixels(page)
                 if pages and columns * rows <= MOST_PIXELS:
                     slices = _pages(path, page.parent)
         else:
             chunks = read_chunks(stream) if kind == "PNG" else None
             digest = None if chunks is None else chunks.digest
+            is_cut_short = digest is None and lacks_end(stream, kind)
             with open_image(stream, kind) as image:
                 (columns, rows), turn = image.size, read_orientation(image, chunks)
                 channels = 1 if image.mode == "P" else len(image.getbands())
                 is_compressed = kind != "BMP"
             check_pixel_count(path, columns, rows, most=LARGEST)
     width, height = (rows, columns) if turn >= 5 else (columns, rows)
-    image_file = ImageFile(path.name, path, width, height, pixel_size, digest)
+    image_file = ImageFile(path.name, path, width, height, pixel_size, digest, is_cut_short)
     return ImageHead(image_file, rows, columns, channels, is_compressed, slices)
 
 

@@ -41,6 +41,10 @@ _SMALLEST = 512
 _ALWAYS_LISTED = 1000
 _BLOCK = 4 << 20
 
+_MARKERS = {"PNG": (b"IHDR", b"IEND\xaeB`\x82"), "JPEG": (b"\xff\xda", b"\xff\xd9")}
+"""Markers at the beginning and the end of an image: header and end; scan and end."""
+_TAIL = 1 << 16
+
 _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
 _LONGEST = 1 << 20
@@ -88,6 +92,32 @@ def read_chunks(file: IO[bytes]) -> Chunks:
         return Chunks(b"".join(entries), start == size and not head, exif)
     finally:
         file.seek(before)
+
+
+def lacks_end(file: IO[bytes], kind: str) -> bool:
+    """Return whether the end of an open PNG or JPEG is missing, by its last marker; the position stays.
+
+    Other data may follow the marker, and a JPEG may contain a smaller one, which ends before its own scan.
+    """
+    if kind not in _MARKERS:
+        return False
+    begin, end = _MARKERS[kind]
+    before, size = file.tell(), file.seek(0, os.SEEK_END)
+    try:
+        for length in (len(end), _TAIL):
+            file.seek(max(0, size - length))
+            tail = file.read(length)
+            if tail.rfind(end) > tail.rfind(begin):
+                return False
+        return True
+    finally:
+        file.seek(before)
+
+
+def lacks_pixels(page: Any) -> bool:
+    """Return whether pixels of a page of an open TIFF are after the end of the file."""
+    pieces = zip(page.dataoffsets, page.databytecounts, strict=False)
+    return max((offset + length for offset, length in pieces), default=0) > page.parent.filehandle.size
 
 
 def has_right_checksums(path: Path, watch: Watch = silent, words: str = "reading") -> bool:

@@ -89,6 +89,7 @@ class ImageFile:
     pixel_size: float | None = None  # micrometres, if a TIFF of a microscope contains it
     # of a PNG, by the checksums in it, see `png.Chunks`
     digest: str | None = field(default=None, compare=False)
+    is_cut_short: bool = field(default=False, compare=False)  # whether its end is missing
 
 
 def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ImageFile, read
 from raterscope.app.formats.image_heads import read_image
@@ -333,6 +334,29 @@ def test_damaged_images_are_read_or_refused(
         shown = load_image(path)
         assert shown.shape[:2] == (file.height, file.width)
         assert shown.dtype == np.uint8
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF"])
+def test_images_that_are_cut_short_are_named_by_the_import(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8))
+    thumbnail, data = io.BytesIO(), io.BytesIO()
+    picture.resize((60, 40)).save(thumbnail, "JPEG")
+    if kind == "TIFF":  # its directory comes before the pixels
+        tifffile.imwrite(data, np.asarray(picture))
+    else:
+        picture.save(data, kind, comment=thumbnail.getvalue())
+    folder = tmp_path / "in"
+    folder.mkdir()
+    whole, short, longer = (folder / f"{name}.{kind.casefold()}" for name in ("whole", "short", "longer"))
+    whole.write_bytes(data.getvalue())
+    short.write_bytes(data.getvalue()[:-2000])
+    longer.write_bytes(data.getvalue() + bytes(5_000))
+    assert main(["import", str(tmp_path / "a.rscope"), str(folder)]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"{short.name} is cut short: its last part is missing." in output
+    assert output.count("cut short") == 1
 
 
 def test_real_photographs(real_data: Path) -> None:
