@@ -117,7 +117,8 @@ def lacks_end(file: IO[bytes], kind: str) -> bool:
 def lacks_pixels(page: Any) -> bool:
     """Return whether pixels of a page of an open TIFF are after the end of the file."""
     pieces = zip(page.dataoffsets, page.databytecounts, strict=False)
-    return max((offset + length for offset, length in pieces), default=0) > page.parent.filehandle.size
+    end = max((offset + length for offset, length in pieces), default=0)
+    return bool(end > page.parent.filehandle.size)
 
 
 def has_right_checksums(path: Path, watch: Watch = silent, words: str = "reading") -> bool:

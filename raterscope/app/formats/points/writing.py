@@ -273,7 +273,8 @@ def write_reductions(path: Path, reducer: str, reductions: Mapping[str, Mapping[
     Raises `InputError` without a subject, or if the file cannot be written.
     """
     if not reductions:
-        raise InputError("holds no subjects of Zooniverse; reductions need clicks or answers of its export")
+        words = "holds no subjects of Zooniverse; reductions need clicks or answers of its export"
+        raise InputError(f"the study {words}")
     keys = sorted({key for data in reductions.values() for key in data})
     rows = (
         (subject, "", _TASK, reducer, *(data.get(key) for key in keys))

@@ -172,9 +172,10 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         used = "combined with the consensus" if any(w.used for w in weights) else "without effect"
         yield f"{counted(len(names), 'program')} ({', '.join(plain(name, 40) for name in names)}), {used}"
     for name, result in results[:LISTED]:
-        calibrated = answer.inputs.given[name].grid.calibrated
+        grid = answer.inputs.given[name].grid
+        unit = "pixel" if grid.shape[0] == 1 else "voxel"
         for fusion, report in zip(result.fusions, result.reports, strict=True):
-            size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
+            size = _ml(report.volume_ml) if grid.calibrated else counted(int(fusion.mask.sum()), unit)
             yield (
                 f"{plain(name)}, {plain(fusion.structures[0])}: {size}, "
                 f"{counted(len(report.disputes), 'disputed region')}"

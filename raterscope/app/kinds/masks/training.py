@@ -1,8 +1,9 @@
 """Training set of nnU-Net from the consensus: images, label maps, soft labels, uncertainty, folds by patient.
 
-The folder is named Dataset501_NAME, unless the requested name is such a one already. Beside the files that
-nnU-Net reads (imagesTr, labelsTr, dataset.json), probabilityTr and uncertaintyTr have a map for each label,
-CASE_0001.nii.gz for label 1. splits_final.json belongs into the folder of the preprocessed dataset.
+The folder is named Dataset501_NAME, unless the requested name begins with Dataset and three digits. Beside
+the files that nnU-Net reads (imagesTr, labelsTr, dataset.json), probabilityTr and uncertaintyTr have a map
+for each label, CASE_0001.nii.gz for label 1. splits_final.json belongs into the folder of the preprocessed
+dataset.
 
 References
 ----------
@@ -128,7 +129,7 @@ def _write_dataset(study: Study, request: Request, dataset: _Dataset, watch: Wat
             "labels": {_BACKGROUND: 0, **labels},
             "numTraining": len(groups),
             "file_ending": _ENDING,
-            "name": folder.name.partition("_")[2],
+            "name": folder.name.partition("_")[2] or folder.name,
         }, file, indent=1, ensure_ascii=False)  # fmt: skip
     return [*files, *_write_splits(folder, groups, request)]
 
@@ -154,7 +155,7 @@ def _channel(entries: Sequence[ImageEntry], request: Request) -> str:
 
 
 def _dataset_folder(folder: Path) -> Path:
-    named = re.fullmatch(r"Dataset\d{3}_\w+", folder.name)
+    named = re.fullmatch(r"Dataset\d{3}(_.+)?", folder.name)
     return folder if named else folder / f"{_FIRST_FREE}{file_name_part(folder.name)}"
 
 

@@ -238,7 +238,7 @@ def test_outlines_of_a_picture(fuse, tmp_path):
     assert mask.shape == (1, 60, 80)
     assert abs(int(mask.sum()) - np.pi * 15**2) < 60
     assert " ml" not in output
-    assert "voxels" in output
+    assert "pixels" in output
 
 
 class TestOddRaters:

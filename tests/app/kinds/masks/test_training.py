@@ -85,8 +85,8 @@ def test_labels_are_the_consensus_with_decisions_on_the_grid_of_the_image(study,
 
 
 def test_folds_keep_patients_apart(study, tmp_path):
-    assert export(study, tmp_path / "set", "training", "--groups", str(study.with_name("patients.csv"))) == 0
-    folder = tmp_path / "set" / "Dataset501_set"
+    folder, patients = tmp_path / "Dataset502", str(study.with_name("patients.csv"))
+    assert export(study, folder, "training", "--groups", patients) == 0
     splits = json.loads((folder / "splits_final.json").read_text())
     assert len(splits) == 3
     assert sorted(case for split in splits for case in split["val"]) == sorted(PATIENTS)
