@@ -185,8 +185,8 @@ def test_a_spot_without_a_posterior_is_marked_and_shows_no_interval(panel):
 def test_an_annotator_can_be_gone_to_by_keyboard(panel, qtbot):
     panel.show_spot(evidence())
     chosen = []
-    panel.voter_chosen.connect(chosen.append)
     voters = panel.about.voters
+    voters.chosen.connect(chosen.append)
     qtbot.keyClick(voters, Qt.Key.Key_Down)
     qtbot.keyClick(voters, Qt.Key.Key_Down)
     assert chosen[-1] == 9

@@ -25,7 +25,7 @@ from raterscope.app.study.records import RunEntry
 from raterscope.app.study.rows import RUN, read_marks, run_of, run_row
 
 if TYPE_CHECKING:
-    from raterscope.app.study.records import MarksRecord, RunEntry
+    from raterscope.app.study.records import MarksRecord
     from raterscope.app.study.study import Study
 
 

@@ -26,14 +26,10 @@ from raterscope.widgets.panels.fuse_panel import FusePanel, RunRequest
 from raterscope.widgets.parts import announce
 
 if TYPE_CHECKING:
-    from raterscope.app.assessment import Change
     from raterscope.app.contents import Contents
     from raterscope.app.kinds.kind import Plan
-    from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry
-    from raterscope.app.workspaces.layout import ActionEntry
-    from raterscope.app.workspaces.runs import Fusing, RunControl
-    from raterscope.widgets.panels.fuse_panel import RunRequest
+    from raterscope.app.workspaces.runs import Fusing
     from raterscope.widgets.panels.queue_panel import QueueFrame
 
 

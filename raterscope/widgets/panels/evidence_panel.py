@@ -97,11 +97,8 @@ class EvidencePanel(QWidget):
     add_requested = Signal()
     move_requested = Signal()
     undo_requested = Signal()
-    voter_chosen = Signal(int)  # index of the annotator
-    neighbour_chosen = Signal(object)  # key of a neighbour's line
-    run_chosen = Signal(object)  # key of a run's line
     class_chosen = Signal(int)  # index of the class that was decided by a click or Return
-    runs_wanted = Signal()  # the tab of other runs became visible; answer with `show_runs`
+    runs_wanted = Signal()  # the tab of other runs became visible; answer with `about.show_runs`
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,26 +174,10 @@ class EvidencePanel(QWidget):
         self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {text}")
         self._ask_for_runs()
 
-    def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
-        """Show the results of other runs for the spot; None while they are being read."""
-        self.about.show_runs(lines, nothing)
-
-    def choose_voter(self, annotator: int | None) -> None:
-        """Mark an annotator among the voters, without a signal."""
-        self.about.choose_voter(annotator)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shrink the crop in a low panel, so that everything stays visible."""
         super().resizeEvent(event)
         self._crop.set_side(_SIDE if self.height() >= HIGH else SMALL_SIDE)
-
-    def show_neighbours(self) -> None:
-        """Show the tab of nearby spots."""
-        self.about.bring_neighbours()
-
-    def show_other_runs(self) -> None:
-        """Show the tab of other runs."""
-        self.about.bring_runs()
 
     def set_undoable(self, undo: bool, words: str = "") -> None:
         """Show which decision Undo takes back, if any."""
@@ -233,9 +214,6 @@ class EvidencePanel(QWidget):
             spacing=14,
         )
         self.about = _SpotTabs()
-        self.about.voter_chosen.connect(self.voter_chosen)
-        self.about.neighbour_chosen.connect(self.neighbour_chosen)
-        self.about.run_chosen.connect(self.run_chosen)
         self.about.currentChanged.connect(self._ask_for_runs)
         self.classes = ClassBars()
         self.classes.decided.connect(self.class_chosen)
@@ -270,7 +248,7 @@ class EvidencePanel(QWidget):
         return part
 
     def _ask_for_runs(self) -> None:
-        if self._pages.currentIndex() and self.about.runs_visible and not self._others.isHidden():
+        if self._pages.currentIndex() and self.about.currentIndex() == RUNS and not self._others.isHidden():
             self.runs_wanted.emit()
 
     def _keys(self) -> QVBoxLayout:
@@ -441,20 +419,12 @@ ALONE = "No other spot nearby."
 class _SpotTabs(TabPages):
     """Tabs for voters, neighbours and other runs of a spot."""
 
-    voter_chosen = Signal(int)  # index of the annotator
-    # neighbour_chosen, run_chosen: key of a line
-    neighbour_chosen = Signal(object)
-    run_chosen = Signal(object)
-
     def __init__(self) -> None:
         super().__init__()
         self._voter: int | None = None
         self.voters = VoterList()
-        self.voters.chosen.connect(self.voter_chosen)
         self.near = EvidenceLines("Spots nearby")
-        self.near.chosen.connect(self.neighbour_chosen)
         self.runs = EvidenceLines("The spot in other runs")
-        self.runs.chosen.connect(self.run_chosen)
         for view in (self.voters, self.near.view, self.runs.view):
             set_lengths(view, minimumHeight=LEAST_LIST)
             view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
@@ -471,11 +441,6 @@ class _SpotTabs(TabPages):
             margins = QWidget()
             vertical(part, inside=margins, margins=(8, 0, 4, 4))
             self.setTabToolTip(self.addTab(margins, title), tip)
-
-    @property
-    def runs_visible(self) -> bool:
-        """True if the tab of other runs is visible."""
-        return self.currentIndex() == RUNS
 
     def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:
         """Show the voters and non-voters, and nearby spots."""

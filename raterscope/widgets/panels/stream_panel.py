@@ -52,7 +52,6 @@ class LiveControls(QWidget):
     """Counts of a watched source, with Pause and Stop."""
 
     pause_toggled = Signal(bool)
-    stop_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +70,6 @@ class LiveControls(QWidget):
         vertical(groups, self._notice, inside=self, spacing=6)
         self.setFocusProxy(self.pause)
         self.pause.clicked.connect(self.toggle)
-        self.stop.clicked.connect(self.stop_requested)
 
     def set_line(self, line: LiveLine) -> None:
         """Show the state of the source."""
@@ -153,12 +151,10 @@ class ReplayLine:
 class ReplayControls(QWidget):
     """Play, step slider, order, batch and speed of a replay."""
 
-    shuffle_requested = Signal()
     play_toggled = Signal(bool)
-    position_chosen = Signal(int)
-    batch_chosen = Signal(int)
-    order_chosen = Signal(str)
-    speed_chosen = Signal(float)
+    position_chosen = Signal(int)  # the step selected, from 1; 0 is before the first
+    batch_chosen = Signal(int)  # annotators a step
+    speed_chosen = Signal(float)  # steps a second
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,8 +203,6 @@ class ReplayControls(QWidget):
         self.next.clicked.connect(self._on_next)
         self.play.clicked.connect(self.toggle)
         self.slider.valueChanged.connect(self._on_slider)
-        self.order.chosen.connect(self.order_chosen)
-        self.shuffle.clicked.connect(self.shuffle_requested)
         self.batch.activated.connect(self._on_batch)
         self.speed.activated.connect(self._on_speed)
 
@@ -281,10 +275,6 @@ WIDTH = 300
 class Offers(WrappingRow):
     """Start page of a stream: replay clicks, watch a source, or resume a stopped one."""
 
-    replay_requested = Signal()
-    watch_requested = Signal()
-    resume_requested = Signal()
-
     def __init__(self) -> None:
         self.replay, self.watch = QPushButton("Replay these clicks"), QPushButton("Watch a file or folder…")
         self.resume = QPushButton("Resume")
@@ -297,18 +287,15 @@ class Offers(WrappingRow):
         replay = _Offer(self.replay, self._replay_words)
         super().__init__((self._resume, replay, watch), 24, 12)
         self._resume.hide()
-        self.replay.clicked.connect(self.replay_requested)
-        self.watch.clicked.connect(self.watch_requested)
-        self.resume.clicked.connect(self.resume_requested)
 
-    def set_replayable(self, why_not: str) -> None:
+    def set_replayable(self, why_not: str = "") -> None:
         """Show why nothing can be replayed; an empty text enables the replay."""
         self.replay.setEnabled(not why_not)
         self._replay_words.setText(why_not or REPLAY)
         self._choose_first()
 
-    def set_resumable(self, name: str, words: str) -> None:
-        """Offer to resume a stopped source; an empty name offers none."""
+    def set_resumable(self, name: str = "", words: str = "") -> None:
+        """Offer to resume a stopped source, with its progress; an empty name offers none."""
         self._source.setText(name)
         self._resume_words.setText(words)
         self.resume.setAccessibleName(f"Resume {name}")
@@ -342,20 +329,6 @@ FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 200, 500
 class StreamPanel(QWidget):
     """Panel of replay and live watching. Space plays or pauses; Home and End jump to the ends."""
 
-    # replay_requested, watch_requested, resume_requested: an offer was accepted
-    replay_requested = Signal()
-    watch_requested = Signal()
-    resume_requested = Signal()
-    # leave_requested, shuffle_requested: of a replay
-    leave_requested = Signal()
-    shuffle_requested = Signal()
-    play_toggled = Signal(bool)
-    position_chosen = Signal(int)  # the step selected, from 1; 0 is before the first
-    order_chosen = Signal(str)  # "time" or "random"
-    batch_chosen = Signal(int)  # annotators a step
-    speed_chosen = Signal(float)  # steps a second
-    pause_toggled = Signal(bool)
-    stop_requested = Signal()  # of a source that is watched
     stopping_changed = Signal(object)
 
     def __init__(self, stopping: StoppingSettings | None = None) -> None:
@@ -414,14 +387,6 @@ class StreamPanel(QWidget):
         self._header.set_title("Watching", line.name)
         self._header.set_aside(line.words)
 
-    def set_replayable(self, why_not: str = "") -> None:
-        """Show why the clicks cannot be replayed; an empty text enables the replay."""
-        self.offers.set_replayable(why_not)
-
-    def set_resumable(self, name: str = "", words: str = "") -> None:
-        """Offer to resume a stopped source, with its progress; an empty name offers none."""
-        self.offers.set_resumable(name, words)
-
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.
 
@@ -440,11 +405,6 @@ class StreamPanel(QWidget):
         counts, changed = state_in_words(history, step - 1, self.stopping)
         self._counts.setText(counts)
         self._changed.setText(changed)
-
-    @property
-    def stopping(self) -> StoppingSettings:
-        """The stop rule as last set without an error."""
-        return self._stopping
 
     KEY_HELP = KeyHelp("In the stream", (("Space", "play, pause"), ("Home, End", "start, end of the replay")))
 
@@ -484,18 +444,6 @@ class StreamPanel(QWidget):
         return row
 
     def _connect(self) -> None:
-        self.offers.replay_requested.connect(self.replay_requested)
-        self.offers.watch_requested.connect(self.watch_requested)
-        self.offers.resume_requested.connect(self.resume_requested)
-        self.leave.clicked.connect(self.leave_requested)
-        self.replay.shuffle_requested.connect(self.shuffle_requested)
-        self.replay.play_toggled.connect(self.play_toggled)
-        self.replay.position_chosen.connect(self.position_chosen)
-        self.replay.order_chosen.connect(self.order_chosen)
-        self.replay.batch_chosen.connect(self.batch_chosen)
-        self.replay.speed_chosen.connect(self.speed_chosen)
-        self.live.pause_toggled.connect(self.pause_toggled)
-        self.live.stop_requested.connect(self.stop_requested)
         self.fold.toggled.connect(self.form.setVisible)
         self.form.changed.connect(self._on_stopping)
 
@@ -521,10 +469,11 @@ class StreamPanel(QWidget):
     def _show_stop_rule(self) -> None:
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)
-        self._stopping = settings
+        self.stopping = settings
+        """The stop rule as last set without an error."""
         self._summary.setText(settings.in_words().removeprefix("stop rule "))
 
     def _on_stopping(self) -> None:
         if not self.form.error():
             self._show_stop_rule()
-            self.stopping_changed.emit(self._stopping)
+            self.stopping_changed.emit(self.stopping)

@@ -139,7 +139,7 @@ def test_the_stop_rule_of_a_watched_source(waiting, qtbot, images_only, tmp_path
     text = [line for line in lines if line["event"] in ("image", "settled")][-1]
     open_study(waiting, qtbot, images_only)
     stream = waiting.workspace.stream
-    stream.resume_requested.emit()
+    stream.offers.resume.click()
     wait_for(waiting, qtbot, 9)
     assert stream._firm.text() == (FIRM if text["firm"] else LOOSE)
     (now,) = waiting.workspace.streaming.live.following.watched.values()

@@ -41,18 +41,24 @@ def recorded(signal) -> list:
     return messages
 
 
+def presses(button) -> list:
+    messages = []
+    button.clicked.connect(lambda: messages.append(True))
+    return messages
+
+
 def click(qtbot, button):
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def test_idle_it_offers_and_explains_replay_and_live_watching(panel, qtbot):
-    replays, watches = recorded(panel.replay_requested), recorded(panel.watch_requested)
+    replays, watches = presses(panel.offers.replay), presses(panel.offers.watch)
     assert "Replay the clicks on this image" in visible_words(panel)
     assert "CSV, JSON lines or Zooniverse exports" in visible_words(panel)
     click(qtbot, panel.offers.replay)
     qtbot.keyClick(panel.offers.watch, Qt.Key.Key_Space)
     assert (replays, watches) == ([True], [True])
-    panel.set_replayable("Fuse the image first.")
+    panel.offers.set_replayable("Fuse the image first.")
     assert "Fuse the image first." in visible_words(panel)
     click(qtbot, panel.offers.replay)
     assert replays == [True]
@@ -60,19 +66,19 @@ def test_idle_it_offers_and_explains_replay_and_live_watching(panel, qtbot):
 
 def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot):
     assert not panel.offers.resume.isVisible()
-    panel.set_resumable("<b>clicks</b>.csv", "1,048 clicks so far.")
+    panel.offers.set_resumable("<b>clicks</b>.csv", "1,048 clicks so far.")
     assert "<b>clicks</b>.csv" in visible_words(panel)
-    resumes = recorded(panel.resume_requested)
+    resumes = presses(panel.offers.resume)
     click(qtbot, panel.offers.resume)
     assert resumes == [True]
-    panel.set_resumable()
+    panel.offers.set_resumable()
     assert not panel.offers.resume.isVisible()
 
 
 def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
     panel.show_replay(REPLAY)
     assert "23 of 60" in visible_words(panel)
-    steps = recorded(panel.position_chosen)
+    steps = recorded(panel.replay.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Right)
     panel.show_replay(dataclasses.replace(REPLAY, position=24))
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Home)
@@ -87,7 +93,7 @@ def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
 
 
 def test_showing_a_result_emits_no_signal_and_moves_nothing_under_the_pointer(panel):
-    steps, orders = recorded(panel.position_chosen), recorded(panel.order_chosen)
+    steps, orders = recorded(panel.replay.position_chosen), recorded(panel.replay.order.chosen)
     panel.show_replay(REPLAY)
     panel.show_replay(dataclasses.replace(REPLAY, position=30, order="random", batch=4, speed=7.0))
     assert panel.replay.slider.value() == 30
@@ -103,14 +109,14 @@ def test_showing_a_result_emits_no_signal_and_moves_nothing_under_the_pointer(pa
 def test_no_step_is_gone_to_that_is_not_worked_out(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, ready=40))
     assert "40 of 60 steps computed, paused" in visible_words(panel)
-    steps = recorded(panel.position_chosen)
+    steps = recorded(panel.replay.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_End)
     assert steps == [40]
     assert panel.replay.slider.value() == 40
 
 
 def test_space_plays_and_pauses_wherever_the_focus_is(panel, qtbot):
-    plays, pauses = recorded(panel.play_toggled), recorded(panel.pause_toggled)
+    plays, pauses = recorded(panel.replay.play_toggled), recorded(panel.live.pause_toggled)
     panel.show_replay(REPLAY)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Space)
     panel.show_replay(dataclasses.replace(REPLAY, playing=True))
@@ -127,11 +133,11 @@ def test_order_batch_and_speed_of_a_replay_are_chosen(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, annotators=11, steps=3, ready=3, batch=5, position=3))
     assert "11 of 11" in visible_words(panel)
     assert not panel.replay.shuffle.isEnabled()
-    orders, shuffles = recorded(panel.order_chosen), recorded(panel.shuffle_requested)
+    orders, shuffles = recorded(panel.replay.order.chosen), presses(panel.replay.shuffle)
     batches, speeds, leaves = (
-        recorded(panel.batch_chosen),
-        recorded(panel.speed_chosen),
-        recorded(panel.leave_requested),
+        recorded(panel.replay.batch_chosen),
+        recorded(panel.replay.speed_chosen),
+        presses(panel.leave),
     )
     click(qtbot, panel.replay.order.buttons["random"])
     panel.show_replay(dataclasses.replace(REPLAY, order="random"))
@@ -155,7 +161,7 @@ def test_every_batch_and_speed_is_read_whole(panel):
 
 def test_what_is_scrolled_past_keeps_its_choice(panel):
     panel.show_replay(REPLAY)
-    speeds, speed = recorded(panel.speed_chosen), panel.replay.speed
+    speeds, speed = recorded(panel.replay.speed_chosen), panel.replay.speed
     speed.clearFocus()
     here = QPointF(speed.rect().center())
     turn = QWheelEvent(
@@ -183,7 +189,7 @@ def test_what_comes_next_is_shown_from_its_top(panel, qapp):
 
 def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, order="random", timed=False))
-    orders = recorded(panel.order_chosen)
+    orders = recorded(panel.replay.order.chosen)
     by_time = panel.replay.order.buttons["time"]
     click(qtbot, by_time)
     assert orders == []
@@ -198,7 +204,7 @@ def test_a_watched_source_shows_what_arrived_and_when(panel, qtbot):
     panel.show_live(dataclasses.replace(LIVE, since=None, refused=2, notice="<i>Line 3</i> is no click."))
     assert "none yet" in visible_words(panel)
     assert "<i>Line 3</i> is no click." in visible_words(panel)
-    pauses, stops = recorded(panel.pause_toggled), recorded(panel.stop_requested)
+    pauses, stops = recorded(panel.live.pause_toggled), presses(panel.live.stop)
     click(qtbot, panel.live.pause)
     panel.show_live(dataclasses.replace(LIVE, paused=True))
     assert panel.live.pause.text() == "Resume"
@@ -261,7 +267,7 @@ def test_who_begins_a_replay_by_key_has_the_keys_in_it(panel, qtbot):
 @pytest.mark.parametrize("width", [300, 480, 660, 1200])
 def test_nothing_is_cut_off_at_the_side(panel, width, qapp):
     panel.resize(width, 200)
-    panel.set_resumable("clicks.csv", "1,048 clicks so far.")
+    panel.offers.set_resumable("clicks.csv", "1,048 clicks so far.")
     viewport = panel.findChild(QScrollArea).viewport()
     replay = dataclasses.replace(REPLAY, annotators=1060, steps=212, ready=40, batch=5)
     for show in (panel.show_idle, lambda: panel.show_replay(replay), lambda: panel.show_live(LIVE)):

@@ -330,8 +330,8 @@ class SpotMenu(ClicksPart):
                 self._comments.toggle_bookmark,
             ),
             ("Comment", self._comments.begin),
-            ("Show neighbours", self._screen.evidence.show_neighbours),
-            ("Show other runs", self._screen.evidence.show_other_runs),
+            ("Show neighbours", self._screen.evidence.about.bring_neighbours),
+            ("Show other runs", self._screen.evidence.about.bring_runs),
             ("Copy the position", partial(_copy, words)),
         )
         self._open(f"Spot {spot.number}, {words}", entries, canvas.mapToGlobal(position))

@@ -134,7 +134,7 @@ class Evidence(ClicksPart):
         reviewing.selected.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
         self._panel.runs_wanted.connect(self._on_runs_wanted)
-        self._panel.neighbour_chosen.connect(reviewing.select)
+        self._panel.about.near.chosen.connect(reviewing.select)
 
     def set_coverage(self, coverage: float) -> None:
         """Draw the ellipse that contains this share of the clicks."""
@@ -197,7 +197,7 @@ class Evidence(ClicksPart):
     def _show_runs(self) -> None:
         spot = self._reviewing.spot
         if spot is None:
-            self._panel.show_runs((), ELSEWHERE)
+            self._panel.about.show_runs((), ELSEWHERE)
             return
         lines = self.other_runs.lines(spot)
-        self._panel.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)
+        self._panel.about.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)

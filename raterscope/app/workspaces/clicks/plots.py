@@ -81,7 +81,7 @@ class LinkedPlots(ClicksPart):
         comparing.plot.threshold_chosen.connect(self._on_threshold)
         core.screen.trust.plot.bin_chosen.connect(self._on_bin)
         annotators.chosen.connect(core.screen.canvas.choose_annotator)
-        annotators.chosen.connect(core.screen.evidence.choose_voter)
+        annotators.chosen.connect(core.screen.evidence.about.choose_voter)
         self._on_replaced()
 
     def _clear(self) -> None:
@@ -157,7 +157,7 @@ class LinkedPlots(ClicksPart):
         self._truth.clear()
         self._screen.counts.show_counts(None)
         self._screen.canvas.choose_annotator(None)
-        self._screen.evidence.choose_voter(None)
+        self._screen.evidence.about.choose_voter(None)
         self._on_changed()
 
     def _on_changed(self) -> None:

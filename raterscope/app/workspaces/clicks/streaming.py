@@ -63,18 +63,18 @@ class Streaming(ClicksPart):
         core.document.replaced.connect(self._on_replaced)
         core.session.cleared.connect(self._clear)
         panel = core.screen.stream
-        panel.replay_requested.connect(self._on_replay_requested)
-        panel.order_chosen.connect(self._on_order_chosen)
-        panel.batch_chosen.connect(self._on_batch_chosen)
-        panel.leave_requested.connect(self.leave_replay)
-        panel.play_toggled.connect(self.replay.play)
-        panel.position_chosen.connect(self.replay.go_to)
-        panel.speed_chosen.connect(self._on_speed_chosen)
-        panel.shuffle_requested.connect(self._on_shuffle_requested)
-        panel.watch_requested.connect(self._on_watch_requested)
-        panel.resume_requested.connect(self._on_resume_requested)
-        panel.pause_toggled.connect(self.live.pause)
-        panel.stop_requested.connect(self.live.stop)
+        panel.offers.replay.clicked.connect(self._on_replay_requested)
+        panel.replay.order.chosen.connect(self._on_order_chosen)
+        panel.replay.batch_chosen.connect(self._on_batch_chosen)
+        panel.leave.clicked.connect(self.leave_replay)
+        panel.replay.play_toggled.connect(self.replay.play)
+        panel.replay.position_chosen.connect(self.replay.go_to)
+        panel.replay.speed_chosen.connect(self._on_speed_chosen)
+        panel.replay.shuffle.clicked.connect(self._on_shuffle_requested)
+        panel.offers.watch.clicked.connect(self._on_watch_requested)
+        panel.offers.resume.clicked.connect(self._on_resume_requested)
+        panel.live.pause_toggled.connect(self.live.pause)
+        panel.live.stop.clicked.connect(self.live.stop)
         panel.stopping_changed.connect(self._on_stopping_changed)
         core.screen.curves.step_chosen.connect(self.replay.go_to)
         review_queue.all_read.connect(self._on_queue_read)
@@ -366,9 +366,9 @@ class Streaming(ClicksPart):
             panel.show_idle()
             panel.set_state(None)
             has_clicks = scene is not None and len(scene.clicks.annotators) > 0
-            panel.set_replayable("" if has_clicks else NO_CLICKS)
+            panel.offers.set_replayable("" if has_clicks else NO_CLICKS)
             source = self._source
-            panel.set_resumable(
+            panel.offers.set_resumable(
                 "" if source is None else plain(source.source.name, 80),
                 "" if source is None else _why_ended(source),
             )

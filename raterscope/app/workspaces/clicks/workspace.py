@@ -120,7 +120,7 @@ class ClicksWorkspace(ClicksScreen):
         yield
 
     def _connect(self) -> None:
-        self.evidence.run_chosen.connect(self.runs.choose)
+        self.evidence.about.runs.chosen.connect(self.runs.choose)
         self.canvas.layers.refused.connect(self._on_image_refused)
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
@@ -146,7 +146,7 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.add_requested.connect(partial(self._set_mode, "add"))
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
-        self.evidence.voter_chosen.connect(self.annotators.choose)
+        self.evidence.about.voters.chosen.connect(self.annotators.choose)
         self.evidence.class_chosen.connect(self._decide_class)
         self.annotators.shown_changed.connect(self.canvas.layers.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)

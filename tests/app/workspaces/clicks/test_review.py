@@ -77,7 +77,7 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     assert (line.detail, line.figure, line.state) == (
         f"{spot.votes} of {spot.looked}", f"{spot.posterior:.2f}", "disputed",
     )  # fmt: skip
-    workspace.evidence.run_chosen.emit(first)
+    workspace.evidence.about.runs.chosen.emit(first)
     idle(fused, qtbot)
     assert workspace.reviewing.session.scene.run.id == first
 

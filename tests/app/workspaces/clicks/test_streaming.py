@@ -112,7 +112,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(5)))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 5)
-    stream.stop_requested.emit()
+    stream.live.stop.click()
     qtbot.waitUntil(lambda: len(waiting.document.contents.runs) == 1, timeout=LONG)
     idle(waiting, qtbot)
     assert stream_of(waiting).live.following is None
@@ -122,7 +122,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     offer = stream.offers.findChildren(QLabel)
     assert any(label.text().startswith("Stopped by you. Last arrival 20") for label in offer)
     append(source, visit(5, "one.png"))
-    stream.resume_requested.emit()
+    stream.offers.resume.click()
     wait_for(waiting, qtbot, 6)
     waiting.document.close()
     with Study.open(images_only) as study:
@@ -136,11 +136,11 @@ def test_paused_it_takes_nothing_in(waiting, qtbot, tmp_path):
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 1)
     qtbot.waitUntil(lambda: stream_of(waiting).live.waiting, timeout=LONG)
-    waiting.workspace.stream.pause_toggled.emit(True)
+    waiting.workspace.stream.live.pause_toggled.emit(True)
     append(source, visit(1, "one.png"))
     qtbot.wait(3 * EVERY)
     assert len(waiting.workspace.reviewing.session.scene.clicks.annotators) == 1
-    waiting.workspace.stream.pause_toggled.emit(False)
+    waiting.workspace.stream.live.pause_toggled.emit(False)
     wait_for(waiting, qtbot, 2)
 
 
@@ -155,7 +155,7 @@ def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_pa
     (tmp_path / "one.png").rename(tmp_path / "three.png")
     waiting.open_paths([tmp_path / "three.png"])
     idle(waiting, qtbot)
-    waiting.workspace.stream.resume_requested.emit()
+    waiting.workspace.stream.offers.resume.click()
     live = stream_of(waiting).live
     qtbot.waitUntil(lambda: live.following is not None and len(live.following.watched) == 1, timeout=LONG)
 
@@ -241,7 +241,7 @@ def test_an_interrupted_source_is_offered_by_the_next_window(window, qtbot, tmp_
 def test_a_replay_runs_from_no_annotator_to_all_decides_nothing_and_goes_back_to_the_run(fused, qtbot):
     workspace = fused.workspace
     before = [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots]
-    workspace.stream.replay_requested.emit()
+    workspace.stream.offers.replay.click()
     replay = stream_of(fused).replay
     qtbot.waitUntil(lambda: len(replay.steps) == ANNOTATORS + 1, timeout=LONG)
     replay.play(False)
@@ -274,8 +274,8 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_R)
     idle(fused, qtbot)
     replay, before = stream_of(fused).replay, workspace.reviewing.session.scene.fusion
-    for request in (workspace.stream.replay_requested, workspace.stream.shuffle_requested):
-        request.emit()
+    for button in (workspace.stream.offers.replay, workspace.stream.replay.shuffle):
+        button.click()
         qtbot.waitUntil(lambda: len(replay.steps) == replay.total > 0, timeout=LONG)
         fusion = replay.steps[-1].fusion
         apart = np.hypot(*(fusion.clustering.mean - (rejected.x, rejected.y)).T)
@@ -287,15 +287,15 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
         assert workspace.notes.notes()["Replay"].startswith("1 decision differs from run ")
         replay.go_to(replay.total - 1)
         assert "Replay" not in workspace.notes.notes()
-    workspace.stream.leave_requested.emit()
+    workspace.stream.leave.click()
     idle(fused, qtbot)
     assert not replay.on
 
 
 def test_a_replay_plays_by_itself_to_its_end_and_another_image_ends_it(fused, qtbot):
-    fused.workspace.stream.replay_requested.emit()
+    fused.workspace.stream.offers.replay.click()
     replay = stream_of(fused).replay
-    fused.workspace.stream.speed_chosen.emit(60.0)
+    fused.workspace.stream.replay.speed_chosen.emit(60.0)
     qtbot.waitUntil(lambda: replay.position == replay.total > 0 and not replay.playing, timeout=LONG)
     press(fused, qtbot, Qt.Key.Key_PageDown)
     assert not stream_of(fused).replay.on
