@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.annotators.table import changes_of_run
 from raterscope.app.cli.program import main
+from raterscope.app.kinds.pairs.annotators import preview
 from raterscope.app.review import BiasSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from tests.app.kinds.labels.made import write_votes
 from tests.app.kinds.masks.made import four_raters
-from tests.app.kinds.pairs.made import HEADER, answers
+from tests.app.kinds.pairs.made import GOOD, HEADER, UGLY, answers
 from tests.app.tables import write
 
 
@@ -94,6 +96,26 @@ def test_pairs_whose_flags_change(tmp_path, path):
     assert result.count == result.disputed_before - result.disputed_after
     assert all("not flagged any more" in change.words for change in result.listed)
     assert "flagged" in result.in_words()
+
+
+def test_an_exclusion_changes_the_ranks_that_its_preview_announced(tmp_path, path):
+    rows = [row for row in answers() if row[0] in (*GOOD[:8], *UGLY)]  # few, so that each matters
+    rows += [(who, f"other {left}", f"other {right}", side) for who, left, right, side in rows[::3]]
+    assert main(["import", str(path), str(write(tmp_path / "pairs.csv", HEADER, rows))]) == 0
+    run(path, "iss")
+    with Study.open(path) as study:
+        flagged = study.runs.result(1, 1).flagged
+        ids = study.comparison_set(1, None).annotator_ids
+        cleared, out = (study.annotators()[int(ids[at])] for at in np.flatnonzero(flagged)[:2])
+        study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
+        previewed = preview(study, [out], None, silent)
+        study.record(Decision(verb="exclude", annotators=(out,), reason="to see"))
+    run(path, "iss")
+    result = changes(path)
+    assert 0 < result.ranks == previewed.changed < previewed.total
+    (line,) = (change.words for change in result.listed if change.name == out)
+    assert line.startswith(f"excluded, was flagged: {out} (bias ")
+    assert "nan" not in line
 
 
 def test_annotators_cleared_by_the_expert_are_no_longer_flagged(tmp_path, path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -197,7 +197,8 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
         if not len(others):
             notes.append(f"{plain(answered.question.name)} would have no comparisons left.")
             continue
-        after = fuse(others, plan, part(step, 0.1, 1.0))
+        fused = replace(answered, pairs=others, fusion=fuse(others, plan, part(step, 0.1, 0.9)))
+        after = apply_decisions(study, fused, part(step, 0.9, 1.0))
         old, new = ranks(before.corrected, before.component), ranks(after.corrected, after.component)
         moved = np.flatnonzero((old != new) & (before.component >= 0))
         changed, total = changed + len(moved), total + int((before.component >= 0).sum())

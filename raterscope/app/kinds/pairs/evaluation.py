@@ -18,6 +18,7 @@ from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
@@ -30,10 +31,11 @@ from raterscope.app.assessment import (
     comparable_in_words,
 )
 from raterscope.app.errors import plain
-from raterscope.app.kinds.pairs.runs import plan_of, read_answer
+from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
 from raterscope.app.review import ReviewState, SampledItem
 from raterscope.app.review.tasks import Judged
-from raterscope.app.study import Study
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.pairs import pairs_of
 from raterscope.text import counted, percent
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
@@ -205,10 +207,9 @@ def _spread(redrawn: RedrawnSides) -> float:
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
     """Compare an item's results in two runs and fill in the differences."""
-    old_fusion, new_fusion = at.then, at.now
     names = at.study.annotators()
-    old = _flags(old_fusion, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
-    new = _flags(new_fusion, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
+    old = _flags(at.then, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
+    new = _flags(at.now, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
     old_state = at.study.review_state(at.earlier.known)
     judged, earlier = at.state.judged(at.item), old_state.judged(at.item)
     differences.disputed_before += _count_flagged(old, names, earlier)
@@ -218,15 +219,26 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
     differences.disputed_after += _count_flagged(new, names, judged)
     for annotator, (flag, bias) in new.items():
         if annotator in old and old[annotator][0] != flag and names[annotator] not in judged:
+            if names[annotator] in at.later.excluded:
+                words = f"excluded, was flagged: {plain(names[annotator])} (bias {old[annotator][1]:+.2f})"
+                differences.changes.append(at.change(words, abs(old[annotator][1]), name=names[annotator]))
+                continue
             state = "flagged now" if flag else "not flagged any more"
             biases = f"{old[annotator][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
             words = f"{state}: {plain(names[annotator])} (bias {biases})"
             differences.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[annotator]))
-    if len(old_fusion.corrected) == len(new_fusion.corrected):
-        ranks = [
-            np.argsort(np.argsort(-fusion.corrected, kind="stable")) for fusion in (old_fusion, new_fusion)
-        ]
-        differences.ranks += int((ranks[0] != ranks[1]).sum())
+    before, after = _decided(at, at.earlier, at.then), _decided(at, at.later, at.now)
+    if len(before.corrected) == len(after.corrected):
+        moved = ranks(before.corrected, before.component) != ranks(after.corrected, after.component)
+        differences.ranks += int((moved & (before.component >= 0)).sum())
+
+
+def _decided(at: ComparedItem, run: RunEntry, fusion: PairFusion) -> PairFusion:
+    """Apply the expert's decisions to a run's result, as its screen does."""
+    if not at.state.judged(at.item):
+        return fusion
+    question = next(entry for entry in at.study.pair_questions() if entry.id == at.item)
+    return apply_decisions(at.study, Answered(question, run, fusion, pairs_of(at.study, at.item, run)))
 
 
 def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
