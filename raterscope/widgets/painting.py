@@ -33,17 +33,22 @@ def paint_words(
     painter.setPen(QColor(colour))
     metrics = QFontMetrics(painter.font())
     text = text.replace("\n", " ")  # a file's name may have an end of line
-    if brief and metrics.horizontalAdvance(text) > box.width():
+    if brief and not fits(text, metrics, box.width()):
         text = brief
     short = metrics.elidedText(text, elide, int(box.width()))
     painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def fits(text: str, metrics: QFontMetrics, room: float) -> bool:
+    """Return whether text is not elided; its width in whole pixels may be that of the room already."""
+    return metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room)) == text
 
 
 def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
     """Break text into a line that fits and the rest, which may be too long."""
     words = text.split(" ")
     first = len(words)
-    while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
+    while first > 1 and not fits(" ".join(words[:first]), metrics, room):
         first -= 1
     return [" ".join(part) for part in (words[:first], words[first:]) if part]
 

@@ -237,7 +237,9 @@ class StatusLine(QWidget):
         self._message.setObjectName("statusMessage")
         self._message.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._message.hide()
-        self._background = _named_label("statusBackground")
+        self._background = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+        self._background.setObjectName("statusBackground")
+        self._background.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._background.hide()
         self._saved = _named_label("statusSaved")
         horizontal(
@@ -268,7 +270,6 @@ class StatusLine(QWidget):
     def show_background(self, job: Job) -> None:
         """Show the progress of background work until it ends."""
         self._background.setText(", ".join(part for part in (job.words, time_left(job.seconds_left)) if part))
-        self._background.setToolTip(job.title)
         self._background.setVisible(not job.over)
 
     def set_saved(self, text: str) -> None:

@@ -141,7 +141,7 @@ def outdated_words(contents: Contents, kind: str) -> str:
     if shown.weights != contents.review.weights:
         return "Other weights of annotators count than in the run shown. Fuse again (F5) to apply them."
     if not KINDS[kind].holds_decisions:
-        return "Different annotators are excluded than in the last run. Fuse again (F5) to apply this."
+        return "Different annotators are excluded than in the run shown. Fuse again (F5) to apply this."
     return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
 
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.parts import plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.theme import pixels
 
 ROWS_SHOWN = 6
@@ -79,12 +79,9 @@ class ColumnChoices(QWidget):
         self._table.setHorizontalHeaderLabels([_short(name) for name in header])
         self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._table.horizontalHeader().setMinimumSectionSize(130)
-        self.choices: list[QComboBox] = []
+        self.choices: list[ChoiceBox] = []
         for column, name in enumerate(header):
-            choice = QComboBox()
-            choice.setAccessibleName(f"Column {name} holds")
-            choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            choice.setMinimumContentsLength(12)
+            choice = ChoiceBox(f"Column {name} holds")
             self._table.setCellWidget(0, column, choice)
             self.choices.append(choice)
             for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QStyle
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import BOOKMARK, paint_words
+from raterscope.widgets.painting import BOOKMARK, fits, paint_words
 from raterscope.widgets.panels.lists import LineKind
 
 FLAG = "\N{BLACK FLAG}"
@@ -219,9 +219,7 @@ class QueueKind(LineKind[QueueItem]):
                 title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))
-        name = next(
-            (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
-        )
+        name = next((candidate for candidate in names if fits(candidate, metrics, title.width())), brief)
         elide = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
         if name is brief and brief != line.title:  # names of one pattern share the first word
             elide = Qt.TextElideMode.ElideLeft
