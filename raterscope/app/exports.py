@@ -196,7 +196,7 @@ def files_for(
     """Yield for each item, by name, the file that it is written to.
 
     Several are written into a folder, named after the items; so is a single one if the folder exists or
-    images are written too. `formats`: formats of items that have another than the request's. Raises
+    images are written too. `formats`: the format of each item, if not the request's. Raises
     `InputError` when the folder cannot be made.
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
@@ -208,7 +208,7 @@ def files_for(
     used: set[str] = set()
     for (item, name), step in steps_of(watch, items):
         step(0.0, f"writing {request.what} of {plain(name)}")
-        form = FORMATS[(formats or {}).get(item, request.format)]
+        form = FORMATS[request.format if formats is None else formats[item]]
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
         path = request.path if alone else folder / f"{title}{form.suffix}"
         yield item, path, step
