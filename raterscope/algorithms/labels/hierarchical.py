@@ -383,23 +383,37 @@ def _peak(
     *,
     apart: bool = False,
 ) -> tuple[int, ...]:
-    """Climb a grid from a point to the maximum of a score; with `apart` compute scores in several threads."""
-    known: dict[tuple[int, ...], float] = {}
-    points: list[tuple[int, ...]] = []
+    """Climb a grid from a point to the maximum of a score; with `apart` compute scores in several threads.
 
-    def score_some(first: int, last: int) -> list[float]:
-        return list(map(score, points[first:last]))
+    After two steps in one direction, longer ones follow while the score rises.
+    """
+    known: dict[tuple[int, ...], float] = {}
+
+    def evaluate(points: Sequence[tuple[int, ...]]) -> None:
+        new = [point for point in points if point not in known]
+        parts = parts_of(len(new), 1 if apart else len(new))
+        scores = run_parts(lambda first, last: list(map(score, new[first:last])), parts, check)
+        known.update(zip(new, chain.from_iterable(scores), strict=True))
 
     best = tuple(min(at, size - 1) for at, size in zip(begin, shape, strict=True))
+    step: tuple[int, ...] = ()
     while True:
         spans = [range(max(0, at - 1), min(at + 2, size)) for at, size in zip(best, shape, strict=True)]
-        points = [point for point in product(*spans) if point not in known]
-        parts = parts_of(len(points), 1 if apart else len(points))
-        known.update(zip(points, chain.from_iterable(run_parts(score_some, parts, check)), strict=True))
+        evaluate(list(product(*spans)))
         top = max(product(*spans), key=known.__getitem__)
         if known[top] <= known[best]:
             return best
-        best = top
+        before, step = step, tuple(at - old for at, old in zip(top, best, strict=True))
+        best, length = top, 2
+        while step == before:
+            ahead = tuple(
+                min(max(at + length * by, 0), size - 1)
+                for at, by, size in zip(best, step, shape, strict=True)
+            )
+            evaluate([ahead])
+            if known[ahead] <= known[best]:
+                break
+            best, length = ahead, 2 * length
 
 
 def tempered_posteriors(

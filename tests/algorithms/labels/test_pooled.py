@@ -10,6 +10,7 @@ from raterscope.algorithms.labels import crowd_votes
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, exclude_unvoted, run, unvoted_tasks
+from raterscope.algorithms.labels.hierarchical import _peak
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.labels.voting import majority
@@ -234,3 +235,16 @@ def test_counting_the_votes_of_a_large_crowd_by_pair_changes_nothing_but_roundin
         monkeypatch.setattr(crowd_votes, "_TASKS_OF_PAIR", tasks_of_pair)
         answers.append(pooled(labels).posterior)
     assert answers[1] == pytest.approx(answers[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("peak", [(0, 3), (2, 9), (6, 21), (6, 22)])
+@pytest.mark.parametrize("begin", [(0, 0), (3, 8), (6, 22)])
+def test_a_distant_peak_of_a_grid_is_found_in_few_steps(begin, peak):
+    scored = []
+
+    def score(point):
+        scored.append(point)
+        return -sum((at - top) ** 2 for at, top in zip(point, peak, strict=True))
+
+    assert _peak(score, begin, (7, 23)) == peak
+    assert len(scored) == len(set(scored)) < 40
