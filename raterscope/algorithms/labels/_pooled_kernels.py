@@ -229,6 +229,7 @@ def temper(
     correlations: Array,
     posterior: Array,
     answers: Array,
+    each_class: Array,
     weights: Array | None,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
@@ -240,11 +241,11 @@ def temper(
     `correlations`: (R,) float64.
     `posterior`: (N, J) floating, of the fit.
     `answers`: (R, N, J) floating, overwritten for tasks with votes.
-    `weights`: as in `expect`.
+    `each_class`, `weights`: as in `expect`.
     """
     start, pair, owner = votes
     above, below = model
-    classes = len(shares)
+    classes = len(each_class)
     product, logs, log_shares = shares.copy(), shares.copy(), shares.copy()
     for j in range(classes):
         log_shares[j] = math.log(shares[j])
@@ -260,7 +261,7 @@ def temper(
             prefetch(below, owner[later])
         product[:] = 1.0
         own[:] = posterior[i]
-        _multiply(start[i], start[i + 1], votes, above, below, own, product, shares, weights)
+        _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class, weights)
         for j in range(classes):
             product[j] = math.log(product[j])
         for r in range(len(correlations)):

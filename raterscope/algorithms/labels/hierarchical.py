@@ -428,7 +428,10 @@ def tempered_posteriors(
 
     def weigh(first: int, last: int) -> None:
         for low, high, shares in crowd.split(first, last, fit.shares):
-            temper(low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.weights)
+            temper(
+                low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.each_class,
+                crowd.weights,
+            )  # fmt: skip
 
     run_parts(weigh, crowd.spans, partial(watch, 0.0, "weighting correlated votes"))
     return answers

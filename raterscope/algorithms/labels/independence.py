@@ -123,7 +123,7 @@ def mixed_membership(
     # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
     weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0).astype(crowd.dtype)
     of_known = posterior[fixed].sum(axis=0) + 1.0
-    fit.shares = crowd.active.astype(crowd.dtype) @ posterior + 1.0
+    fit.shares = (crowd.active.astype(crowd.dtype) @ posterior).astype(np.float64) + 1.0
     parts = len(crowd.parts)
     above, below = (np.empty((parts, *table.shape)) for table in (fit.counts, fit.rows))
     active = max(1, int((crowd.active & ~fixed).sum()))
@@ -283,13 +283,13 @@ def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
     tasks = tasks[:: max(1, -(-terms // most))]
     if votes[tasks].sum() < _LEAST_TERMS:
         return labels.subset(np.zeros(len(labels), dtype=bool))
-    row = np.full(len(votes), -1)
+    row = np.full(len(votes), -1, dtype=np.int32)
     row[tasks] = np.arange(len(tasks))
-    kept = row[labels.task] >= 0
+    kept = (row >= 0)[labels.task]
     remaining, annotator = np.unique(labels.annotator[kept], return_inverse=True)
     return replace(
         labels,
-        task=row[labels.task[kept]].astype(np.int32),
+        task=row[labels.task[kept]],
         annotator=annotator.astype(np.int32),
         label=labels.label[kept],
         time=None,
