@@ -197,21 +197,21 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
     bar = 0.0
     cells = few.shape[0] * few.shape[2]
     for span in _spans(len(doubtful), cells, part(watch, 0.3, 1.0), "sifting tasks"):
-        if span.stop > ordered:
-            doubtful[ordered:], _ = _order(doubt, doubtful[ordered:], len(doubtful))
-            ordered = len(doubtful)
+        while span.stop > ordered:
+            doubtful[ordered:], more = _order(doubt, doubtful[ordered:], ordered)
+            ordered += more
         rows = doubtful[span]
         if doubt[rows[0]] <= bar:
             break
         gain[span] = max_rows(_information(posterior[rows], *prepared))
         if span.stop >= many:
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
-    best = np.argsort(-gain, kind="stable")[:many]
-    return np.asarray(doubtful[best])
+    best, _ = _order(gain, np.arange(len(doubtful)), many)
+    return np.asarray(doubtful[best[:many]])
 
 
 def _order(doubt: FloatArray, tasks: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], int]:
-    """Put the `count` most uncertain tasks first, by falling entropy; return how many are in order.
+    """Put the `count` tasks of largest entropy or gain first, in falling order; return how many are in order.
 
     Sorting all of many tasks takes long, and seldom more than the first are visited.
     """

@@ -320,8 +320,9 @@ def _accuracy_reasons(labels: Labels, fusion: LabelFusion, rates: Rates) -> list
     The expected width with 50 known classes was within 30 % of the real one on 18 of 20 crowds.
     """
     crowd = rates.together(np.flatnonzero(rates.given))
-    tasks = np.flatnonzero((labels.votes_of_tasks() > 0) & (fusion.known == OPEN))
-    if fusion.algorithm != "pooled" or len(tasks) < 2 * _TRUTHS:
+    tasks = np.flatnonzero((fusion.votes > 0) & (fusion.known == OPEN))
+    now = _width(crowd)
+    if fusion.algorithm != "pooled" or len(tasks) < 2 * _TRUTHS or now < _WIDE:
         return []
     votes = class_votes(labels)
 
@@ -338,14 +339,19 @@ def _accuracy_reasons(labels: Labels, fusion: LabelFusion, rates: Rates) -> list
         right_shift=crowd.right_shift * remaining,
         right_doubt=crowd.right_doubt * remaining,
     )
-    now, then = (float(np.subtract(*ends.accuracy_interval()[::-1])[0]) for ends in (crowd, expected))
-    if now < _WIDE or then > _NARROWED * now:
+    then = _width(expected)
+    if then > _NARROWED * now:
         return []
     return [
         f"The crowd's accuracy is uncertain by \N{PLUS-MINUS SIGN}{now / 2:.2f}, mostly because annotators"
         f" may err together; decisions on {_TRUTHS} random tasks would narrow it to about"
         f" \N{PLUS-MINUS SIGN}{then / 2:.2f}."
     ]
+
+
+def _width(crowd: Rates) -> float:
+    low, high = crowd.accuracy_interval()
+    return float(high[0] - low[0])
 
 
 def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bool) -> list[str]:

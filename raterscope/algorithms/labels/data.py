@@ -194,7 +194,7 @@ class Labels:
 
     def votes_of_tasks(self) -> NDArray[np.int64]:
         """Count the votes of every task, (N,)."""
-        return np.bincount(self.task, minlength=len(self.tasks))
+        return _count(self.task, len(self.tasks))
 
     def known_classes(self) -> ClassArray:
         """Return the known class of every task, (N,), as a new array; `OPEN` where it is not known."""
@@ -207,7 +207,7 @@ class Labels:
 
     @cached_property
     def _counted(self) -> NDArray[np.int64]:
-        return np.bincount(self.annotator, minlength=len(self.annotators))
+        return _count(self.annotator, len(self.annotators))
 
     def without(self, annotators: Collection[str]) -> Labels:
         """Exclude the votes of some annotators; tasks and annotators keep their numbers."""
@@ -288,6 +288,21 @@ class Labels:
         unknown[self.annotator[np.isnan(self.time)]] = True
         time = np.where(unknown[self.annotator], 0.0, self.time)
         return np.lexsort((time, self.annotator))
+
+
+_MANY_VOTES = 1_000_000
+"""Votes from which compiled code counts them, without a copy of 64 bits a vote."""
+
+
+def _count(index: IndexArray, many: int) -> NDArray[np.int64]:
+    """Count the votes with each index below `many`."""
+    if len(index) < _MANY_VOTES:
+        return np.bincount(index, minlength=many)
+    from raterscope.algorithms.labels._ibcc_kernels import count_votes
+
+    count = np.zeros(many, dtype=np.int64)
+    count_votes(index, count)
+    return count
 
 
 def default_prior(labels: Labels) -> FloatArray:
