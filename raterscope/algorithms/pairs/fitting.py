@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ from raterscope.algorithms.pairs.selection import (
     sides_in_words,
     t_test,
 )
-from raterscope.algorithms.progress import Watch, part, silent, wait_watching
+from raterscope.algorithms.progress import Background, Check, Watch, part, silent, wait_watching
 from raterscope.text import counted, listed, percent
 
 _NAMED = 5
@@ -218,11 +219,19 @@ def fit_path(
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     # with two threads, the many small products of a path wait for each other and take tenfold
-    with one_thread():
-        return _fit(pairs, name, path, settings, watch)
+    with one_thread(), Background() as beside:
+        testing = beside.start(partial(flip_test, pairs, settings.effect, beside.watch))
+        return _fit(pairs, name, path, settings, testing, watch)
 
 
-def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch: Watch) -> PairFusion:
+def _fit(
+    pairs: Pairs,
+    name: str,
+    way: PathMethod,
+    settings: PairSettings,
+    testing: Callable[[Check], FlipTest],
+    watch: Watch,
+) -> PairFusion:
     watch(0.0, "linking items")
     component = components(pairs)
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
@@ -243,7 +252,8 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
     path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
     total = len(pairs.annotators)
     by_t_test = _spread(t_test(result), tested, total)
-    flips = _flips(pairs, untested, settings, part(watch, 0.4, 0.5))
+    linked = link(pairs, part(watch, 0.4, 0.45))
+    flips = _flips(testing(partial(watch, 0.45, "testing residuals")), untested, settings)
     if settings.rule == "knockoffs":
         w = np.full((settings.draws, total), np.nan, dtype=np.float32)
         w[:, tested] = _statistics(pairs, component, problem, result, way, settings, part(watch, 0.5, 0.8))
@@ -253,9 +263,8 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
     else:
         w, flagged, probability = flips.evidence, flips.flagged, flips.test.probability
         bias, low, high = flips.test.bias, flips.test.low, flips.test.high
-    linked = link(pairs, part(watch, 0.8, 0.9))
-    before = scores_of(linked, None, part(watch, 0.9, 0.92))
-    after = scores_of(linked, flagged, part(watch, 0.92, 0.98)) if flagged.any() else before
+    before = scores_of(linked, None, part(watch, 0.8, 0.9))
+    after = scores_of(linked, flagged, part(watch, 0.9, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
     watch(0.98, "classifying annotators")
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
@@ -328,9 +337,8 @@ class _Flips:
     evidence: NDArray[np.float32]
 
 
-def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, watch: Watch) -> _Flips:
-    """Test all annotators by changing the signs of residuals, and select at the rate."""
-    tested = flip_test(pairs, settings.effect, watch)
+def _flips(tested: FlipTest, untested: NDArray[np.int8], settings: PairSettings) -> _Flips:
+    """Select annotators at the rate, by their test."""
     spared = untested != 0
     probability, of_any, z = (
         np.where(spared, np.nan, array) for array in (tested.probability, tested.of_any, tested.z)

@@ -23,7 +23,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from raterscope.algorithms.pairs.choice_model import (
 )
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
-from raterscope.algorithms.progress import Watch, part, parts_of, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
 
 _STEPS = 40
 _FARTHEST = 60.0
@@ -109,13 +109,13 @@ def _tilted_sums(
         end = max(begin + 1, int(np.searchsorted(start, start[begin] + _ROWS, side="right")) - 1)
         owners, rows = slice(begin, end), slice(start[begin], start[end])
         bounds = start[begin : end + 1] - start[begin]
-        likely, m, repeated = chance[rows], mean[rows], np.repeat(t[owners], np.diff(bounds))
-        total = likely + (1 - likely) * np.exp(-2 * repeated)
+        likely, m, count = chance[rows], mean[rows], np.diff(bounds)
+        total = likely + (1 - likely) * np.repeat(np.exp(-2 * t[owners]), count)
         tilted = likely / total
         first[owners] = sum_sorted(bounds, 2 * tilted - 1 - m)
         second[owners] = sum_sorted(bounds, 4 * tilted * (1 - tilted))
         if cumulants:
-            cumulant[owners] = sum_sorted(bounds, np.log(total) + repeated * (1 - m))
+            cumulant[owners] = sum_sorted(bounds, np.log(total) + np.repeat(t[owners], count) * (1 - m))
         begin = end
     return first, second, cumulant
 
@@ -473,10 +473,9 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
 def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray, watch: Watch) -> FloatArray:
     """Return the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
     limit = effect if model.graded else 2 * float(np.arctanh(effect))
-    sums_at, chances = [], []
-    for bias in (limit, -limit):
-        watch(0.97, "testing residuals")
-        mean = model.mean(at + bias)
+
+    def test(at_end: int, _: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        mean = model.mean(at + (limit, -limit)[at_end])
         residual = model.choice - mean
         if model.graded:
             residual, variance = _clipped(model, residual), np.zeros(model.annotators)
@@ -484,14 +483,14 @@ def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray
             variance = model.total(1 - mean * mean)
         total, square = model.total(residual), model.total(residual * residual)
         variance = np.maximum(square, variance) * wider
-        sums_at.append(total)
         statistic = total * np.sqrt(square / np.where(variance > 0, variance, 1.0))
         # one-sided: of residuals above a bias to the left, and below one to the right
         both = sign_flip_probability(residual, model.annotator, statistic)
         if not model.graded:
             both = _with_model(model, mean, wider, both)
         both = both / 2
-        chances.append((np.where(total > 0, both, 1 - both), np.where(total > 0, 1 - both, both)))
-    (above, _), (_, below) = chances[0], chances[1]
-    leftwards = sums_at[0] + sums_at[1] > 0
-    return np.asarray(np.where(leftwards, above + chances[1][0], below + chances[0][1]).clip(0.0, 1.0))
+        return total, np.where(total > 0, both, 1 - both), np.where(total > 0, 1 - both, both)
+
+    ends = run_parts(test, parts_of(2, 1), partial(watch, 0.97, "testing residuals"))
+    (left, above, beyond_left), (right, short_of_right, below) = ends
+    return np.asarray(np.where(left + right > 0, above + short_of_right, below + beyond_left).clip(0.0, 1.0))
