@@ -1,6 +1,7 @@
 """Main window: studies, files, menus, messages."""
 
 import csv
+import gc
 import os
 import re
 import shutil
@@ -52,6 +53,26 @@ def test_the_window_answers_while_the_views_of_a_study_are_made(window, qtbot, s
     heart.stop()
     assert sum(answered) > 5
     idle(window, qtbot)
+
+
+def test_no_search_for_garbage_visits_more_than_30_000_objects_made_meanwhile(monkeypatch):
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    before, visited = gc.get_threshold(), []
+
+    def note(phase, _info):
+        if phase == "start":
+            visited.append(len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1)))
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        startup.prioritise_window()
+        kept = [[number] for number in range(250_000)]
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+    assert len(kept) > 8 * max(visited)
+    assert len(visited) < 30
 
 
 def test_a_file_that_cannot_be_opened_delays_no_workspace(window, qtbot, tmp_path, monkeypatch):
