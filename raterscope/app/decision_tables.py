@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import TableProblems, plain
+from raterscope.app.errors import TableProblems, plain, plain_names
 from raterscope.app.formats.output_files import DECISIONS, unescape_formula
 from raterscope.app.formats.table_files import read_table
 from raterscope.app.formats.tables import Table
@@ -199,8 +199,10 @@ class _Reader:
             number = None if image is None else image.id
         if number is None:
             noun = "image" if kind in ("clicks", "masks") else "question"
+            names = [named for (own, _), named in self._study.names().items() if own == kind]
+            expected = f"; expected one of {plain_names(names, 3, 40)}" if names else ""
             raise _Problem(
-                f"there is no {noun} {plain(name, 60)}"
+                f"there is no {noun} {plain(name, 60)}{expected}"
                 if name
                 else f"column item is empty; expected the {noun}"
             )

@@ -93,9 +93,9 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
     )
     listed = problems(clicks, table)
     assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 12)]
-    words = ("no image c.png", "expected a number", "is not on a.png", 'verb is "acept"',
-             "expected clicks, masks", "no annotator w9", "expected a time", "does not hold",
-             "item is empty")  # fmt: skip
+    words = ("no image c.png; expected one of a.png, b.png", "expected a number", "is not on a.png",
+             'verb is "acept"', "expected clicks, masks", "no annotator w9", "expected a time",
+             "does not hold", "item is empty")  # fmt: skip
     for sentence, word in zip(listed, words, strict=True):
         assert word in sentence
 
@@ -127,12 +127,14 @@ def test_tasks(labels, tmp_path):
     wrong = [
         ("label", "labels", question.name, "t9", "dog", ""),
         ("label", "labels", question.name, "t1", "cow", ""),
+        ("label", "labels", "votes", "t1", "dog", ""),
     ]
     with Study.open(labels) as study, pytest.raises(TableProblems) as refused:
         record_decisions(study, write(tmp_path / "w.csv", header, wrong))
     assert refused.value.problems == (
         "line 2: there is no task t9",
         "line 3: cow is no class; expected cat, dog",
+        f"line 4: there is no question votes; expected one of {question.name}",
     )
 
 
