@@ -71,16 +71,12 @@ class Document(QObject):
         self._keeping = 0
         self._study: Study | None = None
         self._journal: Journal | None = None
-        self._opening = False
+        self.opening = False
+        """True while a study is being opened or created."""
         self.standing = FileState()
         self._stood.connect(self._on_stood, Qt.ConnectionType.QueuedConnection)
         self._hiding: frozenset[str] = frozenset()
         """The workspaces that want names to be hidden."""
-
-    @property
-    def opening(self) -> bool:
-        """True while a study is being opened or created."""
-        return self._opening
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -101,7 +97,7 @@ class Document(QObject):
             self.followed.emit(before, path)
 
     def _open(self, path: Path, create: bool, before: Sequence[Lane]) -> None:
-        self._opening = True
+        self.opening = True
         lane = Lane(f"study {path.name}")
         work = partial(_open, path, create, before, lane, self._emit_file_state)
         job = self._jobs.start(f"Opening {path.name}", work, lane=lane, quiet=True)
@@ -286,14 +282,14 @@ class Document(QObject):
         self.prepare(answer[2], partial(self._replace, lane, answer))
 
     def _replace(self, lane: Lane, answer: tuple[Study, Journal, Contents]) -> None:
-        self._opening = False
+        self.opening = False
         self._shut()
         self._lane = lane
         self._study, self._journal, self.contents = answer
         self.replaced.emit()
 
     def _on_not_opened(self, lane: Lane, sentence: str) -> None:
-        self._opening = False
+        self.opening = False
         lane.close()
         self.refused.emit(sentence)
 

@@ -50,7 +50,8 @@ class Session(QObject, Generic[S, A]):
         super().__init__(parent)
         self._scene: S | None = None
         self._analysis: A | None = None
-        self._previous: S | None = None
+        self.previous: S | None = None
+        """The scene shown before a change, while observers are called."""
         self.blind = False
         """Whether names, votes and results are hidden until the expert decides."""
         self.part = ""
@@ -84,11 +85,6 @@ class Session(QObject, Generic[S, A]):
         return self._scene
 
     @property
-    def previous(self) -> S | None:
-        """The scene shown before a change, while observers are called."""
-        return self._previous
-
-    @property
     def analysis(self) -> A:
         """Analysis of the scene; `LookupError` without one."""
         if self._analysis is None:
@@ -110,7 +106,7 @@ class Session(QObject, Generic[S, A]):
         """Show a scene with its analysis, and a part of it; None clears."""
         with self.change():
             if not self._notifying and not self._changed & {"scene", "cleared"}:
-                self._previous = self._scene
+                self.previous = self._scene
             self._scene, self._analysis, self.part = scene, analysis, part
             self._changed -= {"scene", "cleared", "part", "view"}
             self._changed |= {"cleared"} if scene is None else {"scene", "view"}
@@ -176,7 +172,7 @@ class Session(QObject, Generic[S, A]):
                 self._emit(name)
         finally:
             self._notifying = False
-            self._previous = None
+            self.previous = None
 
     def _emit(self, name: str) -> None:
         if name == "cleared":

@@ -116,7 +116,7 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
     raters = count()
     driven.measure("solo", 50, lambda: work.slice_view.solo(next(raters) % RATERS))
     maps = cycle(("doubt", "weight", "uncertainty", "none"))
-    driven.measure("another map", 50, lambda: work.maps.choose_map(next(maps)))
+    driven.measure("another map", 50, lambda: work.maps.map.choose(next(maps)))
     driven.measure("rater selected in the table", 100,
                    lambda: work.raters.choose(f"rater {next(raters) % RATERS + 1}"))  # fmt: skip
     measure_cancelling(driven)

@@ -28,7 +28,7 @@ def figure(request, qtbot):
     widget.show()
     qtbot.waitExposed(widget)
     if request.param == "path":
-        qtbot.waitUntil(lambda: widget.figure.finished)
+        qtbot.waitUntil(lambda: widget.figure._lines.finished)
     (menu,) = widget.findChildren(FigureMenu)
     owner = menu.parent()
     assert isinstance(owner, QWidget)

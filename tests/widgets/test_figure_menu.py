@@ -37,7 +37,7 @@ def figure(request, qtbot):
     widget.show()
     qtbot.waitExposed(widget)
     if request.param == "path":
-        qtbot.waitUntil(lambda: widget.figure.finished)
+        qtbot.waitUntil(lambda: widget.figure._lines.finished)
     return widget
 
 
@@ -246,7 +246,7 @@ def test_the_crop_of_a_spot_leaves_with_its_ellipse(qtbot):
 def test_the_curves_are_exported_as_they_are_chosen(qtbot):
     plot = FIGURES["curves"]()
     qtbot.addWidget(plot)
-    plot.set_kind("precision-recall")
+    plot.kind.choose("precision-recall")
     assert plot.table().columns == ("curve", "sensitivity", "precision")
     assert list(plot.table().rows())[1] == ("OEM", math.sqrt(0.1), 0.95)
     assert plot.heading()[0] == "Precision-recall"

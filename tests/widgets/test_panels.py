@@ -217,7 +217,7 @@ def test_the_history_marks_what_is_no_longer_in_effect(qtbot):
         "take region 1 (superseded)",
     ]
     requests = []
-    history.undo_requested.connect(lambda: requests.append("undo"))
+    history.undo.clicked.connect(lambda: requests.append("undo"))
     history.undo.click()
     history.set_undoable("reject spot 12", "")
     history.undo.click()

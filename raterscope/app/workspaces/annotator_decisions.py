@@ -76,8 +76,10 @@ class PreviewedExclusion:
     computed, when the dialog was closed.
     """
 
-    def __init__(self, preview: Callable[[ExclusionPanel], object], forget: Callable[[], object]) -> None:
-        self._preview, self._forget = preview, forget
+    def __init__(
+        self, document: Document, preview: Callable[[ExclusionPanel], object], forget: Callable[[], object]
+    ) -> None:
+        self._document, self._preview, self._forget = document, preview, forget
         self.dialog: ExclusionDialog | None = None
         self._task = LatestTask()
 
@@ -86,13 +88,13 @@ class PreviewedExclusion:
         """Whether a preview is computed."""
         return self._task.busy
 
-    def open(self, dialog: ExclusionDialog, decide: Callable[[float | None, str], object]) -> None:
-        """Open a dialog; `decide` is called with the weight, None for an exclusion, and the reason."""
+    def open(self, dialog: ExclusionDialog, names: Sequence[str]) -> None:
+        """Open a dialog whose decision on these annotators is recorded."""
         self.cancel()
         self.dialog, panel = dialog, dialog.panel
         panel.choice_changed.connect(self.show)
         panel.cancelled.connect(self._on_cancelled)
-        dialog.accepted.connect(lambda: decide(panel.weight, dialog.reason))
+        dialog.accepted.connect(partial(self._on_accepted, dialog, tuple(names)))
         dialog.finished.connect(self._on_closed)
         dialog.open()
         self.show()
@@ -118,6 +120,13 @@ class PreviewedExclusion:
                 failed=lambda sentence: panel.show_unknown(f"The changes are unknown: {sentence}"),
             )
 
+    def _on_accepted(self, dialog: ExclusionDialog, names: tuple[str, ...]) -> None:
+        """Record the exclusion, or the weight, also the full one again."""
+        weight = dialog.panel.weight
+        verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
+        subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
+        self._document.record(Decision(verb=verb, subject=subject, annotators=names, reason=dialog.reason))
+
     def _on_cancelled(self) -> None:
         if self.busy and self.dialog is not None:
             self.cancel()
@@ -127,13 +136,6 @@ class PreviewedExclusion:
         self.cancel()
         self.dialog = None
         self._forget()
-
-
-def exclusion_decision(names: Sequence[str], weight: float | None, reason: str) -> Decision:
-    """Return the decision that excludes annotators, or gives them a weight, also the full one again."""
-    verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
-    subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
-    return Decision(verb=verb, subject=subject, annotators=tuple(names), reason=reason)
 
 
 class AnnotatorDecisions(QObject):
@@ -159,7 +161,7 @@ class AnnotatorDecisions(QObject):
         self._reasons = reasons
         self._window = parent
         self._task = LatestTask()
-        self._excluding = PreviewedExclusion(self._show, self._forget)
+        self._excluding = PreviewedExclusion(document, self._show, self._forget)
         self.flag_dialog: ReasonDialog | None = None
         self._names: tuple[str, ...] = ()
         self._effects: dict[float | None, tuple[Consequences, ...]] = {}
@@ -276,7 +278,7 @@ class AnnotatorDecisions(QObject):
             weights=(FULL, *WEIGHTS) if self._weighed(names) else WEIGHTS, weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
-        self._excluding.open(dialog, partial(self._on_decided, names))
+        self._excluding.open(dialog, self._all(names))
 
     def _show(self, panel: ExclusionPanel) -> None:
         """Show the consequences of the choice, or begin to compute them."""
@@ -309,9 +311,6 @@ class AnnotatorDecisions(QObject):
     def _weighed(self, names: Sequence[str]) -> bool:
         contents = self._document.contents
         return contents is not None and not contents.review.weighed.keys().isdisjoint(names)
-
-    def _on_decided(self, names: tuple[str, ...], weight: float | None, reason: str) -> None:
-        self._document.record(exclusion_decision(self._all(names), weight, reason))
 
 
 def _refusal(names: Sequence[str], study: Study, watch: Watch) -> str:

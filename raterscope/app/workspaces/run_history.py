@@ -168,7 +168,7 @@ class RunChanges(QObject):
         """Changes by the last fusion; those of an earlier session are found once they are requested."""
         screen.left_tabs.currentChanged.connect(self._on_tab)
         screen.changes_panel.chosen.connect(self._on_chosen)
-        screen.changes_panel.back_requested.connect(self.toggle)
+        screen.changes_panel.back.clicked.connect(self.toggle)
         document.replaced.connect(self.forget)
         document.run_chosen.connect(self._show_back)
         runs.session.blind_changed.connect(self._show_again)

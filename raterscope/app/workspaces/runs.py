@@ -96,13 +96,9 @@ class Fusing(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._job: Job | None = None
-        self._reading, self._task = LatestTask(), LatestTask()
-
-    @property
-    def job(self) -> Job | None:
+        self.job: Job | None = None
         """The current fusion."""
-        return self._job
+        self._reading, self._task = LatestTask(), LatestTask()
 
     def start(self, work: FusionWork, items: Sequence[int]) -> None:
         """Fuse items, in this order."""
@@ -119,13 +115,13 @@ class Fusing(QObject):
         """Cancel the current fusion without a message."""
         self._reading.cancel()
         self._task.cancel()
-        if self._job is not None:
+        if self.job is not None:
             self._end()
 
     def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
         title = f"Fusing {_of(list(inputs.items), work.kind)}"
         job = self._jobs.start(title, partial(_fuse, work, inputs), costly=True)
-        self._job = job
+        self.job = job
         job.partial.connect(partial(self._on_partial, inputs))
         self._task.follow(
             job,
@@ -150,7 +146,7 @@ class Fusing(QObject):
         self._end()
 
     def _end(self) -> None:
-        self._job = None
+        self.job = None
         self.changed.emit(None)
 
     def _on_stopped(self, job: Job) -> None:
@@ -226,12 +222,12 @@ class RunControl(QObject):
         document.changed.connect(self._on_changed)
         document.run_chosen.connect(self._on_run_chosen)
         document.decided.connect(self._on_decided)
-        screen.history.undo_requested.connect(document.undo)
-        screen.history.redo_requested.connect(document.redo)
+        screen.history.undo.clicked.connect(document.undo)
+        screen.history.redo.clicked.connect(document.redo)
         screen.job_list.cancel_requested.connect(jobs.cancel)
         screen.fuse_panel.cancel_requested.connect(self.fusing.cancel)
-        screen.fuse_panel.run_chosen.connect(self.choose)
-        screen.fuse_panel.run_delete_requested.connect(self._on_delete_requested)
+        screen.fuse_panel.runs.chosen.connect(self.choose)
+        screen.fuse_panel.runs.delete_requested.connect(self._on_delete_requested)
         self.fusing.changed.connect(self._on_fusing)
         self.fusing.stored.connect(self._on_fused)
         self.fusing.message.connect(screen.message)
@@ -287,7 +283,7 @@ class RunControl(QObject):
         if contents is not None:
             self._repeat_settings()
             run = None if entry is None else entry.id
-            self._screen.fuse_panel.set_runs(run_history.run_lines(contents, self.kind, run))
+            self._screen.fuse_panel.runs.set_runs(run_history.run_lines(contents, self.kind, run))
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self.kind)))
 
     def _repeat_settings(self) -> None:

@@ -300,7 +300,7 @@ class StudyQueue(QObject):
         """Drop everything: another study is open."""
         self._begun = False
         self._order, self._ranks, self._done = [], {}, []
-        self._show_tab()
+        self.show_tab()
 
     def begin_elsewhere(self) -> None:
         """Begin with the item on screen, not with the most disputed one."""
@@ -349,7 +349,7 @@ class StudyQueue(QObject):
             for (score, key), done in zip(scored, self._done, strict=True)
         ]
         self.panel.set_items(items)
-        self._show_tab()
+        self.show_tab()
         if self.active and not self._begun:
             self._begun = True
             self._tabs.setCurrentWidget(self.panel)
@@ -369,16 +369,13 @@ class StudyQueue(QObject):
                 item = QueueItem((question, name), name, names[question], score, done, amount=amount)
                 self.panel.update_item(item)
 
-    def _show_tab(self) -> None:
+    def show_tab(self) -> None:
+        """Show the tab, but not in blind mode: it names annotators and the doubt about answers."""
         at, shown = self._tabs.indexOf(self.panel), self.active and not self._is_blind()
         if shown and at < 0:  # a hidden tab would take room
             self._tabs.insertTab(0, self.panel, "All questions")
         elif not shown and at >= 0:
             self._tabs.removeTab(at)
-
-    def on_blind_changed(self) -> None:
-        """Hide the queue in blind mode: it names annotators and the doubt about answers."""
-        self._show_tab()
 
     def _on_chosen(self, key: Key) -> None:
         self.begin_elsewhere()

@@ -144,7 +144,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         self.session.change_inspected.connect(self._on_change_inspected)
         self.session.blind_changed.connect(self._on_blind)
         screen.fuse_panel.run_requested.connect(self._on_run_requested)
-        screen.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        screen.fuse_panel.runs.compare_requested.connect(self._on_compare_requested)
         self.runs.fusing.partial.connect(self._on_partial)
         if self.document.contents is not None:  # else `replaced` follows
             self._on_replaced()
@@ -386,7 +386,7 @@ class WorkspaceScreen(WorkspaceLayout):
 
     def show_scene(self, scene: Any, analysis: Any) -> None:
         """Show a scene that was read, or none, by the session."""
-        raise NotImplementedError
+        self.core.session.show(scene, analysis)
 
     def on_scene(self, scene: Any) -> None:
         """Show what the parts of the screen do not show of another scene."""

@@ -143,8 +143,8 @@ class ContentTab:
     def __init__(self, tabs: QTabWidget, view: TaskContentView) -> None:
         self._tabs, self._view = tabs, view
         self._before = 0
-        view.back_wanted.connect(self.toggle)
-        view.link_chosen.connect(partial(ask_to_open, view))
+        view.back.clicked.connect(self.toggle)
+        view.texts.link_chosen.connect(partial(ask_to_open, view))
 
     @property
     def open(self) -> bool:

@@ -74,9 +74,11 @@ class ImageCanvas(QWidget):
         self.setAccessibleName("Image")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
-        self._fitted = True
-        self.layers = LayerStack(self._viewport, self)
+        self.viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        """Visible part of the image."""
+        self.fitted = True
+        """True while the view is fitted to the whole image."""
+        self.layers = LayerStack(self.viewport, self)
         self.layers.changed.connect(self.update)
         self.layers.arrived.connect(self._on_arrived)
         self.divider = Divider(self)
@@ -98,7 +100,8 @@ class ImageCanvas(QWidget):
         self._minimap = Minimap(self)
         self._minimap.place_chosen.connect(self.centre_on)
         self._minimap.hide()
-        self._mode = "look"
+        self.mode = "look"
+        """Mode of a click: "look", "add" or "move"."""
         self._cursor = (0.0, 0.0)
         self._turned = 0
         self._pressed: QPointF | None = None
@@ -195,13 +198,8 @@ class ImageCanvas(QWidget):
             self.setAccessibleDescription(description)
             announce(self, description)
         self.update()
-        if self._mode == "move":
+        if self.mode == "move":
             self.set_mode("look")
-
-    @property
-    def mode(self) -> str:
-        """Mode of a click: "look", "add" or "move"."""
-        return self._mode
 
     def set_mode(self, mode: str) -> None:
         """Choose what a click does: choose a spot ("look"), add one, move the selected."""
@@ -210,79 +208,69 @@ class ImageCanvas(QWidget):
         if mode == "move" and self._selected is None:
             mode = "look"
         if mode == "add":
-            self._cursor = self._viewport.centre
+            self._cursor = self.viewport.centre
         elif mode == "move" and self._selected is not None:
             spots = self.layers.spots.spots
             self._cursor = (float(spots.x[self._selected]), float(spots.y[self._selected]))
         cursor = Qt.CursorShape.ArrowCursor if mode == "look" else Qt.CursorShape.CrossCursor
         self.setCursor(cursor)
-        changed, self._mode = mode != self._mode, mode
+        changed, self.mode = mode != self.mode, mode
         self._show_cross_hair()
         if changed:
             self.mode_changed.emit(mode)
 
     # Visible part ------------------------------------------------------------------------------
 
-    @property
-    def viewport(self) -> Viewport:
-        """Visible part of the image."""
-        return self._viewport
-
-    @property
-    def fitted(self) -> bool:
-        """True while the view is fitted to the whole image."""
-        return self._fitted
-
     def fit(self) -> None:
         """Show the whole."""
-        self._fitted = True
+        self.fitted = True
         top = 0 if self._chips.isHidden() else self._chips.geometry().bottom()
-        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN, top=top))
+        self._set_viewport(self.viewport.framing(self.extent, FIT_MARGIN, top=top))
 
     def look_at(self, x: float, y: float, radius: float) -> None:
         """Pan to a spot and its surroundings.
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
         """
-        view = self._viewport.looking_at(
+        view = self.viewport.looking_at(
             x, y, radius, self.extent, frame=FRAME_EDGE, top=self._chips.geometry().bottom()
         )
-        if view != self._viewport:
-            self._fitted = False
+        if view != self.viewport:
+            self.fitted = False
             self._set_viewport(view)
 
     def look_from(self, x: float, y: float, scale: float) -> None:
         """Centre a position at a scale: widget pixels for one unit of the image."""
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
+        self.fitted = False
+        self._set_viewport(self.viewport.centred(x, y, scale).held_to(self.extent))
 
     def centre_on(self, x: float, y: float) -> None:
         """Centre a position."""
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y))
+        self.fitted = False
+        self._set_viewport(self.viewport.centred(x, y))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Zoom about a position of the widget, or about its centre."""
-        view = self._viewport
+        view = self.viewport
         position = about if about is not None else QPointF(view.width / 2, view.height / 2)
-        self._fitted = False
+        self.fitted = False
         self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
 
     def pan(self, across: float, down: float) -> None:
         """Pan by some pixels."""
-        self._drag_to(self._viewport.panned(across, down))
+        self._drag_to(self.viewport.panned(across, down))
 
     def _drag_to(self, viewport: Viewport) -> None:
-        self._fitted = False
+        self.fitted = False
         self._set_viewport(viewport.held_to(self.extent))
 
     def _set_viewport(self, viewport: Viewport) -> None:
-        self._viewport = viewport
+        self.viewport = viewport
         self._show_viewport()
 
     def _show_viewport(self) -> None:
-        self._minimap.follow(self._viewport)
-        self.layers.show_viewport(self._viewport, self.devicePixelRatioF())
+        self._minimap.follow(self.viewport)
+        self.layers.show_viewport(self.viewport, self.devicePixelRatioF())
 
     # Painting ----------------------------------------------------------------------------------
 
@@ -301,12 +289,12 @@ class ImageCanvas(QWidget):
                 position, long = self._on_screen(self._hovered)
                 title, line = self.layers.spots.spots.words(self._hovered)
                 state = self.layers.spots.spots.state[self._hovered]
-                image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
+                image_painting.paint_words(painter, self.viewport, position, long + 10, title, line, state)
             if self.hasFocus() and not self.layers.bare:
-                paint_focus_frame(painter, QRectF(0, 0, self._viewport.width, self._viewport.height))
+                paint_focus_frame(painter, QRectF(0, 0, self.viewport.width, self.viewport.height))
 
     def _paint(self, painter: QPainter) -> None:
-        view = self._viewport
+        view = self.viewport
         divider = self.divider.across(view.width)
         self.layers.paint(painter, self.devicePixelRatioF(), divider, spots=self._partial is None)
         if self.layers.bare:
@@ -337,7 +325,7 @@ class ImageCanvas(QWidget):
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Return a spot's position and radius in the widget."""
-        spots, view = self.layers.spots.spots, self._viewport
+        spots, view = self.layers.spots.spots, self.viewport
         position = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
         return position, max(self.layers.spots.radius(index) * view.scale, SMALLEST_RADIUS)
 
@@ -366,7 +354,7 @@ class ImageCanvas(QWidget):
     def _on_arrived(self) -> None:
         if not self._minimap.has_picture:
             self._show_overview()
-            self._minimap.follow(self._viewport)
+            self._minimap.follow(self.viewport)
         self.update()
 
     def _on_chip(self, name: str, on: bool) -> None:
@@ -379,27 +367,27 @@ class ImageCanvas(QWidget):
         self._chips.move(EDGE, EDGE)
         self.divider.place(self.rect(), self._chips.geometry().bottom())
         size, was_inside = event.size(), self._cut_off() is None
-        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
-        if self._fitted:
+        self.viewport = self.viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self.fitted:
             self.fit()
         else:
-            self._set_viewport(self._viewport)
+            self._set_viewport(self.viewport)
             position = self._cut_off()
             if was_inside and position is not None:
-                self.centre_on(*self._viewport.to_image(position.x(), position.y()))
+                self.centre_on(*self.viewport.to_image(position.x(), position.y()))
 
     def _cut_off(self) -> QPointF | None:
         """Return the selected spot's position in the widget if its frame is not inside; else None."""
         if self._selected is None or self._selected >= len(self.layers.spots.spots):
             return None
         position, long = self._on_screen(self._selected)
-        half, view = FRAME_EDGE + long, self._viewport
+        half, view = FRAME_EDGE + long, self.viewport
         inside = QRectF(0, 0, view.width, view.height).adjusted(half, half, -half, -half)
         return None if inside.contains(position) else position
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Return the spot at a position of the image, None where none is visible."""
-        layers, view = self.layers, self._viewport
+        layers, view = self.layers, self.viewport
         divider = self.divider.across(view.width)
         if layers.compared is not None and divider is not None and view.to_screen(x, y)[0] > divider:
             return None
@@ -444,12 +432,12 @@ class ImageCanvas(QWidget):
         if self._pressed is not None:
             offset = position - self._pressed
             if self._dragged_from is None and offset.manhattanLength() >= DRAG_FROM:
-                self._dragged_from = self._viewport
+                self._dragged_from = self.viewport
             if self._dragged_from is not None:
                 self._drag_to(self._dragged_from.panned(offset.x(), offset.y()))
             return
-        x, y = self._viewport.to_image(position.x(), position.y())
-        if self._mode != "look":
+        x, y = self.viewport.to_image(position.x(), position.y())
+        if self.mode != "look":
             self._cursor = (x, y)
             self._show_cross_hair()
             return
@@ -466,8 +454,8 @@ class ImageCanvas(QWidget):
         pressed, self._pressed = self._pressed is not None, None
         if dragged or not pressed or event.button() != Qt.MouseButton.LeftButton:
             return
-        x, y = self._viewport.to_image(event.position().x(), event.position().y())
-        if self._mode != "look":
+        x, y = self.viewport.to_image(event.position().x(), event.position().y())
+        if self.mode != "look":
             self._cursor = (x, y)
             self._choose_place()
             return
@@ -477,8 +465,8 @@ class ImageCanvas(QWidget):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Choose a place where no spot is."""
-        x, y = self._viewport.to_image(event.position().x(), event.position().y())
-        if self._mode == "look" and self.spot_at(x, y) is None and self._inside(x, y):
+        x, y = self.viewport.to_image(event.position().x(), event.position().y())
+        if self.mode == "look" and self.spot_at(x, y) is None and self._inside(x, y):
             self.place_double_clicked.emit(x, y)
 
     def leaveEvent(self, _event: QEvent) -> None:
@@ -507,7 +495,7 @@ class ImageCanvas(QWidget):
             self.divider.move(self.divider.share + STEP * ARROWS[Qt.Key(key)][0])
         elif key in ARROWS:
             across, down = ARROWS[Qt.Key(key)]
-            if self._mode == "look":
+            if self.mode == "look":
                 step = FINE_STEP if fine else PAN_STEP
                 self.pan(-across * step, -down * step)
             else:
@@ -520,9 +508,9 @@ class ImageCanvas(QWidget):
             self.fit()
         elif key == Qt.Key.Key_Space:
             self.layers.set_bare(True)
-        elif self._mode != "look" and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        elif self.mode != "look" and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._choose_place()
-        elif self._mode != "look" and key == Qt.Key.Key_Escape:
+        elif self.mode != "look" and key == Qt.Key.Key_Escape:
             self.set_mode("look")
         else:
             super().keyPressEvent(event)
@@ -541,24 +529,24 @@ class ImageCanvas(QWidget):
         super().focusOutEvent(event)
 
     def _nudge(self, across: int, down: int, step: int) -> None:
-        scale = self._viewport.scale
+        scale = self.viewport.scale
         self._cursor = (self._cursor[0] + across * step / scale, self._cursor[1] + down * step / scale)
-        position = self._viewport.to_screen(*self._cursor)
-        if not (0 <= position[0] < self._viewport.width and 0 <= position[1] < self._viewport.height):
+        position = self.viewport.to_screen(*self._cursor)
+        if not (0 <= position[0] < self.viewport.width and 0 <= position[1] < self.viewport.height):
             self.centre_on(*self._cursor)
         self._show_cross_hair()
 
     def _show_cross_hair(self) -> None:
-        self.cross_hair = None if self._mode == "look" else (self._cursor, self._mode)
+        self.cross_hair = None if self.mode == "look" else (self._cursor, self.mode)
         self.update()
 
     def _choose_place(self) -> None:
         x, y = self._cursor
         if not self._inside(x, y):
             return
-        if self._mode == "add":
+        if self.mode == "add":
             self.place_chosen.emit(x, y)
-        elif self._mode == "move" and self._selected is not None:
+        elif self.mode == "move" and self._selected is not None:
             index = self._selected
             self.set_mode("look")
             self.spot_moved.emit(index, x, y)
@@ -571,6 +559,6 @@ class ImageCanvas(QWidget):
         if index != self._hovered:
             self._hovered = index
             shape = Qt.CursorShape.ArrowCursor if index is None else Qt.CursorShape.PointingHandCursor
-            if self._mode == "look":
+            if self.mode == "look":
                 self.setCursor(shape)
             self.update()

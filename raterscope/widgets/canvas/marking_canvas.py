@@ -55,7 +55,7 @@ class MarkingCanvas(ImageCanvas):
         """Return the mark nearest to an image position; None if none is within reach."""
         if not len(self._points):
             return None
-        distance = np.hypot(*(self._points - (x, y)).T) * self._viewport.scale
+        distance = np.hypot(*(self._points - (x, y)).T) * self.viewport.scale
         index = int(distance.argmin())
         return index if distance[index] <= REACH else None
 

@@ -74,7 +74,8 @@ class Shapes(QObject):
         self._canvas = canvas
         self._words = words
         self._shapes: tuple[ShapeMark, ...] = ()
-        self._selected: Hashable = None
+        self.selected: Hashable = None
+        """Key of the selected shape, or None."""
         self._point: int | None = None
         self._draft: Points | None = None
         self._pressed: QPointF | None = None
@@ -89,18 +90,13 @@ class Shapes(QObject):
         canvas.over_marks.append(self._paint)
         canvas.installEventFilter(self)
 
-    @property
-    def selected(self) -> Hashable:
-        """Key of the selected shape, or None."""
-        return self._selected
-
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
         """Show the finished shapes; a shape under way stays."""
         self._shapes = tuple(shapes)
         mark = self._mark
         if mark is None:
             self._forget()
-            self._selected = self._point = None
+            self.selected = self._point = None
         elif self._draft is not None and not self._changing:
             unchanged = bool(np.allclose(mark.points, self._draft, atol=1e-3))
             self._draft = None if unchanged else self._draft
@@ -109,10 +105,10 @@ class Shapes(QObject):
 
     def select(self, key: Hashable) -> None:
         """Select a shape, which then shows its grips; None selects none."""
-        if key != self._selected:
+        if key != self.selected:
             self._finish()
             self._forget()
-            self._selected, self._point = key, None
+            self.selected, self._point = key, None
             self._tiles.clear()
             self._canvas.update()
 
@@ -133,7 +129,7 @@ class Shapes(QObject):
         """Cancel the change in progress; without one, deselect."""
         if self._changing:
             self.restore()
-        elif self._selected is not None:
+        elif self.selected is not None:
             self._choose(None)
 
     def at(self, position: QPointF) -> Hashable:
@@ -151,7 +147,7 @@ class Shapes(QObject):
     @property
     def _mark(self) -> ShapeMark | None:
         """Selected shape as stored."""
-        return next((mark for mark in self._shapes if mark.key == self._selected), None)
+        return next((mark for mark in self._shapes if mark.key == self.selected), None)
 
     @property
     def _seen(self) -> ShapeMark | None:
@@ -162,7 +158,7 @@ class Shapes(QObject):
         return replace(mark, points=draft, words=self._words(mark, draft))
 
     def _others(self) -> list[ShapeMark]:
-        return [mark for mark in self._shapes if mark.key != self._selected]
+        return [mark for mark in self._shapes if mark.key != self.selected]
 
     def _choose(self, key: Hashable) -> None:
         self.select(key)
@@ -252,7 +248,7 @@ class Shapes(QObject):
         self._finish()
         hold = self._hold_at(position)
         if hold is not None:
-            if hold.mark.key != self._selected:
+            if hold.mark.key != self.selected:
                 self._choose(hold.mark.key)
             self._point = hold.point
             self._canvas.setFocus(Qt.FocusReason.MouseFocusReason)
@@ -290,7 +286,7 @@ class Shapes(QObject):
     def _hover(self, position: QPointF) -> None:
         hold = self._hold_at(position)
         if hold is not None:
-            own = hold.mark.key == self._selected
+            own = hold.mark.key == self.selected
             self._canvas.setCursor(Qt.CursorShape.SizeAllCursor if own else Qt.CursorShape.PointingHandCursor)
         elif self._over:
             self._canvas.setCursor(Qt.CursorShape.ArrowCursor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -71,10 +71,6 @@ class AgreementMatrix(FigurePanel):
         self.figure.show_matrix(tuple(names), tuple(numbers), values, label, words)
         self.set_filled(len(names) > 1)
 
-    def select(self, name: str | None) -> None:
-        """Set off a rater's row and column, without a signal."""
-        self.figure.select(name)
-
 
 class _Matrix(Figure[tuple[int, int]]):
     chosen = Signal(str, str)
@@ -82,7 +78,7 @@ class _Matrix(Figure[tuple[int, int]]):
     def __init__(self, name: str, noun: str) -> None:
         super().__init__(name)
         self._noun = noun
-        self._names: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._label = ""
@@ -98,7 +94,7 @@ class _Matrix(Figure[tuple[int, int]]):
         label: str,
         describe: Callable[[int, int], str] | None,
     ) -> None:
-        self._names, self._numbers, self._values, self._label = names, numbers, values, label
+        self.names, self._numbers, self._values, self._label = names, numbers, values, label
         self._describe = describe
         known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
         # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
@@ -106,17 +102,13 @@ class _Matrix(Figure[tuple[int, int]]):
         self.pointed = None
         self.update()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._names
-
     def select(self, name: str | None) -> None:
         self._selected = name
         self.update()
 
     def words(self, part: tuple[int, int]) -> str:
         row, column = part
-        first, second = self._names[row], self._names[column]
+        first, second = self.names[row], self.names[column]
         if row == column:
             return f"{first} with itself"
         if self._describe is not None:
@@ -126,44 +118,44 @@ class _Matrix(Figure[tuple[int, int]]):
         return f"{first} and {second}: {text}"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
-        return cell_at(position, self._grid()[0], len(self._names), len(self._names))
+        return cell_at(position, self._grid()[0], len(self.names), len(self.names))
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int]:
         if part is None:
-            return 0, min(1, len(self._names) - 1)
-        return cell_beside(part, across, down, len(self._names), len(self._names))
+            return 0, min(1, len(self.names) - 1)
+        return cell_beside(part, across, down, len(self.names), len(self.names))
 
     def choose(self, part: tuple[int, int]) -> None:
         row, column = part
-        self.chosen.emit(self._names[row], self._names[column])
+        self.chosen.emit(self.names[row], self.names[column])
 
     def table(self) -> PlotTable:
-        with_others = np.where(np.eye(len(self._names), dtype=bool), np.nan, self._values)
+        with_others = np.where(np.eye(len(self.names), dtype=bool), np.nan, self._values)
         return PlotTable.of_cells(
-            {self._noun: self._names, f"other {self._noun}": self._names}, {self._label: with_others}
+            {self._noun: self.names, f"other {self._noun}": self.names}, {self._label: with_others}
         )
 
     def _edge(self) -> int:
         """Return the width of the names at the left, at most two fifths of the room."""
-        longest = _longest(self._names, theme.font(theme.CAPTION, bold=True).key())
+        longest = _longest(self.names, theme.font(theme.CAPTION, bold=True).key())
         return round(min(longest + 12, 0.4 * self.room.width()))
 
     def _grid(self) -> tuple[QRectF, float]:
         """Return the rectangle of the cells, and the side of one."""
         edge = self._edge() if self._has_names() else SAMPLE_EDGE
         side = self._side_beside(edge)
-        number = max(len(self._names), 1)
+        number = max(len(self.names), 1)
         return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
         """Check whether names have room; else the rows have a colour."""
         least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
-        edge, longest = self._edge(), _longest(self._names, theme.font(theme.CAPTION, bold=True).key())
+        edge, longest = self._edge(), _longest(self.names, theme.font(theme.CAPTION, bold=True).key())
         return edge >= min(longest + 12, NARROWEST_NAMES) and self._side_beside(edge) >= least
 
     def _side_beside(self, edge: float) -> float:
         """Return the side of a cell beside names of a width."""
-        number = max(len(self._names), 1)
+        number = max(len(self.names), 1)
         height = self.room.height() - 12 - BAR_HEIGHT - 8
         return min(LARGEST_CELL, (self.room.width() - edge - 2) / number, height / number)
 
@@ -174,10 +166,10 @@ class _Matrix(Figure[tuple[int, int]]):
         small = theme.font(theme.CAPTION)
         fits = QFontMetrics(small).horizontalAdvance("0.00") + 4 <= side
         painter.setFont(small)
-        selected = self._names.index(self._selected) if self._selected in self._names else -1
+        selected = self.names.index(self._selected) if self._selected in self.names else -1
         inner = side - GAP if side >= TOUCHING else side
-        for row in range(len(self._names)):
-            for column in range(len(self._names)):
+        for row in range(len(self.names)):
+            for column in range(len(self.names)):
                 cell = QRectF(grid.left() + column * side, grid.top() + row * side, inner, inner)
                 value = self._values[row, column]
                 if row == column or not np.isfinite(value):
@@ -206,7 +198,7 @@ class _Matrix(Figure[tuple[int, int]]):
     def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, selected: int) -> None:
         palette = theme.current()
         named = self._has_names()
-        for index, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
+        for index, (name, number) in enumerate(zip(self.names, self._numbers, strict=True)):
             chosen = index == selected
             top = QRectF(grid.left() + index * side, 1, side - GAP, 10)
             paint_rater(painter, top, number)
@@ -275,10 +267,6 @@ class Dendrogram(FigurePanel):
         self.header.set_title(title)
         self.figure.setAccessibleName(title)
 
-    def select(self, names: Sequence[str]) -> None:
-        """Set off raters, without a signal."""
-        self.figure.select(frozenset(names))
-
 
 class _Tree(Figure[int]):
     """A part is a rater's index, or P and more for a branch."""
@@ -314,8 +302,8 @@ class _Tree(Figure[int]):
         self.pointed = None
         self.update()
 
-    def select(self, names: frozenset[str]) -> None:
-        self._selected = names
+    def select(self, names: Collection[str]) -> None:
+        self._selected = frozenset(names)
         self.update()
 
     def words(self, part: int) -> str:

@@ -185,48 +185,33 @@ class PathLines(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._picture = _NO_PICTURE
+        self.picture = _NO_PICTURE
         self.images: list[QImage] = []  # one a behaviour, once all lines are in them
-        self._order, self._finished = 0, True
+        self._order, self.finished = 0, True
         self._pool = QThreadPool(self, maxThreadCount=1)
         self._computed.connect(self._on_computed, Qt.ConnectionType.QueuedConnection)
-
-    @property
-    def finished(self) -> bool:
-        """True if all lines are in the picture."""
-        return self._finished
-
-    @property
-    def low(self) -> Floats:
-        """The least bias of each line that is known in every column of the picture, (columns, p)."""
-        return self._picture.low
-
-    @property
-    def high(self) -> Floats:
-        """The largest bias of each line that is known in every column of the picture, (columns, p)."""
-        return self._picture.high
 
     def clear(self) -> None:
         """Show no line."""
         self._order += 1
         self._pool.clear()
-        self._finished, self.images, self._picture = True, [], _NO_PICTURE
+        self.finished, self.images, self.picture = True, [], _NO_PICTURE
 
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
         """Start computing the picture; if `recoloured`, the lines keep their course."""
         if not recoloured:
-            self._picture = _NO_PICTURE
+            self.picture = _NO_PICTURE
         self._order += 1
-        self._finished = False
+        self.finished = False
         self._pool.clear()
-        self._pool.start(partial(self._compute, frame, self._picture, self._order))
+        self._pool.start(partial(self._compute, frame, self.picture, self._order))
 
     def paint(self) -> None:
         """Paint the images in the colours of the theme."""
-        if self._finished:
+        if self.finished:
             self.images = [
                 coverage_image(levels, behaviour_colour(behaviour), STYLES[behaviour][1])
-                for behaviour, levels in enumerate(self._picture.levels)
+                for behaviour, levels in enumerate(self.picture.levels)
             ]
         self.changed.emit()
 
@@ -264,7 +249,7 @@ class PathLines(QObject):
 
     def _on_computed(self, order: int, picture: _Picture) -> None:
         if order == self._order:
-            self._picture, self._finished = picture, True
+            self.picture, self.finished = picture, True
             self.paint()
 
 
@@ -348,14 +333,6 @@ class BiasPath(FigurePanel):
         self.scale.setVisible(view is not None)
         self.set_filled(view is not None)
 
-    def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
-        """Move the cut and recolour the lines; the selection stays."""
-        self.figure.set_cut(cut, behaviour)
-
-    def select(self, number: int | None) -> None:
-        """Select an annotator, or none, without a signal."""
-        self.figure.select(number)
-
 
 class _Lines(ChartFigure):
     """A point (0, row) stands for the line of a row. Lines are painted into a picture, in a thread."""
@@ -407,11 +384,6 @@ class _Lines(ChartFigure):
         super().resizeEvent(event)
         self._start()
 
-    @property
-    def finished(self) -> bool:
-        """True if all lines are in the picture."""
-        return self._lines.finished
-
     def words(self, part: Part) -> str:
         path, row = self._path, part[1]
         assert path is not None
@@ -425,9 +397,9 @@ class _Lines(ChartFigure):
     def part_at(self, position: QPointF) -> Part | None:
         lines = self._lines
         column = int((position.x() - self.plan.box.left) * self._ratio)
-        if self._path is None or not 0 <= column < len(lines.low):
+        if self._path is None or not 0 <= column < len(lines.picture.low):
             return None
-        low, high = lines.low[column], lines.high[column]
+        low, high = lines.picture.low[column], lines.picture.high[column]
         above = self.plan.y_pixels(high) - position.y()
         below = position.y() - self.plan.y_pixels(low)
         away = np.maximum(np.maximum(above, below), 0.0)
@@ -548,7 +520,7 @@ class _Lines(ChartFigure):
         palette, selected = theme.current(), row_of(self._path.numbers, self._number)
         pointed = None if self.pointed is None else self.pointed[1]
         for row, ink, width in ((selected, palette.accent, 2.6), (pointed, palette.text, 1.8)):
-            if row is not None and row < self._lines.low.shape[1] and self._tested[row]:
+            if row is not None and row < self._lines.picture.low.shape[1] and self._tested[row]:
                 self._draw_line(painter, row, ink, width)
 
     def _draw_chart(self, painter: QPainter) -> None:
@@ -586,7 +558,7 @@ class _Lines(ChartFigure):
     def _draw_line(self, painter: QPainter, row: int, ink: str, width: float) -> None:
         """Draw one line and its name above all others."""
         assert self._path is not None
-        low, high = self._lines.low[:, row], self._lines.high[:, row]
+        low, high = self._lines.picture.low[:, row], self._lines.picture.high[:, row]
         entered = np.flatnonzero((low != 0) | (high != 0))
         if not len(entered):
             return
@@ -595,7 +567,7 @@ class _Lines(ChartFigure):
         falls = np.diff(low + high, prepend=low[0] + high[0]) < 0
         first, second = np.where(falls, high, low), np.where(falls, low, high)
         y = self.plan.y_pixels(np.stack([first, second], axis=1).ravel())
-        x = box.left + np.repeat(np.arange(begin, len(self._lines.low)), 2) / self._ratio
+        x = box.left + np.repeat(np.arange(begin, len(self._lines.picture.low)), 2) / self._ratio
         bends = np.flatnonzero(np.abs(np.diff(y, 2)) > 1e-3) + 1
         corners = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
         dashes = [width * length for length in BEHAVIOUR_DASHES[self._behaviour[row]]]

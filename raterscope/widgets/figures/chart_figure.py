@@ -58,7 +58,8 @@ class ChartFigure(Figure[Part]):
         """The part at which the arrow keys begin; by default the left end of the first series."""
         self._view: View | None = None
         self._layout: Layout | None = None
-        self._rings: tuple[Part, ...] = ()
+        self.rings: tuple[Part, ...] = ()
+        """The points that are ringed."""
         self._ring_size = 11.0
         self._by_key = False
         self._grabbed: tuple[QPointF, View] | None = None
@@ -70,7 +71,7 @@ class ChartFigure(Figure[Part]):
         """Show a chart, all of it, or the part shown so far where it is the same in another state."""
         self.chart = chart
         self._view = self._view if keep_view else None
-        self._layout, self._orders, self._rings, self.first = None, {}, (), None
+        self._layout, self._orders, self.rings, self.first = None, {}, (), None
         self.point(None)
         self.setAccessibleName(_name(chart) or self.accessibleName())
         self.redraw()
@@ -81,13 +82,8 @@ class ChartFigure(Figure[Part]):
 
     def set_rings(self, parts: tuple[Part, ...], size: float = 11.0) -> None:
         """Ring points, without painting anything else."""
-        self._rings, self._ring_size = parts, size
+        self.rings, self._ring_size = parts, size
         self.update()
-
-    @property
-    def rings(self) -> tuple[Part, ...]:
-        """The points that are ringed."""
-        return self._rings
 
     @property
     def plan(self) -> Layout:
@@ -182,7 +178,7 @@ class ChartFigure(Figure[Part]):
         self.paint_still(painter, self._draw_chart)
         palette, canvas = theme.current(), QtCanvas(painter)
         box = self.plan.box
-        for part in self._rings:
+        for part in self.rings:
             position = self.position_of(part)
             if box.contains(position.x(), position.y()):
                 canvas.disc((position.x(), position.y()), self._ring_size / 2, "", Pen(palette.text, 1.6))

@@ -266,10 +266,6 @@ class CommunityFlow(FigurePanel):
         """The text below the figure, or in its place."""
         return self._summary.text() if self.filled else self._nothing.text()
 
-    def select_community(self, number: int | None) -> None:
-        """Set off a community by its lasting number, without a signal."""
-        self.figure.select(number)
-
     def _on_chosen(self, moment: int, community: int, goal: int) -> None:
         if goal == BLOCK:
             self.block_chosen.emit(moment, community)

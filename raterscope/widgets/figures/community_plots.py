@@ -64,10 +64,6 @@ class ParticipationBars(FigurePanel):
         self.header.set_aside(f"share, {counted(len(known_names), 'annotator')}" if known_names else "")
         self.set_filled(bool(known_names) and bool(communities))
 
-    def select_community(self, number: int | None) -> None:
-        """Set off a community, without a signal."""
-        self.figure.select(number)
-
 
 class _Bars(ChartFigure):
     """A point (community, row) is a part of a bar, or of a column of the area."""
@@ -216,10 +212,6 @@ class CommunityTriangles(FigurePanel):
         moments = 0 if view is None else len(view.moments)
         self.header.set_aside(counted(moments, "moment") if moments > 1 else "")
         self.set_filled(view is not None)
-
-    def select_community(self, number: int | None) -> None:
-        """Set off a community by its lasting number, without a signal."""
-        self.figure.select(number)
 
 
 class _Triangles(Figure[TrianglePart]):

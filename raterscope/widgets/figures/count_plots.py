@@ -84,10 +84,6 @@ class CountsPlot(FigurePanel):
         self.header.set_aside(_total(view) if view is not None and filled else "")
         self.set_filled(filled)
 
-    def select(self, number: int | None) -> None:
-        """Mark the image that is on screen, without a signal, and bring it in sight."""
-        self.figure.select(number)
-
     def _on_sighted(self, top: int, bottom: int) -> None:
         self._scroll.ensureVisible(0, (top + bottom) // 2, 0, bottom - top)
 

@@ -169,10 +169,6 @@ class RowLines(QWidget):
         self.figure.show_drift(view)
         self._on_choice()
 
-    def set_step(self, step: int) -> None:
-        """Go to another step."""
-        self.figure.select(step)
-
     def _offer(self, classes: tuple[str, ...]) -> None:
         with QSignalBlocker(self.choice):
             self.choice.clear()

@@ -82,10 +82,6 @@ class CurvesPlot(ChartPanel):
             self._marked = posterior
             self.draw_rings()
 
-    def set_kind(self, kind: str) -> None:
-        """Show "roc" or "precision-recall"."""
-        self.kind.choose(kind)
-
     def describe(self) -> Chart:
         """Describe the curves of the kind chosen."""
         of = self.of.currentText() if self.of.count() > 1 else ""
@@ -136,18 +132,14 @@ class CalibrationPlot(ChartPanel):
     ) -> None:
         super().__init__("Calibration", nothing)
         self._axes = axes
-        self._lines: tuple[CalibrationLine, ...] = ()
+        self.lines: tuple[CalibrationLine, ...] = ()
+        """The lines shown."""
         self._marked: float | None = None
         self.figure.point_chosen.connect(self._on_point)
 
-    @property
-    def lines(self) -> tuple[CalibrationLine, ...]:
-        """The lines shown."""
-        return self._lines
-
     def set_lines(self, lines: Sequence[CalibrationLine]) -> None:
         """Show methods, the one that matters first."""
-        self._lines = tuple(lines)
+        self.lines = tuple(lines)
         self.set_filled(bool(lines))
         self.draw()
 
@@ -159,19 +151,19 @@ class CalibrationPlot(ChartPanel):
 
     def describe(self) -> Chart:
         """Describe the methods."""
-        return calibration_chart(self._lines, self._axes)
+        return calibration_chart(self.lines, self._axes)
 
     def draw_rings(self) -> None:
         """Ring the bin that is marked."""
         rings: tuple[tuple[int, int], ...] = ()
-        if self._lines and self._marked is not None:
-            counts = self._lines[0].count
+        if self.lines and self._marked is not None:
+            counts = self.lines[0].count
             bin_index = min(int(self._marked * len(counts)), len(counts) - 1)
             rings = ((1, int(np.count_nonzero(counts[:bin_index]))),) if counts[bin_index] else ()
         self.figure.set_rings(rings, BIN_RING)
 
     def _on_point(self, mark: int, index: int) -> None:
-        counts = self._lines[mark - 1].count
+        counts = self.lines[mark - 1].count
         bin_index = int(np.flatnonzero(counts)[index])
         self.bin_chosen.emit(bin_index / len(counts), (bin_index + 1) / len(counts))
 

@@ -62,6 +62,7 @@ class FigurePanel(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self.header = Header(title, brief=brief)
+        self._figure: Any = figure
         if isinstance(figure, Figure):
             figure.header = self.header
         self.setAccessibleName(title)
@@ -78,6 +79,10 @@ class FigurePanel(QWidget):
     def set_nothing(self, reason: str = "") -> None:
         """Set the placeholder text; by default that of the constructor."""
         self._nothing.setText(reason or self._belongs)
+
+    def select(self, part: Any, /) -> None:
+        """Select a part of the figure, or none, without a signal."""
+        self._figure.select(part)
 
     @property
     def filled(self) -> bool:

@@ -65,7 +65,8 @@ class RankingRows(QAbstractScrollArea):
         self.setAccessibleName("Ranking, before and after")
         set_lengths(self, minimumWidth=160, minimumHeight=90)
         self.viewport().setMouseTracking(True)
-        self._view: RankingView | None = None
+        self.view: RankingView | None = None
+        """The items shown."""
         self._chosen: tuple[int, ...] = ()
         self._pointed: tuple[int, ...] = ()
         self._row = BEFORE
@@ -78,7 +79,7 @@ class RankingRows(QAbstractScrollArea):
 
     def show_ranking(self, view: RankingView | None) -> None:
         """Show items, or none; who is selected stays as far as there is one."""
-        self._view = view
+        self.view = view
         number = 0 if view is None else len(view.names)
         self._chosen = tuple(item for item in self._chosen if item < number)
         self._pointed = ()
@@ -95,7 +96,7 @@ class RankingRows(QAbstractScrollArea):
 
     def chosen_names(self) -> list[str]:
         """Return the names of the selected items."""
-        return [] if self._view is None else [self._view.names[item] for item in self._chosen]
+        return [] if self.view is None else [self.view.names[item] for item in self._chosen]
 
     def set_intervals(self, intervals: bool) -> None:
         """Show strips of scores beside the rows, or none."""
@@ -104,7 +105,7 @@ class RankingRows(QAbstractScrollArea):
 
     def go_to_next_swap(self) -> None:
         """Choose the next item to the right that swaps; after the last one the first."""
-        view = self._view
+        view = self.view
         if view is None or not view.swapped.any():
             return
         order = view.in_order()
@@ -113,17 +114,12 @@ class RankingRows(QAbstractScrollArea):
         later = order[view.place_before[order] > start]
         self._choose(int(later[0] if len(later) else order[0]))
 
-    @property
-    def view(self) -> RankingView | None:
-        """The items shown."""
-        return self._view
-
     def rows(self) -> Rows | None:
         """Return the layout of the cards."""
         return self._rows_in(self.room(), self.horizontalScrollBar().value())
 
     def _rows_in(self, size: QSize, scrolled: int) -> Rows | None:
-        view = self._view
+        view = self.view
         if view is None:
             return None
         return Rows(view, size.width(), size.height(), scrolled, self._intervals, self._name_width)
@@ -146,7 +142,7 @@ class RankingRows(QAbstractScrollArea):
     def _measure(self) -> None:
         """Measure the longest name, which is among those with the most letters."""
         metrics = QFontMetricsF(theme.font(theme.CAPTION))
-        names = [] if self._view is None else heapq.nlargest(LONGEST_MEASURED, self._view.names, key=len)
+        names = [] if self.view is None else heapq.nlargest(LONGEST_MEASURED, self.view.names, key=len)
         self._name_width = ROOMY * max(map(metrics.horizontalAdvance, names), default=0.0)
 
     def _settle(self) -> None:
@@ -171,7 +167,7 @@ class RankingRows(QAbstractScrollArea):
 
     def _show(self, item: int) -> None:
         """Scroll to an item's card in the row that has the keys, and to its other card where both fit."""
-        view, bar = self._view, self.horizontalScrollBar()
+        view, bar = self.view, self.horizontalScrollBar()
         if view is None or item >= len(view.names) or not view.rank_before[item]:
             return
         for row in (1 - self._row, self._row):
@@ -208,7 +204,7 @@ class RankingRows(QAbstractScrollArea):
 
     def words(self, items: tuple[int, ...]) -> str:
         """Describe an item, or a pair."""
-        view = self._view
+        view = self.view
         return "" if view is None else " | ".join(map(view.words, items))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -243,7 +239,7 @@ class RankingRows(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk along a row, change the row, choose; N goes to the next swap."""
-        view, key = self._view, Qt.Key(event.key())
+        view, key = self.view, Qt.Key(event.key())
         if view is None or not view.length:
             super().keyPressEvent(event)
             return

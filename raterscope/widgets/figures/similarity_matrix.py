@@ -125,10 +125,6 @@ class SimilarityMatrix(FigurePanel):
         self.header.set_aside("")
         self.set_filled(False)
 
-    def select_community(self, number: int | None) -> None:
-        """Set off a community, without a signal."""
-        self.figure.select(number)
-
     def _settle(self, mode: str, filled: bool) -> None:
         table, graph = self.figure.has("matrix"), self.figure.has("graph")
         self.modes.setVisible(table and graph)

@@ -46,17 +46,12 @@ class HistoryEntry:
 class HistoryPanel(QWidget):
     """List of decisions, with Undo and Redo."""
 
-    undo_requested = Signal()
-    redo_requested = Signal()
-
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
         header = Header("History")
         self.undo = KeyButton("Ctrl+Z", "undo")
         self.redo = KeyButton("Ctrl+Y", "redo")
-        self.undo.clicked.connect(self.undo_requested)
-        self.redo.clicked.connect(self.redo_requested)
         header.row.addWidget(self.undo)
         header.row.addWidget(self.redo)
         self.view: LongList[HistoryEntry] = LongList(_HistoryKind(), "History")
@@ -120,14 +115,12 @@ class ChangesPanel(QWidget):
     """Summary and list of changes since the previous run, with a button that shows that run."""
 
     chosen = Signal(int)  # index of the change
-    back_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
         header = Header("Changes")
         self.back = KeyButton(BACK, "previous run")
-        self.back.clicked.connect(self.back_requested)
         header.row.addWidget(self.back)
         self.summary = plain_label(NOTHING, "second", wrap=True, selectable=True)
         self.view: LineList[ChangeLine] = LineList(_ChangeKind(), "Changes")

@@ -227,7 +227,6 @@ class DisplayPanel(QWidget):
     """
 
     changed = Signal(object)  # the displays of the channels that were changed, by name
-    stain_toggled = Signal(bool)  # normalise stains to the image on screen, or no longer
     left = Signal()  # close was pressed
 
     def __init__(self, over: QWidget, parent: QWidget) -> None:
@@ -252,7 +251,6 @@ class DisplayPanel(QWidget):
         self.stain.setToolTip(
             plain_tip("Show all images of the study with the two stains (H&E, Giemsa) of the image on screen")
         )
-        self.stain.toggled.connect(self.stain_toggled)
         buttons = horizontal(self.automatic, self.reset, STRETCH, close, spacing=8)
         vertical(
             plain_label("BRIGHTNESS AND CONTRAST", "caption"), (self._area, 1), self.stain, buttons,

@@ -90,8 +90,6 @@ class DriftPanel(QWidget):
     """Rates of one annotator over time. Space plays and pauses."""
 
     step_changed = Signal(int)  # new step, from the slider, the playback or a figure
-    dynamic_wanted = Signal()  # a fusion with a dynamic model is requested
-    annotator_chosen = Signal(int)  # key of the selected line
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +109,6 @@ class DriftPanel(QWidget):
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
         self.play.clicked.connect(self.toggle_play)
-        self.changed.chosen.connect(self.annotator_chosen)
         for figure in (self.ternary, self.lines):
             figure.step_chosen.connect(self.slider.setValue)
         self.show_drift(None)
@@ -204,7 +201,6 @@ class DriftPanel(QWidget):
     def _static(self) -> QWidget:
         self._nothing = plain_label("", "second", wrap=True)
         self.fuse = QPushButton("Fuse with the dynamic model")
-        self.fuse.clicked.connect(self.dynamic_wanted)
         self.changed = ChangeList()
         page = QWidget()
         vertical(
@@ -264,7 +260,7 @@ class DriftPanel(QWidget):
             return
         if len(self._view.outputs) == 3:
             self.ternary.set_step(step)
-        self.lines.set_step(step)
+        self.lines.figure.select(step)
         self._update_text(step)
 
     def _update_text(self, step: int) -> None:

@@ -97,7 +97,6 @@ class EvidencePanel(QWidget):
     add_requested = Signal()
     move_requested = Signal()
     undo_requested = Signal()
-    class_chosen = Signal(int)  # index of the class that was decided by a click or Return
     runs_wanted = Signal()  # the tab of other runs became visible; answer with `about.show_runs`
 
     def __init__(self) -> None:
@@ -216,7 +215,6 @@ class EvidencePanel(QWidget):
         self.about = _SpotTabs()
         self.about.currentChanged.connect(self._ask_for_runs)
         self.classes = ClassBars()
-        self.classes.decided.connect(self.class_chosen)
         self._named = QWidget()
         horizontal(self.classes, inside=self._named, margins=(10, 0, 8, 6))
         self._others = QWidget()

@@ -164,7 +164,6 @@ class ExclusionPanel(QWidget):
     can replace an exclusion.
     """
 
-    preview_wanted = Signal()
     choice_changed = Signal()  # another choice was made, see `weight`; a preview of it is requested
     decided = Signal(str)  # the choice `weight` was confirmed, with this reason
     cancelled = Signal()  # the preview is no longer needed
@@ -214,7 +213,6 @@ class ExclusionPanel(QWidget):
             margins=(12, 8, 12, 8),
             spacing=8,
         )
-        self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
         self.set_annotators("")
 

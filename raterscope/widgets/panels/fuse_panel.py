@@ -242,10 +242,6 @@ class FusePanel(QWidget):
 
     run_requested = Signal(object)
     cancel_requested = Signal()
-    # run_chosen, run_delete_requested: key of a run
-    run_chosen = Signal(object)
-    run_delete_requested = Signal(object)
-    compare_requested = Signal(object)  # tuple of the keys of runs
     settings_changed = Signal()
     size_changed = Signal()  # the content needs another height
 
@@ -296,9 +292,6 @@ class FusePanel(QWidget):
         vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():
             form.changed.connect(self._on_changed)
-        self.runs.chosen.connect(self.run_chosen)
-        self.runs.delete_requested.connect(self.run_delete_requested)
-        self.runs.compare_requested.connect(self.compare_requested)
         self.setFocusProxy(self.algorithm.choice)
         self.set_progress(None)
         self.defaults = self.request()
@@ -326,10 +319,6 @@ class FusePanel(QWidget):
         """Show what changed since the last run, empty for nothing."""
         self._changes.setText(text)
         self._changes.setVisible(bool(text))
-
-    def set_runs(self, runs: Sequence[RunLine]) -> None:
-        """Show the runs of the study."""
-        self.runs.set_runs(runs)
 
     def set_scope(self, name: str, items: int) -> None:
         """Set the name of the item on screen (empty for none) and the number of items."""

@@ -254,7 +254,6 @@ class AskList(QWidget):
     """
 
     chosen = Signal(object)  # key of the selected line
-    budget_wanted = Signal()
 
     def __init__(self, noun: str, measure: str, unit: str, nothing: str, *, budgeted: bool = False) -> None:
         super().__init__()
@@ -266,7 +265,6 @@ class AskList(QWidget):
         theme.set_role(self.budget, "link")
         self.budget.setToolTip("Number of votes, load and cost of annotators")
         self.budget.setHidden(not budgeted)
-        self.budget.clicked.connect(self.budget_wanted)
         self.facts = plain_label("", "small", wrap=True, selectable=True)
         self.facts.hide()
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")

@@ -44,7 +44,6 @@ class MeasurePanel(QWidget):
     """Scale, drawing tools, and list of measurements."""
 
     mode_requested = Signal(str)  # "scale", "length" or "area"
-    unscale_requested = Signal()  # restore the scale given by the file
     shape_chosen = Signal(object)  # key of the selected line; None for none
     delete_requested = Signal(object)
 
@@ -85,7 +84,6 @@ class MeasurePanel(QWidget):
         self.setFocusProxy(self.list)
         for button in (self.scale, self.length, self.area):
             button.clicked.connect(self._on_mode)
-        self.unscale.clicked.connect(self.unscale_requested)
         self.delete = self._action("Delete", QKeySequence.StandardKey.Delete, self._on_delete)
         self.copy = self._action("Copy as a table", QKeySequence.StandardKey.Copy, self.copy_table)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)

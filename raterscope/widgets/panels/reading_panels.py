@@ -84,8 +84,6 @@ class CaseStrip(QWidget):
 class ReadingHeader(QWidget):
     """Name of the study, case and session on screen, and the way out."""
 
-    close_requested = Signal()
-
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("topBar")
@@ -96,7 +94,6 @@ class ReadingHeader(QWidget):
         self.strip = CaseStrip()
         self.close_button = QPushButton("Close")
         self.close_button.setToolTip("Close the file. Your marks are saved; go on at any time")
-        self.close_button.clicked.connect(self.close_requested)
         self._case.setMinimumWidth(0)
         horizontal(
             self._case, 16, self._session, 16, (self.strip, 3), 16, (self._study, 2), 12, self.close_button,

@@ -82,7 +82,7 @@ class SoundView(QWidget):
         )
         QShortcut(QKeySequence(Qt.Key.Key_Space), self, self.toggle)  # of the window, while this is shown
         self._player: Player | None = None
-        self._seconds = self._position = 0.0
+        self.seconds = self._position = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
         self._timer.timeout.connect(self._follow)
         self.show_sound(None, np.empty((0, 2), dtype=np.float32), 0.0)
@@ -90,7 +90,7 @@ class SoundView(QWidget):
     def show_sound(self, player: Player | None, levels: NDArray[np.float32], seconds: float) -> None:
         """Show another sound, or none."""
         self.stop()
-        self._player, self._seconds, self._position = player, seconds, 0.0
+        self._player, self.seconds, self._position = player, seconds, 0.0
         self.problem.hide()
         self.wave.show_levels(levels)
         self._show_position()
@@ -104,7 +104,7 @@ class SoundView(QWidget):
             self._position = player.position
             self.stop()
         else:
-            self._play(0.0 if self._position >= self._seconds - 0.01 else self._position)
+            self._play(0.0 if self._position >= self.seconds - 0.01 else self._position)
 
     def stop(self) -> None:
         """Stop playing."""
@@ -115,7 +115,7 @@ class SoundView(QWidget):
 
     def go_to(self, seconds: float) -> None:
         """Go to a time, and play on if the sound is being played."""
-        self._position = min(max(seconds, 0.0), self._seconds)
+        self._position = min(max(seconds, 0.0), self.seconds)
         if self._player is not None and self._player.playing:
             self._player.pause()
             self._play(self._position)
@@ -134,11 +134,6 @@ class SoundView(QWidget):
         else:
             super().keyPressEvent(event)
 
-    @property
-    def seconds(self) -> float:
-        """Length of the sound."""
-        return self._seconds
-
     def _play(self, start: float) -> None:
         assert self._player is not None
         try:
@@ -154,16 +149,16 @@ class SoundView(QWidget):
         player = self._player
         if player is None:
             return
-        self._position = min(player.position, self._seconds)
+        self._position = min(player.position, self.seconds)
         if not player.playing:
-            self._position = self._seconds
+            self._position = self.seconds
             self.stop()
         self._show_position()
 
     def _show_position(self) -> None:
-        self.words.setText(f"{_clock(self._position)} of {_clock(self._seconds)}")
-        self.wave.show_share(self._position / self._seconds if self._seconds else 0.0)
-        self.setAccessibleName(f"Sound of {self._seconds:.0f} s")
+        self.words.setText(f"{_clock(self._position)} of {_clock(self.seconds)}")
+        self.wave.show_share(self._position / self.seconds if self.seconds else 0.0)
+        self.setAccessibleName(f"Sound of {self.seconds:.0f} s")
 
 
 def _clock(seconds: float) -> str:
@@ -357,10 +352,6 @@ def _record(text: str) -> dict[str, Any] | None:
 class TaskContentView(QWidget):
     """A task, large."""
 
-    back_wanted = Signal()  # the key of the layout was clicked
-    link_chosen = Signal(str)
-    film_wanted = Signal()  # the film is to be shown by the system's player
-
     def __init__(
         self,
         *,
@@ -372,15 +363,12 @@ class TaskContentView(QWidget):
         self._title = title
         self.header = Header(title)
         self.back = KeyButton("D", back, "second", f"Back to the {back}")
-        self.back.clicked.connect(self.back_wanted)
         self.picture = MarkingCanvas(marks=False)
         self.picture.setAccessibleName("Image of the task")
         self.texts = ContentBrowser(size=TEXT_SIZE, margin=24)
-        self.texts.link_chosen.connect(self.link_chosen)
         self._pages = stacked(placeholder(nothing), self.picture, self.texts)
         self.sound = SoundView()
         self.film = QPushButton("Open in the system's player")
-        self.film.clicked.connect(self.film_wanted)
         self.problem = plain_label("", "rejected", wrap=True)
         for part in (self.sound, self.film, self.problem):
             part.hide()

@@ -265,13 +265,6 @@ class TaskView:
 class TaskPanel(QWidget):
     """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound."""
 
-    decided = Signal(int)  # class that the expert decides for
-    undo_wanted = Signal()  # the decision to which `show_objection` refers is to be undone
-    search_closed = Signal()  # a class was searched for, and the field closed
-    cleared = Signal()
-    skipped = Signal()
-    annotator_chosen = Signal(int)
-
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
@@ -292,13 +285,8 @@ class TaskPanel(QWidget):
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         set_lengths(self, minimumWidth=LEAST.width())
         self.votes.setMinimumHeight(LEAST_VOTES)
-        self.classes.decided.connect(self.decided)
-        self.classes.left.connect(self.search_closed)
         self.bars.folded.connect(self._on_folded)
         self.search.clicked.connect(self.find_class)
-        self.votes.chosen.connect(self.annotator_chosen)
-        self.skip.clicked.connect(self.skipped)
-        self.clear.clicked.connect(self.cleared)
         self.show_task(None)
 
     def show_task(self, view: TaskView | None) -> None:
@@ -382,7 +370,6 @@ class TaskPanel(QWidget):
         self._objection = plain_label("", "small", wrap=True, selectable=True)
         self._objection.setAccessibleName("What the decision contradicts")
         self.undo = KeyButton("Z", "undo", "second", "Undo this decision")
-        self.undo.clicked.connect(self.undo_wanted)
         self._note = QWidget()
         horizontal((self._objection, 1), self.undo, inside=self._note, spacing=8)
         self._note.hide()

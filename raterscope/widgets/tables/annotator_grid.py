@@ -276,7 +276,8 @@ class AnnotatorGridView(QWidget):
         self.view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         set_lengths(self.view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
         self.view.horizontalHeader().setStretchLastSection(True)
-        self._selected: tuple[str, ...] = ()
+        self.selected: tuple[str, ...] = ()
+        """Keys of the selected annotators, the current one first."""
         self._quiet = False
         self._columns: tuple[tuple[str, bool], ...] = ()
         self._hidden: dict[str, bool] = {}
@@ -293,11 +294,6 @@ class AnnotatorGridView(QWidget):
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         header.customContextMenuRequested.connect(self._on_header_menu)
         theme.notifier().changed.connect(self._set_widths)
-
-    @property
-    def selected(self) -> tuple[str, ...]:
-        """Keys of the selected annotators, the current one first."""
-        return self._selected
 
     def set_grid(self, grid: AnnotatorGrid, passing: NDArray[np.bool_] | None = None) -> None:
         """Replace the annotators; selection and scroll position stay."""
@@ -341,7 +337,7 @@ class AnnotatorGridView(QWidget):
             self.view.scrollTo(self.model.index(rows[0], 0))
 
     def _keeping_selection(self, change: Any) -> None:
-        keys, self._quiet = self._selected, True
+        keys, self._quiet = self.selected, True
         change()
         self.select(keys, scroll=False)
         self._quiet = False
@@ -356,13 +352,13 @@ class AnnotatorGridView(QWidget):
         current = self.view.currentIndex().row()
         rows.sort(key=lambda row: row != current)
         keys = tuple(self.model.grid.keys[int(self.model.order[row])] for row in rows)
-        if keys != self._selected:
-            self._selected = keys
+        if keys != self.selected:
+            self.selected = keys
             self.chosen.emit(keys)
             self._settle()
 
     def _settle(self) -> None:
-        total, listed, selected = len(self.model.grid.keys), self.model.rowCount(), len(self._selected)
+        total, listed, selected = len(self.model.grid.keys), self.model.rowCount(), len(self.selected)
         words = [
             counted(total, "annotator") if listed == total else f"{listed:,} of {counted(total, 'annotator')}"
         ]

@@ -106,7 +106,7 @@ class Measure:
 class ComparisonRow:
     """Row of the table: a run with one (value, low, high) per measure; NaN where unknown."""
 
-    key: object
+    key: object  # of the run; None for what is no run
     # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title
     title: str
     words: str
@@ -164,8 +164,9 @@ class ComparisonTable(QWidget):
         self.view.setVisible(bool(rows))
 
     def _on_current(self, index: QModelIndex) -> None:
-        if index.isValid():
-            self.run_chosen.emit(self._model.rows[index.row()].key)
+        key = self._model.rows[index.row()].key if index.isValid() else None
+        if key is not None:
+            self.run_chosen.emit(key)
 
 
 class _Table(QTableView):

@@ -98,9 +98,11 @@ class SliceView(QWidget):
         self._space = False
         self._scene, self._outliner = scene, outliner
         self._painter = SlicePainter(scene, outliner, projector)
-        self._plane: Plane | None = None
+        self.plane: Plane | None = None
+        """Orientation of the slices."""
         self._large = False
-        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self.viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        """Visible part, in the plane's units."""
         self._fitted = True
         self._stroke: BrushStroke | None = None
         self._pointer: tuple[float, float] | None = None
@@ -109,25 +111,15 @@ class SliceView(QWidget):
 
     def set_plane(self, plane: Plane) -> None:
         """Show another volume's plane, whole."""
-        self._plane = plane
+        self.plane = plane
         self._painter.forget_pixels()
         self.setAccessibleName(plane.name.capitalize() + " view" if plane.letters[0] else "Image")
         self.fit()
 
     @property
-    def plane(self) -> Plane | None:
-        """Orientation of the slices."""
-        return self._plane
-
-    @property
-    def viewport(self) -> Viewport:
-        """Visible part, in the plane's units."""
-        return self._viewport
-
-    @property
     def index(self) -> int:
         """Index of the slice shown."""
-        return self._scene.index[self._plane.normal] if self._plane is not None else 0
+        return self._scene.index[self.plane.normal] if self.plane is not None else 0
 
     def set_large(self, large: bool) -> None:
         """Set whether this view has the labels for all views."""
@@ -146,12 +138,12 @@ class SliceView(QWidget):
 
     def find_outlines(self) -> None:
         """Find the outlines of the slice that have changed; the view is painted again if there are any."""
-        if self._plane is not None:
-            self._outliner.paths(self._plane, self.index, self._scene.shape_keys())
+        if self.plane is not None:
+            self._outliner.paths(self.plane, self.index, self._scene.shape_keys())
 
     def title(self) -> str:
         """Return plane and slice: "AXIAL 81 / 160"."""
-        plane = self._plane
+        plane = self.plane
         if plane is None:
             return ""
         name = plane.name.upper()
@@ -161,7 +153,7 @@ class SliceView(QWidget):
 
     def remark(self) -> str:
         """Return how the slice differs from a plain one: "oblique 8°, MIP 10 mm"."""
-        plane, words = self._plane, []
+        plane, words = self.plane, []
         if plane is not None and plane.oblique >= OBLIQUE_FROM:
             words.append(f"oblique {plane.oblique:.0f}°")
         if plane is not None and plane.slices > 1 and self._scene.slab:
@@ -173,12 +165,12 @@ class SliceView(QWidget):
     def fit(self) -> None:
         """Show the whole plane."""
         self._fitted = True
-        if self._plane is not None:
-            self._set_viewport(self._viewport.framing(self._plane.extent, FIT_MARGIN))
+        if self.plane is not None:
+            self._set_viewport(self.viewport.framing(self.plane.extent, FIT_MARGIN))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Zoom about a position of the widget, or about the crosshair."""
-        plane, view = self._plane, self._viewport
+        plane, view = self.plane, self.viewport
         if plane is None:
             return
         if about is None:
@@ -190,11 +182,11 @@ class SliceView(QWidget):
 
     def look_at(self, origin: Index, shape: Index) -> None:
         """Pan to a part of the volume; zoom in if it is too small to judge."""
-        plane = self._plane
+        plane = self.plane
         if plane is None:
             return
         left, top, right, bottom = plane.box_of(origin, shape)
-        view, fitted = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
+        view, fitted = self.viewport, self.viewport.framing(plane.extent, FIT_MARGIN)
         room = LOOK_SHARE * min(view.width, view.height)
         ideal = room / max(right - left, bottom - top, 1e-9)
         visible = view.visible
@@ -209,7 +201,7 @@ class SliceView(QWidget):
 
     def keep_in_sight(self) -> None:
         """Pan until the crosshair is visible."""
-        plane, view = self._plane, self._viewport
+        plane, view = self.plane, self.viewport
         if plane is None or self._fitted:
             return
         position = plane.position_of(self._scene.index)
@@ -218,8 +210,8 @@ class SliceView(QWidget):
             self._set_viewport(view.centred(*position).kept_on(plane.extent, FIT_MARGIN))
 
     def _set_viewport(self, viewport: Viewport) -> None:
-        if viewport != self._viewport:
-            self._viewport = viewport
+        if viewport != self.viewport:
+            self.viewport = viewport
         self.changed()
 
     def sizeHint(self) -> QSize:
@@ -229,7 +221,7 @@ class SliceView(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the whole in sight, or the middle in the middle."""
         size = event.size()
-        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        self.viewport = self.viewport.resized(max(1, size.width()), max(1, size.height()))
         if self._fitted:
             self.fit()
         self.changed()
@@ -238,10 +230,10 @@ class SliceView(QWidget):
         """Copy the stored picture, then paint what moves."""
         with QPainter(self) as painter:
             self._paint(painter)
-            if self.hasFocus() and self._plane is not None:
-                paint_focus_frame(painter, QRectF(0, 0, self._viewport.width, self._viewport.height))
+            if self.hasFocus() and self.plane is not None:
+                paint_focus_frame(painter, QRectF(0, 0, self.viewport.width, self.viewport.height))
                 if self._scene.notice:
-                    overlay.paint_notice(painter, self._viewport, self._scene.notice)
+                    overlay.paint_notice(painter, self.viewport, self._scene.notice)
 
     # Mouse -------------------------------------------------------------------------------------
 
@@ -261,7 +253,7 @@ class SliceView(QWidget):
 
     def step(self, slices: int) -> None:
         """Move some slices up: to the head, the front or the right."""
-        plane = self._plane
+        plane = self.plane
         if plane is not None and plane.slices > 1 and self._stroke is None:
             index = list(self._scene.index)
             index[plane.normal] = min(max(self.index + slices * plane.next_up, 0), plane.slices - 1)
@@ -269,14 +261,14 @@ class SliceView(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin a drag or a click."""
-        plane, button = self._plane, event.button()
+        plane, button = self.plane, event.button()
         if plane is None or self._drag:
             return
         self._pressed, self._dragged_from = event.position(), None
         if button == Qt.MouseButton.LeftButton and self._on_divider(event.position()):
             self._drag = "divider"
         elif button == Qt.MouseButton.MiddleButton or (button == Qt.MouseButton.LeftButton and self._space):
-            self._drag, self._dragged_from = "pan", self._viewport
+            self._drag, self._dragged_from = "pan", self.viewport
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif button == Qt.MouseButton.RightButton:
             self._drag = "window"
@@ -294,7 +286,7 @@ class SliceView(QWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Continue a drag; show the brush under the mouse."""
-        plane, position = self._plane, event.position()
+        plane, position = self.plane, event.position()
         if plane is None:
             return
         self._hover(position)
@@ -305,7 +297,7 @@ class SliceView(QWidget):
         elif self._drag == "window":
             self.window_dragged.emit(offset.x(), -offset.y())
         elif self._drag == "point" and offset.manhattanLength() >= DRAG_FROM:
-            self._dragged_from = self._viewport
+            self._dragged_from = self.viewport
             self._point_at(plane, position)
         elif self._drag == "divider":
             self.divider_moved.emit(position.x() / self.width())
@@ -314,7 +306,7 @@ class SliceView(QWidget):
         elif self._drag == "brush":
             self._draw_to(position)
         elif self._scene.tool != "look":
-            self._pointer = self._viewport.to_image(position.x(), position.y())
+            self._pointer = self.viewport.to_image(position.x(), position.y())
             self.update()
         if not self._drag and self._scene.sides is not None:
             self.show_cursor(over_divider=self._on_divider(position))
@@ -347,7 +339,7 @@ class SliceView(QWidget):
     def event(self, event: QEvent) -> bool:
         """Name the outlines under a mouse that rests."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            near = self._outlines_at(self._plane, QPointF(event.pos())) if self._plane is not None else []
+            near = self._outlines_at(self.plane, QPointF(event.pos())) if self.plane is not None else []
             words = ", ".join(outline.name for outline in near)
             QToolTip.showText(event.globalPos(), plain_tip(words), self)
             return True
@@ -360,10 +352,10 @@ class SliceView(QWidget):
         self.update()
 
     def _hover(self, position: QPointF) -> None:
-        plane = self._plane
+        plane = self.plane
         if plane is None:
             return
-        x, y = self._viewport.to_image(position.x(), position.y())
+        x, y = self.viewport.to_image(position.x(), position.y())
         left, top, right, bottom = plane.extent
         inside = left <= x < right and top <= y < bottom
         self.hovered.emit(plane.index_at(x, y, self._scene.index) if inside else None)
@@ -386,11 +378,11 @@ class SliceView(QWidget):
             paint_titles(painter, self._scene.divider * self.width(), titles, pixels(BELOW_TITLE))
 
     def _paint(self, painter: QPainter) -> None:
-        if self._plane is None or self._scene.empty:
+        if self.plane is None or self._scene.empty:
             painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
             return
         self._painter.paint(
-            painter, self._plane, self._viewport, self.devicePixelRatioF(),
+            painter, self.plane, self.viewport, self.devicePixelRatioF(),
             title=self.title(), remark=self.remark(),
             large=self._large, stroke=self._stroke, pointer=self._pointer,
         )  # fmt: skip
@@ -418,7 +410,7 @@ class SliceView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move, zoom, draw."""
-        key, plane = Qt.Key(event.key()), self._plane
+        key, plane = Qt.Key(event.key()), self.plane
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         if control and self._scene.sides is not None and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
@@ -502,7 +494,7 @@ class SliceView(QWidget):
     # Measuring ---------------------------------------------------------------------------------
 
     def _begin_measuring(self, plane: Plane, position: QPointF) -> None:
-        point = self._viewport.to_image(position.x(), position.y())
+        point = self.viewport.to_image(position.x(), position.y())
         earlier, kind = self._scene.measurement, self._scene.tool
         slice_shown = (plane.name, self.index, kind)
         if (
@@ -517,7 +509,7 @@ class SliceView(QWidget):
 
     def _measure_to(self, position: QPointF) -> None:
         current = self._scene.measurement
-        point = self._viewport.to_image(position.x(), position.y())
+        point = self.viewport.to_image(position.x(), position.y())
         if current is not None:
             alone = len(current.points) == 1
             self.measured.emit(current.with_point(point) if alone else current.dragged(point))
@@ -525,13 +517,13 @@ class SliceView(QWidget):
     # Effects -----------------------------------------------------------------------------------
 
     def _point_at(self, plane: Plane, position: QPointF) -> None:
-        x, y = self._viewport.to_image(position.x(), position.y())
+        x, y = self.viewport.to_image(position.x(), position.y())
         index: Index = plane.index_at(x, y, self._scene.index)
         if index != self._scene.index:
             self.pointed.emit(index)
 
     def _choose(self, position: QPointF) -> None:
-        plane, view = self._plane, self._viewport
+        plane, view = self.plane, self.viewport
         if plane is None:
             return
         boxes = boxes_on(self._scene, plane)
@@ -549,9 +541,9 @@ class SliceView(QWidget):
 
     def _outlines_at(self, plane: Plane, position: QPointF) -> list[Outline]:
         """Return the outlines within some pixels of a position, the uppermost first."""
-        x, y = self._viewport.to_image(position.x(), position.y())
+        x, y = self.viewport.to_image(position.x(), position.y())
         disc = QPainterPathStroker()
-        disc.setWidth(2 * NEAR / self._viewport.scale)
+        disc.setWidth(2 * NEAR / self.viewport.scale)
         paths = self._outliner.paths(plane, self.index, self._scene.shape_keys())
         return [
             outline
@@ -578,7 +570,7 @@ class SliceView(QWidget):
             self.update()
 
     def _draw_to(self, position: QPointF) -> None:
-        self._pointer = self._viewport.to_image(position.x(), position.y())
+        self._pointer = self.viewport.to_image(position.x(), position.y())
         if self._stroke is not None:
             self._stroke.to(*self._pointer)
         self.update()

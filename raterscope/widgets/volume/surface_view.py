@@ -223,12 +223,13 @@ class SurfaceView(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("3-D view")
         self.menu = FigureMenu(self, self, with_svg=False)
-        self._scene, self._grid = scene, Grid.plain((1, 1, 1))
-        self._model: SurfaceModel | None = None
+        self._scene, self.grid = scene, Grid.plain((1, 1, 1))
+        self.model: SurfaceModel | None = None
+        """Model that is shown."""
         self._words = ""
         self._renderer = SurfaceRenderer(self)
         self._meshes: dict[str, Mesh] = {}
-        self._camera = self._home = Camera()
+        self.camera = self._home = Camera()
         self._pressed: QPointF | None = None
         self._last = QPointF()
         self._dragged = self._moving = False
@@ -252,9 +253,9 @@ class SurfaceView(QWidget):
 
     def set_model(self, model: SurfaceModel | None, grid: Grid, words: str = "") -> None:
         """Show a model, or a sentence; the camera stays while the same structure is shown."""
-        shown = self._model
-        same = model is not None and shown is not None and (grid, model.title) == (self._grid, shown.title)
-        self._model, self._grid, self._words = model, grid, words
+        shown = self.model
+        same = model is not None and shown is not None and (grid, model.title) == (self.grid, shown.title)
+        self.model, self.grid, self._words = model, grid, words
         self._meshes = {}
         if model is not None:
             corners, surface = model.surface.corners, model.surface
@@ -265,33 +266,18 @@ class SurfaceView(QWidget):
             radius = float(np.linalg.norm(corners - middle, axis=1).max()) * ROOM
             self._home = Camera(tuple(middle.tolist()), max(radius, 1e-3))
             if not same:
-                self._camera = self._home
+                self.camera = self._home
         self._chips.setVisible(model is not None)
         self.changed()
 
     @property
-    def model(self) -> SurfaceModel | None:
-        """Model that is shown."""
-        return self._model
-
-    @property
-    def grid(self) -> Grid:
-        """Lattice of the volume."""
-        return self._grid
-
-    @property
     def words(self) -> str:
         """The sentence that is shown instead of a model."""
-        return self._words if self._model is None else ""
-
-    @property
-    def camera(self) -> Camera:
-        """Camera."""
-        return self._camera
+        return self._words if self.model is None else ""
 
     def set_camera(self, camera: Camera) -> None:
         """Turn, zoom or move; edges are smoothed when it rests."""
-        self._camera = camera
+        self.camera = camera
         self._moving = True
         self._rest.start()
         self.update()
@@ -317,7 +303,7 @@ class SurfaceView(QWidget):
     # Drawing -----------------------------------------------------------------------------------
 
     def _current_meshes(self) -> dict[str, Mesh]:
-        model = self._model
+        model = self.model
         if model is None:
             return {}
         if self._slices_changed:
@@ -328,14 +314,14 @@ class SurfaceView(QWidget):
                     if wireframe.key not in kept:
                         kept[wireframe.key] = _wire_mesh(wireframe)
             if self.shown["slices"]:
-                kept.update(_slice_meshes(self._scene, self._grid, model.surface))
+                kept.update(_slice_meshes(self._scene, self.grid, model.surface))
             self._meshes = kept
         in_sight = {outline.key for outline in self._scene.in_sight()} if self.shown["raters"] else set()
         wires = {wireframe.key for wireframe in model.wireframes}
         return {name: mesh for name, mesh in self._meshes.items() if name not in wires - in_sight}
 
     def _draw(self) -> QImage | None:
-        ratio, camera = self.devicePixelRatioF(), self._camera
+        ratio, camera = self.devicePixelRatioF(), self.camera
         meshes = self._current_meshes()
         samples = 0 if self._moving else SAMPLES
         key = (camera, self.width(), self.height(), ratio, samples, tuple(meshes.items()))
@@ -360,7 +346,7 @@ class SurfaceView(QWidget):
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the view without focus marks."""
         painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
-        model = self._model
+        model = self.model
         picture = None if model is None else self._draw()
         if model is None or picture is None:
             self._paint_words(painter, self._words if model is None else NO_OPENGL)
@@ -387,8 +373,8 @@ class SurfaceView(QWidget):
         painter.restore()
 
     def _paint_crosshair(self, painter: QPainter) -> None:
-        x, y, _ = self._camera.project(
-            self._grid.to_patient(np.array([self._scene.index], dtype=float)), self._pixels
+        x, y, _ = self.camera.project(
+            self.grid.to_patient(np.array([self._scene.index], dtype=float)), self._pixels
         )[0]
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(theme.DARK.accent), 1.6)):
@@ -402,7 +388,7 @@ class SurfaceView(QWidget):
         painter.setFont(theme.font(bold=True))
         reach = min(width, height) / 2 - _LETTER_ROOM
         for letter, direction in _LETTERS:
-            across, up, near = self._camera.axes @ np.array(direction, dtype=float)
+            across, up, near = self.camera.axes @ np.array(direction, dtype=float)
             if abs(near) > _TOWARDS_EYE:
                 continue
             length = float(np.hypot(across, up))
@@ -476,9 +462,9 @@ class SurfaceView(QWidget):
             return
         offset, self._last = position - self._last, position
         if event.buttons() & Qt.MouseButton.MiddleButton:
-            self.set_camera(self._camera.panned(offset.x(), offset.y(), self._pixels))
+            self.set_camera(self.camera.panned(offset.x(), offset.y(), self._pixels))
         else:
-            self.set_camera(self._camera.turned(-offset.x() * DRAG_TURN, offset.y() * DRAG_TURN))
+            self.set_camera(self.camera.turned(-offset.x() * DRAG_TURN, offset.y() * DRAG_TURN))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Move the crosshair to the point of the surface that was clicked."""
@@ -493,7 +479,7 @@ class SurfaceView(QWidget):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom."""
-        self.set_camera(self._camera.zoomed(1.0015 ** event.angleDelta().y()))
+        self.set_camera(self.camera.zoomed(1.0015 ** event.angleDelta().y()))
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -502,11 +488,11 @@ class SurfaceView(QWidget):
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
         elif key in _ARROWS:
-            self.set_camera(self._camera.turned(*_ARROWS[key]))
+            self.set_camera(self.camera.turned(*_ARROWS[key]))
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
-            self.set_camera(self._camera.zoomed(ZOOM_STEP))
+            self.set_camera(self.camera.zoomed(ZOOM_STEP))
         elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
-            self.set_camera(self._camera.zoomed(1 / ZOOM_STEP))
+            self.set_camera(self.camera.zoomed(1 / ZOOM_STEP))
         elif key == Qt.Key.Key_0:
             self.reset()
         elif key == Qt.Key.Key_Space:
@@ -517,14 +503,14 @@ class SurfaceView(QWidget):
             super().keyPressEvent(event)
 
     def _point_at(self, position: QPointF) -> None:
-        if self._model is None:
+        if self.model is None:
             return
-        surface, x, y = self._model.surface, position.x(), position.y()
-        depth = nearest_hit(self._camera.project(surface.corners, self._pixels), surface.triangles, x, y)
+        surface, x, y = self.model.surface, position.x(), position.y()
+        depth = nearest_hit(self.camera.project(surface.corners, self._pixels), surface.triangles, x, y)
         if depth is None:
             return
-        index = np.rint(self._grid.to_index(self._camera.unproject(x, y, depth, self._pixels)))
-        held = np.clip(index, 0, np.array(self._grid.shape) - 1).astype(int).tolist()
+        index = np.rint(self.grid.to_index(self.camera.unproject(x, y, depth, self._pixels)))
+        held = np.clip(index, 0, np.array(self.grid.shape) - 1).astype(int).tolist()
         self.pointed.emit((held[0], held[1], held[2]))
 
 

@@ -69,7 +69,8 @@ class VolumeView(QWidget):
         self._outliner.ready.connect(self._on_outlines)
         self._planes: dict[str, Plane] = {}
         self._native = "axial"
-        self._layout = "three"
+        self.layout_name = "three"
+        """Layout: "three", or the name of the single view."""
         self._projector = Projector(self)
         self._projector.ready.connect(self._on_projected)
         parts = self._scene, self._outliner, self._projector
@@ -192,17 +193,12 @@ class VolumeView(QWidget):
 
     # Arrangement -------------------------------------------------------------------------------
 
-    @property
-    def layout_name(self) -> str:
-        """Layout: "three", or the name of the single view."""
-        return self._layout
-
     def set_layout(self, layout: str) -> None:
         """Show all three views, or one of them large."""
         if layout != "three" and layout not in PLANES:
             raise ValueError(f"layout {layout!r}; expected three, axial, coronal or sagittal")
-        if layout != self._layout or self._surface_alone:
-            self._layout, self._surface_alone = layout, False
+        if layout != self.layout_name or self._surface_alone:
+            self.layout_name, self._surface_alone = layout, False
             self._arrange()
             self.layout_changed.emit(layout)
 
@@ -235,13 +231,13 @@ class VolumeView(QWidget):
         self._arrange()
 
     def _large(self) -> str:
-        return self._layout if self._layout in self._planes else self._native
+        return self.layout_name if self.layout_name in self._planes else self._native
 
     def _arrange(self) -> None:
         """Place the views, and below them the chips, which cover no part of the volume."""
         large = self._large()
         narrow = self.width() < pixels(NARROW)
-        alone = narrow or self._layout in self._planes or len(self._planes) == 1
+        alone = narrow or self.layout_name in self._planes or len(self._planes) == 1
         strip = STRIP_WIDTH if self._has_dispute else 0
         others = [] if alone else [name for name in self._planes if name != large]
         room = max(self.width() - 2 * EDGE, 1)
@@ -511,7 +507,7 @@ class VolumeView(QWidget):
         view = self.sender()
         name = next(name for name, each in self._views.items() if each is view)
         if len(self._planes) > 1:
-            self.set_layout("three" if self._layout == name else name)
+            self.set_layout("three" if self.layout_name == name else name)
 
     def _on_window_dragged(self, right: float, up: float) -> None:
         self._scene.notice = self.windows.drag(right, up)
@@ -565,7 +561,7 @@ class VolumeView(QWidget):
         """Show all views, then each alone."""
         layouts = ["three", *(name for name in PLANES if name in self._planes)]
         if len(self._planes) > 1:
-            self.set_layout(layouts[(layouts.index(self._layout) + 1) % len(layouts)])
+            self.set_layout(layouts[(layouts.index(self.layout_name) + 1) % len(layouts)])
 
     def step_line_width(self, direction: int) -> None:
         """Make all outlines thicker or thinner."""

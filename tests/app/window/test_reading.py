@@ -50,7 +50,7 @@ def key(window, qtbot, widget, name):
 
 
 def click_at(canvas, x, y, modifiers=Qt.KeyboardModifier.NoModifier):
-    place = QPoint(*map(round, canvas._viewport.to_screen(x, y)))
+    place = QPoint(*map(round, canvas.viewport.to_screen(x, y)))
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, modifiers, place)
 
 

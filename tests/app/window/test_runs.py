@@ -139,7 +139,7 @@ def test_the_run_on_screen_is_exported_and_named(
     window.show_workspace(kind)
     idle(window, qtbot)
     assert window.workspace.core.session.chosen_run is None
-    window.workspace.fuse_panel.run_chosen.emit(1)  # the older of the two
+    window.workspace.fuse_panel.runs.chosen.emit(1)  # the older of the two
     idle(window, qtbot)
     titles = []
     export(window, qtbot, monkeypatch, case.title, by_window, titles)

@@ -55,7 +55,7 @@ def path(qtbot, qapp):
 
 def shown(path, qtbot, view) -> None:
     path.show_path(view)
-    qtbot.waitUntil(lambda: path.figure.finished)
+    qtbot.waitUntil(lambda: path.figure._lines.finished)
 
 
 def end(path, bias) -> QPointF:
@@ -118,8 +118,8 @@ def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_
         return abs(first.red() - other.red()) + abs(first.blue() - other.blue()) < 60
 
     assert near(ink(), theme.DARK.rejected)
-    path.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
-    qtbot.waitUntil(lambda: path.figure.finished)
+    path.figure.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
+    qtbot.waitUntil(lambda: path.figure._lines.finished)
     assert not near(ink(), theme.DARK.rejected)
     assert path.figure.words((0, 0)).startswith("ann, no bias found")
 
@@ -133,9 +133,9 @@ def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qt
         PathView(np.geomspace(20, 0.1, positions), bias, np.zeros(count, int), tuple(map(str, range(count))),
                  np.arange(count))
     )  # fmt: skip
-    assert not path.figure.finished
+    assert not path.figure._lines.finished
     path.figure.grab()  # what is there so far can be painted
-    qtbot.waitUntil(lambda: path.figure.finished)
+    qtbot.waitUntil(lambda: path.figure._lines.finished)
     assert path.figure.part_at(end(path, 100.0)) == (0, 700)
 
 
@@ -143,7 +143,7 @@ def test_positions_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
     rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), stepped=True)
     shown(path, qtbot, rising)
     path.scale.set_mode("linear")
-    qtbot.waitUntil(lambda: path.figure.finished)
+    qtbot.waitUntil(lambda: path.figure._lines.finished)
     assert path.figure.part_at(end(path, -0.55)) == (0, 0)
     shown(path, qtbot, view(at=np.array([3.0]), bias=view().bias[-1:]))
     assert path.figure.part_at(end(path, -0.55)) == (0, 0)
@@ -205,8 +205,8 @@ def test_recoloured_lines_look_as_if_drawn_in_their_colours_at_first(path, qtbot
     behaviours = rng.integers(0, 4, (4, number))
     shown(path, qtbot, view(**crowd, behaviour=behaviours[0]))
     for cut, behaviour in zip((4.0, 3.0, 2.0), behaviours[1:], strict=True):
-        path.set_cut(cut, behaviour)
-    qtbot.waitUntil(lambda: path.figure.finished)
+        path.figure.set_cut(cut, behaviour)
+    qtbot.waitUntil(lambda: path.figure._lines.finished)
     recoloured = path.figure._lines.images
     shown(path, qtbot, view(**crowd, behaviour=behaviours[-1], cut=2.0))
     assert len(recoloured) == 4

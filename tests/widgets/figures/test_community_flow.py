@@ -143,9 +143,9 @@ def test_the_keys_walk_from_block_along_its_broadest_band_to_the_next_and_choose
 
 def test_a_community_that_is_set_off_dims_the_others(flow):
     all_alike = flow.grab().toImage()
-    flow.select_community(CAREFUL)
+    flow.select(CAREFUL)
     assert flow.grab().toImage() != all_alike
-    flow.select_community(None)
+    flow.select(None)
     assert flow.grab().toImage() == all_alike
 
 

@@ -87,9 +87,9 @@ def test_the_area_follows_the_size_of_the_window(bars):
 def test_a_community_is_set_off(bars):
     for count in (2, 50):
         bars.show_participation(SHARES[np.arange(count) % 2], ["x"] * count, COMMUNITIES)
-        bars.select_community(None)
+        bars.select(None)
         plain = bars.figure.grab().toImage()
-        bars.select_community(1)
+        bars.select(1)
         assert bars.figure.grab().toImage() != plain
     assert bars.heard == []
 

@@ -63,7 +63,7 @@ def test_similar_annotators_are_lighter_and_blocks_show_their_numbers(matrix):
     unlike = picture.pixelColor(centre(matrix.figure, (0, 3)))
     assert alike.lightnessF() > unlike.lightnessF()
     plain = matrix.figure.grab().toImage()
-    matrix.select_community(1)
+    matrix.select(1)
     assert matrix.figure.grab().toImage() != plain
 
 

@@ -219,7 +219,7 @@ def test_a_model_without_drift_offers_the_one_with(panel, qtbot):
     panel.show_static()
     assert "Fuse with the dynamic model to see how annotators change." in visible_words(panel)
     requests = []
-    panel.dynamic_wanted.connect(lambda: requests.append(True))
+    panel.fuse.clicked.connect(lambda: requests.append(True))
     qtbot.mouseClick(panel.fuse, Qt.MouseButton.LeftButton)
     assert requests == [True]
     panel.show_drift(None)

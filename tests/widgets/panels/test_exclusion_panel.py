@@ -22,7 +22,7 @@ def panel(qtbot):
 @pytest.fixture
 def heard(panel):
     messages = []
-    panel.preview_wanted.connect(lambda: messages.append("preview"))
+    panel.exclude_key.clicked.connect(lambda: messages.append("preview"))
     panel.decided.connect(lambda reason: messages.append(("excluded", reason)))
     panel.cancelled.connect(lambda: messages.append("cancelled"))
     panel.task_chosen.connect(lambda task: messages.append(("task", task)))

@@ -205,10 +205,12 @@ def test_a_run_under_way_stands_for_run_and_can_be_cancelled(panel, qtbot):
 
 def test_runs_can_be_shown_compared_and_deleted(panel):
     shown, deleted, compared = [], [], []
-    panel.run_chosen.connect(shown.append)
-    panel.run_delete_requested.connect(deleted.append)
-    panel.compare_requested.connect(compared.append)
-    panel.set_runs([RunLine(2, "OEM + DEM", "12:01", shown=True), RunLine(1, "k-means", "11:40", stale=True)])
+    panel.runs.chosen.connect(shown.append)
+    panel.runs.delete_requested.connect(deleted.append)
+    panel.runs.compare_requested.connect(compared.append)
+    panel.runs.set_runs(
+        [RunLine(2, "OEM + DEM", "12:01", shown=True), RunLine(1, "k-means", "11:40", stale=True)]
+    )
     first, second = panel.runs._rows
     assert not panel.runs.compare.isEnabled()
     first.tick.click()
@@ -218,7 +220,7 @@ def test_runs_can_be_shown_compared_and_deleted(panel):
     buttons["Show"].click()
     buttons["Delete"].click()
     assert (shown, deleted, compared) == ([1], [1], [(2, 1)])
-    panel.set_runs([RunLine(2, "OEM + DEM", "12:01", shown=True)])
+    panel.runs.set_runs([RunLine(2, "OEM + DEM", "12:01", shown=True)])
     assert panel.runs.ticked() == (2,)
 
 
@@ -226,8 +228,8 @@ def test_where_all_runs_are_compared_none_has_to_be_ticked(qtbot):
     widget = FusePanel({"plain": CLUSTERERS["plain"]}, all_compared=True)
     qtbot.addWidget(widget)
     compared = []
-    widget.compare_requested.connect(compared.append)
-    widget.set_runs([RunLine(2, "IBCC", "12:01", shown=True), RunLine(1, "majority vote", "11:40")])
+    widget.runs.compare_requested.connect(compared.append)
+    widget.runs.set_runs([RunLine(2, "IBCC", "12:01", shown=True), RunLine(1, "majority vote", "11:40")])
     widget.show()
     assert not [tick for tick in widget.runs.findChildren(QCheckBox) if tick.isVisible()]
     widget.runs.compare.click()

@@ -78,7 +78,7 @@ def test_a_vote_that_differs_from_the_model_is_reported_and_so_is_the_truth(pane
 def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):
     panel.show_task(view())
     decided = []
-    panel.decided.connect(decided.append)
+    panel.classes.decided.connect(decided.append)
     box = panel.bars.visualRect(panel.bars.model().index(1))
     qtbot.mouseClick(panel.bars.viewport(), Qt.MouseButton.LeftButton, pos=box.center())
     qtbot.keyClick(panel.bars, Qt.Key.Key_Up)
@@ -89,8 +89,8 @@ def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):
 def test_a_decision_is_shown_and_can_be_cleared(panel, qtbot):
     panel.show_task(view())
     requests = []
-    panel.cleared.connect(lambda: requests.append("cleared"))
-    panel.skipped.connect(lambda: requests.append("skipped"))
+    panel.clear.clicked.connect(lambda: requests.append("cleared"))
+    panel.skip.clicked.connect(lambda: requests.append("skipped"))
     panel.clear.click()
     panel.skip.click()
     panel.show_task(view(decided=1))
@@ -110,7 +110,7 @@ def test_only_nine_classes_have_keys(panel):
 def test_blind_nothing_shows_who_voted(panel, qtbot):
     panel.show_task(view(blind=True))
     chosen = []
-    panel.annotator_chosen.connect(chosen.append)
+    panel.votes.chosen.connect(chosen.append)
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == []
@@ -270,7 +270,7 @@ def test_nine_classes_keep_the_order_of_the_curator(panel):
 
 def test_return_decides_for_the_first_match_of_what_is_typed(many, qtbot):
     decided = []
-    many.decided.connect(decided.append)
+    many.classes.decided.connect(decided.append)
     many.find_class()
     qtbot.keyClicks(many.classes.field, "39")
     assert accessible_texts(many.bars) == ["class 39, 0.00, 0 votes"]
@@ -282,7 +282,7 @@ def test_return_decides_for_the_first_match_of_what_is_typed(many, qtbot):
 
 def test_arrows_choose_another_match_and_escape_leaves(many, qtbot):
     decided = []
-    many.decided.connect(decided.append)
+    many.classes.decided.connect(decided.append)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
         many.find_class()
         qtbot.keyClicks(many.classes.field, "class 2")
@@ -363,7 +363,7 @@ def test_classes_of_a_hierarchy_fold_but_for_those_of_the_most_probable(tree):
 
 def test_a_click_on_a_node_unfolds_it_and_decides_nothing(tree, qtbot):
     decided = []
-    tree.decided.connect(decided.append)
+    tree.classes.decided.connect(decided.append)
     tree.bars.clicked.emit(tree.bars.index_of_row(6))
     assert names_of(tree)[6:] == ["▾ fish", "cod", "ling", "hake", "sole"]
     assert tree.class_of("4") == 6
@@ -382,7 +382,7 @@ def test_a_folded_class_is_found_by_its_name(tree):
 
 def test_a_parent_is_found_by_its_name_and_a_decision_for_it_is_explained(tree, qtbot):
     decided = []
-    tree.decided.connect(decided.append)
+    tree.classes.decided.connect(decided.append)
     tree.find_class()
     qtbot.keyClicks(tree.classes.field, "bird")
     assert accessible_texts(tree.bars)[0] == "bird, 0.80, 0 votes"

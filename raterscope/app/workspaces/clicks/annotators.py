@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.clicks.annotators import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, Weighed
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion, exclusion_decision
+from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
@@ -422,7 +422,7 @@ class Exclusion(ClicksPart):
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
         self._reviewing = reviewing
-        self._excluding = PreviewedExclusion(self._show, self._forget)
+        self._excluding = PreviewedExclusion(core.document, self._show, self._forget)
         self._name = ""
         self._asked_of: Scene | None = None
         """The scene on screen when the dialog was opened: another one may be shown since."""
@@ -492,7 +492,7 @@ class Exclusion(ClicksPart):
             name, self._screen.window(), marks="clicks", answers="decisions", weights=WEIGHTS, weight=weight
         )
         dialog.panel.task_chosen.connect(self._on_change)
-        self._excluding.open(dialog, partial(self._on_decided, self._name))
+        self._excluding.open(dialog, (self._name,))
 
     def _show(self, panel: ExclusionPanel) -> None:
         """Show the changes by the choice, or start to compute them."""
@@ -533,9 +533,6 @@ class Exclusion(ClicksPart):
             self._screen.canvas.look_at(change.x, change.y, AROUND)
         else:
             self._screen.go_to(change.image)
-
-    def _on_decided(self, name: str, weight: float | None, reason: str) -> None:
-        self._document.record(exclusion_decision((name,), weight, reason))
 
     def _forget(self) -> None:
         self._asked_of, self._inputs, self._changed, self._recounts = None, None, (), {}

@@ -40,7 +40,8 @@ class ImageDisplay(ClicksPart):
         super().__init__(core)
         self.panel = DisplayPanel(core.screen.canvas, core.screen)
         self._image: int | None = None
-        self._loaded: LoadedImage | None = None
+        self.loaded: LoadedImage | None = None
+        """The image on screen; None until it is loaded."""
         self._described: LoadedImage | None = None
         self._rendering, self._describing = LatestTask(), LatestTask()
         self._storing = QTimer(self)
@@ -50,7 +51,7 @@ class ImageDisplay(ClicksPart):
         loader.pixels.connect(self._on_pixels)
         planes.loaded.connect(self._on_pixels)
         self.panel.changed.connect(self._on_changed)
-        self.panel.stain_toggled.connect(self._on_stain)
+        self.panel.stain.toggled.connect(self._on_stain)
         self.panel.left.connect(self.close)
         core.document.replaced.connect(self._forget)
         core.session.cleared.connect(self._forget)
@@ -60,16 +61,11 @@ class ImageDisplay(ClicksPart):
         """Return whether the panel is open."""
         return self.panel.isVisible()
 
-    @property
-    def loaded(self) -> LoadedImage | None:
-        """The image on screen; None until it is loaded."""
-        return self._loaded
-
     def toggle(self) -> None:
         """Open or close the panel."""
         if self.is_open:
             self.close()
-        elif self._loaded is None:
+        elif self.loaded is None:
             self._screen.message.emit("The image is not loaded, so its contrast cannot be changed.")
         else:
             self._screen.show_grid(False)
@@ -92,11 +88,11 @@ class ImageDisplay(ClicksPart):
     def _forget(self) -> None:
         self._rendering.cancel()
         self._describing.cancel()
-        self._image = self._loaded = self._described = None
+        self._image = self.loaded = self._described = None
         self.panel.hide()
 
     def _on_pixels(self, image: int, loaded: LoadedImage) -> None:
-        self._image, self._loaded = image, loaded
+        self._image, self.loaded = image, loaded
         self._rendering.cancel()
         if loaded.displays == self._document.displays:
             self.rendered.emit(image, loaded.image)
@@ -106,7 +102,7 @@ class ImageDisplay(ClicksPart):
             self._describe()
 
     def _describe(self) -> None:
-        loaded = self._loaded
+        loaded = self.loaded
         if loaded is not None and loaded is not self._described:
             self._described = loaded
             job = self._jobs.start("Reading the values of the image", partial(_describe, loaded), quiet=True)
@@ -114,7 +110,7 @@ class ImageDisplay(ClicksPart):
 
     def _on_described(self, channels: tuple[ChannelRange, ...]) -> None:
         had_focus = self.panel.isAncestorOf(self._screen.focusWidget())
-        loaded = self._loaded
+        loaded = self.loaded
         has_stain = loaded is not None and any(
             plane.values.ndim == 3 and plane.values.dtype == np.uint8 for plane in loaded.planes
         )
@@ -123,7 +119,7 @@ class ImageDisplay(ClicksPart):
             self.panel.rows[0].bar.setFocus()
 
     def _on_stain(self, on: bool) -> None:
-        loaded = self._loaded
+        loaded = self.loaded
         if not on or loaded is None:
             self._on_estimated(None)
             return
@@ -147,16 +143,16 @@ class ImageDisplay(ClicksPart):
             self._render()
 
     def _render(self) -> None:
-        if self._loaded is None or self._image is None:
+        if self.loaded is None or self._image is None:
             return
         displays = dict(self._document.displays)
-        work = partial(_render, self._loaded, displays)
+        work = partial(_render, self.loaded, displays)
         job = self._jobs.start("Rendering the image", work, quiet=True)
         self._rendering.follow(job, partial(self._on_rendered, self._image))
 
     def _on_rendered(self, image: int, loaded: LoadedImage) -> None:
-        self._described = loaded if self._described is self._loaded else self._described
-        self._loaded = loaded
+        self._described = loaded if self._described is self.loaded else self._described
+        self.loaded = loaded
         if loaded.displays != self._document.displays:
             self._render()
         self.rendered.emit(image, loaded.image)

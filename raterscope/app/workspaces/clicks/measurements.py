@@ -83,7 +83,7 @@ class Measurements(ClicksPart):
         core.document.decided.connect(self._on_decided)
         panel = core.screen.measure
         panel.mode_requested.connect(self.begin)
-        panel.unscale_requested.connect(self._on_unscale)
+        panel.unscale.clicked.connect(self._on_unscale)
         panel.shape_chosen.connect(self._on_chosen)
         panel.delete_requested.connect(self.delete)
         core.session.scene_changed.connect(self._on_scene)

@@ -168,7 +168,7 @@ class RunComparison(ClicksPanel):
     def _on_page(self, name: str) -> None:
         self._stack.setCurrentWidget(self.table if name == "runs" else self.plot)
         if name != "runs":
-            self.plot.set_kind(name)
+            self.plot.kind.choose(name)
         self._update_text()
 
     def _update_text(self) -> None:

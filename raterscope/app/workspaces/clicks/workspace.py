@@ -147,7 +147,7 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
         self.evidence.about.voters.chosen.connect(self.annotators.choose)
-        self.evidence.class_chosen.connect(self._decide_class)
+        self.evidence.classes.decided.connect(self._decide_class)
         self.annotators.shown_changed.connect(self.canvas.layers.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)
         self.crowd_sizes.refused.connect(self.refused)

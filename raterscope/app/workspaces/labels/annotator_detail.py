@@ -256,7 +256,7 @@ class AnnotatorDetail(LabelsPart):
         core.screen.participation.community_chosen.connect(self.choose_community)
         self._late_shares = LateContent(core.screen.participation)
         core.screen.triangles.community_chosen.connect(self._on_triangle)
-        core.screen.drift.annotator_chosen.connect(self._on_changed_chosen)
+        core.screen.drift.changed.chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
         self.flowing.chosen.connect(self.choose)
@@ -324,9 +324,9 @@ class AnnotatorDetail(LabelsPart):
         """Select a community everywhere, or none."""
         self.community = number
         self._screen.cards.select(number)
-        self._screen.similarity.select_community(number)
-        self._screen.flow.select_community(number)
-        self._screen.triangles.select_community(number)
+        self._screen.similarity.select(number)
+        self._screen.flow.select(number)
+        self._screen.triangles.select(number)
         members = self.members
         self._screen.wall.highlight(members if number is not None else None)
         self.choose(members)
@@ -357,9 +357,9 @@ class AnnotatorDetail(LabelsPart):
         )  # fmt: skip
 
     def _show_relations(self) -> None:
-        self._screen.similarity.select_community(self.community)
-        self._screen.flow.select_community(self.community)
-        self._screen.triangles.select_community(self.community)
+        self._screen.similarity.select(self.community)
+        self._screen.flow.select(self.community)
+        self._screen.triangles.select(self.community)
         self.similar.show(self.grouping.groups)
         self.flowing.show(self.grouping.groups)
         self.community_chosen.emit()
@@ -468,7 +468,7 @@ class Exclusion(LabelsPart):
         self._chosen: tuple[str, ...] = ()
         self._subject = ""
         self._task = LatestTask()
-        self._panel.preview_wanted.connect(self.begin)
+        self._panel.exclude_key.clicked.connect(self.begin)
         self._panel.decided.connect(self._on_excluded)
         self._panel.cancelled.connect(self._on_cancelled)
         core.session.scene_changed.connect(self._clear)

@@ -57,7 +57,7 @@ class ActiveLearning(LabelsPart):
         self._assigned: Assignments | None = None
         self._budget = Budget()
         core.screen.left_tabs.currentChanged.connect(self._update)
-        core.screen.ask.budget_wanted.connect(self.ask_budget)
+        core.screen.ask.budget.clicked.connect(self.ask_budget)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
         core.session.blind_changed.connect(self._show)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
@@ -64,9 +64,6 @@ class MeasuredMethod:
 class MethodTable(QWidget):
     """Table of methods, and advice on how far to trust the model."""
 
-    run_chosen = Signal(object)  # key of the selected run
-    part_wanted = Signal()  # votes should be down-weighted
-
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
@@ -80,8 +77,6 @@ class MethodTable(QWidget):
         row = horizontal(self.in_part, STRETCH, margins=(12, 0, 12, 8), spacing=None)
         advice = horizontal((self.advice, 1), margins=(12, 0, 12, 8))  # style sheets reset a label's own
         vertical((self.table, 1), advice, row, inside=self)
-        self.in_part.clicked.connect(self.part_wanted)
-        self.table.run_chosen.connect(self._on_chosen)
 
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Show advice on how far to trust the model; hidden without any."""
@@ -96,10 +91,6 @@ class MethodTable(QWidget):
         """Show the assessments of runs and the vote."""
         judged = max((run.assessment.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{counted(judged, 'known task')}" if runs else "")
-
-    def _on_chosen(self, key: object) -> None:
-        if key is not None:
-            self.run_chosen.emit(key)
 
 
 def abbreviate(sentence: str) -> str:

@@ -92,7 +92,7 @@ class TaskContents(LabelsPart):
         core.session.cleared.connect(self._clear)
         core.screen.middle_tabs.currentChanged.connect(self._show)
         self._film: Path | None = None
-        self._view.film_wanted.connect(self._open_film)
+        self._view.film.clicked.connect(self._open_film)
 
     def _clear(self) -> None:
         self._reading.cancel()

@@ -29,7 +29,6 @@ from raterscope.app.workspaces.labels.method_comparison import (
     MethodComparison,
 )
 from raterscope.app.workspaces.labels.scene import (
-    Analysis,
     LabelsSession,
     Scene,
     analyse,
@@ -102,19 +101,19 @@ class LabelsWorkspace(LabelsScreen):
         self.session.blind_changed.connect(self._find_cell_tasks)
         self.describe.clicked.connect(self._on_describe)
         self.study_queue.chosen.connect(self._go_to_task)
-        self.session.blind_changed.connect(self.study_queue.on_blind_changed)
+        self.session.blind_changed.connect(self.study_queue.show_tab)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
         self.comments = Comments(self.core, self.task_panel, self._to_comment)
         self.tasks.selected.connect(self.comments.refresh)
         self.tasks.message.connect(self.message)
-        self.task_panel.annotator_chosen.connect(self._on_voter)
-        self.task_panel.search_closed.connect(self.queue.view.setFocus)
+        self.task_panel.votes.chosen.connect(self._on_voter)
+        self.task_panel.classes.left.connect(self.queue.view.setFocus)
         self.annotator_detail.community_chosen.connect(self._on_community)
         self.annotator_detail.cell_chosen.connect(self._on_cell)
-        self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
-        self.method_table.part_wanted.connect(self._on_part_wanted)
+        self.drift.fuse.clicked.connect(self._on_dynamic_wanted)
+        self.method_table.in_part.clicked.connect(self._on_part_wanted)
         self.exclusion_preview.message.connect(self.message)
         for part in (self.cross_validation, self.active_learning, self.cost_measurement):
             part.refused.connect(self.refused)
@@ -122,7 +121,7 @@ class LabelsWorkspace(LabelsScreen):
         self.ask.chosen.connect(lambda key: self.tasks.select(key[0]))
         self.exclusion.task_chosen.connect(self.tasks.select)
         self.pictures.serve(self.cell_tasks.pictures)
-        self.method_table.run_chosen.connect(self.runs.choose)
+        self.method_table.table.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
         described: tuple[ActionEntry, ...] = (
@@ -144,10 +143,6 @@ class LabelsWorkspace(LabelsScreen):
         self.add_digits(self._on_digit, "Label the task with this class", first=0)
 
     # Display
-
-    def show_scene(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        """Show a question."""
-        self.session.show(scene, analysis)
 
     def show_change(self, change: Change) -> None:
         """Select a task that another run answers differently."""

@@ -28,7 +28,7 @@ from raterscope.app.kinds.masks.annotators import (
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion, exclusion_decision
+from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.scene import Piece, Scene, length_unit
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
@@ -303,7 +303,7 @@ class Exclusion(MasksPart):
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
         self._name = ""
-        self._excluding = PreviewedExclusion(self._show, lambda: None)
+        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None)
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.include_requested.connect(self.include)
 
@@ -325,7 +325,7 @@ class Exclusion(MasksPart):
         dialog = ExclusionDialog(
             name, self._screen.window(), reasons=REASONS, marks="masks", answers="structures"
         )
-        self._excluding.open(dialog, partial(self._on_decided, name))
+        self._excluding.open(dialog, (name,))
 
     def _show(self, panel: ExclusionPanel) -> None:
         scene = self._session.scene if self._session.shown else None
@@ -345,6 +345,3 @@ class Exclusion(MasksPart):
 
     def _on_fused(self, panel: ExclusionPanel, structures: tuple[ConsensusChange, ...]) -> None:
         panel.show_preview(_Preview(structures))
-
-    def _on_decided(self, name: str, weight: float | None, reason: str) -> None:
-        self._document.record(exclusion_decision((name,), weight, reason))

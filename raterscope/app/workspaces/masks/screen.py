@@ -54,7 +54,6 @@ class MapBar(QWidget):
     map_chosen = Signal(str)  # one of `MAPS`
     band_chosen = Signal(float)  # probability of the band around the outline of the consensus; 0 for none
     opacity_chosen = Signal(float)  # opacity of fills and maps, 0 to 1
-    truth_chosen = Signal(bool)  # whether to show the truth
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +70,6 @@ class MapBar(QWidget):
         )
         self.truth = QCheckBox("truth")
         self.truth.setToolTip(plain_tip("Outline of the ground truth, dashed"))
-        self.truth.toggled.connect(self.truth_chosen)
         self.truth.hide()
         shares = {share / 100: f"{share} %" for share in BANDS}
         self.share = ChoiceBox("Probability that the band covers", shares, letters=4)
@@ -135,10 +133,6 @@ class MapBar(QWidget):
             self.structure.choose(selected)
         self._make_room()
 
-    def choose_map(self, name: str | int) -> None:
-        """Choose a map by its name, or a series by its number."""
-        self.map.choose(name)
-
     def set_series(self, names: Mapping[int, str]) -> None:
         """Offer other series of the patient after the maps, by their numbers in the study."""
         self.map.offer(MAPS, names)
@@ -147,10 +141,6 @@ class MapBar(QWidget):
     def series(self) -> int | None:
         """Number of the other series that is chosen; None for a map."""
         return self.map.key if isinstance(self.map.key, int) else None
-
-    def set_truth_there(self, available: bool) -> None:
-        """Show or hide the choice of the truth."""
-        self.truth.setVisible(available)
 
     def set_possible(self, possible: bool) -> None:
         """Enable or disable map and band."""

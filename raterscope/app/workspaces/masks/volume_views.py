@@ -70,7 +70,7 @@ class SliceView(MasksPart):
         self._maps.map_chosen.connect(self._show_map)
         self._maps.band_chosen.connect(self._show_band)
         self._maps.opacity_chosen.connect(self._volume.set_opacity)
-        self._maps.truth_chosen.connect(self._show_hidden)
+        self._maps.truth.toggled.connect(self._show_hidden)
         self._volume.crosshair_moved.connect(self._show_weight)
         core.screen.local_weight.measure_chosen.connect(self._show_weight)
         core.screen.table.soloed.connect(self._on_soloed)
@@ -113,7 +113,7 @@ class SliceView(MasksPart):
         self._series = None
         self._maps.set_series({})
         self._maps.set_possible(True)
-        self._maps.set_truth_there(False)
+        self._maps.truth.setVisible(False)
         self._volume.set_dispute(None)
         self._task.cancel()
         self._volume.set_heat_map(None)
@@ -127,7 +127,7 @@ class SliceView(MasksPart):
         structure, covered = self._session.part, self._session.covered
         report = scene.report(structure)
         self._maps.set_possible(not covered)
-        self._maps.set_truth_there(structure in scene.truth and not covered)
+        self._maps.truth.setVisible(structure in scene.truth and not covered)
         if covered:
             self._screen.table.leave_solo()
             self._volume.set_solo(None)
@@ -235,7 +235,7 @@ class SliceView(MasksPart):
         self._show_weight()
 
     def _on_pair(self, _first: str, _second: str) -> None:
-        self._maps.choose_map("difference")
+        self._maps.map.choose("difference")
         self._show_map()
 
     @while_shown
@@ -256,7 +256,7 @@ class SliceView(MasksPart):
         """Show a second series over the case."""
         if self._maps.series == number:
             self._show_map()
-        self._maps.choose_map(number)
+        self._maps.map.choose(number)
 
     @while_shown
     def toggle_checkerboard(self) -> None:

@@ -160,7 +160,7 @@ class RunComparison(PairsPart):
         self._task = LatestTask()
         self._due = False
         self._table.header.set_title("Methods")
-        self._table.run_chosen.connect(self._on_chosen)
+        self._table.run_chosen.connect(core.runs.choose)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
 
@@ -195,10 +195,6 @@ class RunComparison(PairsPart):
 
     def _on_read(self, run_shown: int, outcomes: Sequence[Outcome]) -> None:
         self._table.set_rows(rows_of(outcomes, run_shown), counted(len(outcomes), "run"))
-
-    def _on_chosen(self, key: object) -> None:
-        if isinstance(key, int):
-            self._core.runs.choose(key)
 
 
 def rows_of(outcomes: Sequence[Outcome], run_shown: int) -> tuple[ComparisonRow, ...]:

@@ -91,7 +91,7 @@ class PairsWorkspace(PairsScreen):
     def _connect(self) -> None:
         self.session.scene_amended.connect(self._on_amended)
         self.session.blind_changed.connect(self._on_blind)
-        self.session.blind_changed.connect(self.study_queue.on_blind_changed)
+        self.session.blind_changed.connect(self.study_queue.show_tab)
         self.study_queue.chosen.connect(self._go_to_annotator)
         for widget in (self.queue, self.path, self.sides, self.bars):
             widget.chosen.connect(self.choose)
@@ -293,7 +293,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut.rank(self.flagged)
         annotators, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, annotators))
-        self.path.set_cut(view.path_cut(scene, cut), behaviour[annotators])
+        self.path.figure.set_cut(view.path_cut(scene, cut), behaviour[annotators])
         took_part = analysis.took_part
         flagged, behaviour_told = self._visible_flags(scene, analysis)
         self.sides.set_flagged(flagged[took_part], behaviour_told[took_part])

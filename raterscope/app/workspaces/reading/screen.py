@@ -56,7 +56,7 @@ class ReadingScreen(QWidget):
         self.setAccessibleName("Reading mode")
         self.reader = Reader(path, jobs, self)
         self.header = ReadingHeader()
-        self.header.close_requested.connect(self.close_requested)
+        self.header.close_button.clicked.connect(self.close_requested)
         self.header.strip.chosen.connect(self._on_strip)
         self._pages = QStackedWidget()
         self._message: EmptyState | None = None

@@ -71,7 +71,7 @@ def stacked(window, qtbot, tmp_path):
     window.open_paths([tmp_path / "stack.ome.tif", tmp_path / "clicks.csv"])
     qtbot.waitUntil(
         lambda: window.workspace is not None and getattr(window.workspace, "display", None) is not None
-        and window.workspace.display._loaded is not None,
+        and window.workspace.display.loaded is not None,
         timeout=LONG,
     )  # fmt: skip
     idle(window, qtbot)
@@ -79,7 +79,7 @@ def stacked(window, qtbot, tmp_path):
 
 
 def shown(window):
-    return [plane.values for plane in window.workspace.display._loaded.planes]
+    return [plane.values for plane in window.workspace.display.loaded.planes]
 
 
 def test_planes_are_stepped_projected_and_searched(stacked, qtbot):

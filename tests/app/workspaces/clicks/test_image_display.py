@@ -13,7 +13,7 @@ from tests.app.driving import LONG, command, idle, open_study, press
 
 
 def shown_pixels(window):
-    return window.workspace.display._loaded.image
+    return window.workspace.display.loaded.image
 
 
 def test_the_range_is_set_by_key_and_remembered_by_the_study(fused, qtbot):
@@ -42,7 +42,7 @@ def test_the_range_is_set_by_key_and_remembered_by_the_study(fused, qtbot):
     command(fused, "Close study")
     idle(fused, qtbot)
     open_study(fused, qtbot, path)
-    qtbot.waitUntil(lambda: fused.workspace.display._loaded is not None, timeout=LONG)
+    qtbot.waitUntil(lambda: fused.workspace.display.loaded is not None, timeout=LONG)
     idle(fused, qtbot)
     np.testing.assert_array_equal(shown_pixels(fused), after)
 

@@ -149,7 +149,7 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
 
 def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
     run = fused.document.contents.runs[0].id
-    fused.workspace.fuse_panel.compare_requested.emit((run,))
+    fused.workspace.fuse_panel.runs.compare_requested.emit((run,))
     model = fused.workspace.run_comparison.table.view.model()
     qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=LONG)
     idle(fused, qtbot)

@@ -37,7 +37,7 @@ def drifting(window, qtbot, tmp_path):
     with Study.create(tmp_path / "drift.rscope") as study:
         add_votes(study, table)
     open_study(window, qtbot, tmp_path / "drift.rscope")
-    window.workspace.drift.dynamic_wanted.emit()
+    window.workspace.drift.fuse.click()
     fuse(window, qtbot)
     qtbot.waitUntil(lambda: window.workspace.drift.changed.isVisible(), timeout=LONG)
     return window

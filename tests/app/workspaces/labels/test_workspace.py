@@ -174,7 +174,7 @@ def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
 
 def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     workspace = fused.workspace
-    workspace.drift.dynamic_wanted.emit()
+    workspace.drift.fuse.click()
     fuse(fused, qtbot)
     workspace.annotator_detail.choose((2,))
     idle(fused, qtbot)
@@ -267,7 +267,7 @@ def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
 
 def test_a_run_shows_the_weight_of_a_vote(fused, qtbot):
     workspace = fused.workspace
-    workspace.method_table.part_wanted.emit()
+    workspace.method_table.in_part.click()
     fuse(fused, qtbot)
     figure = f"{workspace.session.scene.fusion.power:.2g}"
     rows = workspace.method_table.table._model.rows

@@ -83,7 +83,7 @@ def opened_runs(window, qtbot, tmp_path, request):
 
 def compare(window, qtbot, *names: str):
     numbers = {run.algorithm: run.id for run in window.document.contents.runs}
-    window.workspace.fuse_panel.compare_requested.emit(tuple(numbers[name] for name in names))
+    window.workspace.fuse_panel.runs.compare_requested.emit(tuple(numbers[name] for name in names))
     idle(window, qtbot)
 
 
@@ -163,7 +163,7 @@ def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, 
     table.view.selectRow(0)
     idle(opened_runs, qtbot)
     assert opened_runs.workspace.session.scene.run.algorithm == "exact"
-    opened_runs.workspace.fuse_panel.run_delete_requested.emit(opened_runs.workspace.session.scene.run.id)
+    opened_runs.workspace.fuse_panel.runs.delete_requested.emit(opened_runs.workspace.session.scene.run.id)
     idle(opened_runs, qtbot)
     assert [row["run"] for row in table_rows(opened_runs)] == ["wide"]
 
@@ -181,7 +181,7 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
 
     monkeypatch.setattr(run_comparison, "measure", slow)
     runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
-    opened_runs.workspace.fuse_panel.compare_requested.emit(runs)
+    opened_runs.workspace.fuse_panel.runs.compare_requested.emit(runs)
     qtbot.waitUntil(at_it.is_set, timeout=LONG)
     words = opened_runs.workspace.run_comparison.words
     qtbot.waitUntil(lambda: words.text() == "measuring case 1 of 2", timeout=LONG)

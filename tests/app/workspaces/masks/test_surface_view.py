@@ -41,10 +41,10 @@ def test_colours_follow_the_map_and_the_disagreement_is_where_raters_differ(fuse
     surface = open_view(fused_masks, qtbot)
     assert surface.model.heat.label == "half-width of another rater's 95 % band, mm"
     heat = surface.model.heat
-    fused_masks.workspace.maps.choose_map("weight")  # no rater is chosen: there is no such map
+    fused_masks.workspace.maps.map.choose("weight")  # no rater is chosen: there is no such map
     idle(fused_masks, qtbot)
     assert surface.model.heat.label == heat.label
-    fused_masks.workspace.maps.choose_map("disagreement")
+    fused_masks.workspace.maps.map.choose("disagreement")
     idle(fused_masks, qtbot)
     assert surface.model.heat.label == "disagreement of the raters"
     assert np.ptp(surface.model.colours, axis=0).max() > 0.3

@@ -270,7 +270,7 @@ def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, 
     qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
     idle(fused_masks, qtbot)
     alone = fused_masks.document.contents.runs[-1]
-    workspace.fuse_panel.run_chosen.emit(alone.id)
+    workspace.fuse_panel.runs.chosen.emit(alone.id)
     idle(fused_masks, qtbot)
     assert workspace.session.scene.run.id == alone.id
     go_to(fused_masks, qtbot, "second")
