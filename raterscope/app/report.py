@@ -530,7 +530,7 @@ def _decisions_section(
     if len(listed) < len(entries):
         note = (
             f"Of {len(entries):,} decisions {len(listed):,} are listed, first those with a reason and those "
-            "on annotators; `raterscope export --what decisions` writes all."
+            "on annotators; raterscope export --what decisions writes all."
         )
     blocks.append(
         Table(

@@ -34,6 +34,7 @@ class Page(HTMLParser):
         self._within: list[str] = []
         self.styles = ""
         self.feed(text)
+        assert "[@" not in self.text, "a reference is not cited by authors and year"
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))

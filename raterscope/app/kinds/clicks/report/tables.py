@@ -421,7 +421,7 @@ def annotators_table(
 def _weight(weighed: Weighed | None) -> str:
     if weighed is None:
         return "1"
-    words = part_of_one(weighed.weight) if weighed.weight else "left out"
+    words = part_of_one(weighed.weight) if weighed.weight else "excluded"
     return f"{words}: {plain(weighed.reason) or 'no reason given'}"
 
 
@@ -445,7 +445,7 @@ def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     if annotator_count > _MOST_ANNOTATORS:
         note += (
             f" The {_MOST_ANNOTATORS} annotators with the most clicks are shown, of {annotator_count:,}; "
-            "`raterscope export --what annotators` writes all."
+            "raterscope export --what annotators writes all."
         )
     return note
 

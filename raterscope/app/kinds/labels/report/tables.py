@@ -278,8 +278,8 @@ def annotators_table(
     note = (
         "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
         f"{'' if fusion.drift is None else f', at {rates.time}'}."
-        f" Ranked are those with at least {_ENOUGH} votes; `raterscope export --what "
-        "annotators` writes all."
+        f" Ranked are those with at least {_ENOUGH} votes; raterscope export --what "
+        "annotators writes all."
     )
     columns = ("Annotator", "Votes", "Accuracy", "Community", "Behaviour")
     return Table("Annotators, the best and the worst", columns, rows, note, frozenset({4}))

@@ -362,7 +362,7 @@ def ranking_table(question: ComparedQuestion) -> Table:
     if groups > 1:
         note += f" This is the largest of {groups:,} groups of items, whose scores are not comparable."
     columns = ("Item", "Rank before", "Rank after", "Moved", "Score before", "Score after")
-    return Table("The ranking before and after", columns, rows, note)
+    return Table("The ranking before and after", columns, rows, cite(note))
 
 
 _MOST_IN_MATRIX = 12
