@@ -287,10 +287,13 @@ class PairsWorkspace(PairsScreen):
     @while_shown
     def _flags_changed(self) -> None:
         """Show the flags, and start to rank the items again."""
+        self.rate_cut.rank(self.flagged)
+        self._show_flags()
+
+    def _show_flags(self) -> None:
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         if cut is None:
             return
-        self.rate_cut.rank(self.flagged)
         annotators, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, annotators))
         self.path.figure.set_cut(view.path_cut(scene, cut), behaviour[annotators])
@@ -302,9 +305,9 @@ class PairsWorkspace(PairsScreen):
         self._show_course()
 
     def _on_detected(self) -> None:
-        """Show which annotators are decidable at this rate."""
+        """Show which annotators are decidable at this rate; the flags are the same."""
         self._sort()
-        self._flags_changed()
+        self._show_flags()
 
     def _on_ranked(self) -> None:
         scene, ranking = self.session.scene, self.rate_cut.ranking

@@ -1,5 +1,7 @@
 """The pairs workspace: fuse, move the cut, view the evidence, flag and clear, correct the ranking."""
 
+import time
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
@@ -13,6 +15,7 @@ from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.pairs.runs import apply_decisions, fuse_inputs, gather, keep, read_answer
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
+from raterscope.app.workspaces.pairs import bias_review
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.text import percent
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
@@ -124,6 +127,26 @@ def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     assert len(fused.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
     qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
+
+
+def test_a_leap_of_the_slider_soon_after_detectable_biases_arrived_ranks_at_once(opened, qtbot, monkeypatch):
+    knockoffs = PairPlan.make("iss", {"rule": "knockoffs"}).settings
+    opened.workspace.fuse_panel.algorithm.choose("iss", knockoffs)
+    key(opened, qtbot, Qt.Key.Key_F5)
+    workspace, started = opened.workspace, []
+    qtbot.waitUntil(lambda: workspace.rate_cut.ranking is not None, timeout=LONG)
+    idle(opened, qtbot)
+    cut, start = workspace.rate_cut, workspace.rate_cut._start_ranking
+    monkeypatch.setattr(cut, "_start_ranking", lambda flagged: started.append(flagged) or start(flagged))
+    monkeypatch.setattr(bias_review, "REPEATED", 10.0)
+    cut._changed = time.monotonic() - 20.0
+    cut.detected.emit()
+    workspace.bars.slider.setValue(1)
+    assert len(started) == 1
+    workspace.bars.slider.setValue(10)  # soon after the flags changed: once they rest
+    assert len(started) == 1
+    qtbot.waitUntil(lambda: len(started) == 2, timeout=LONG)
+    idle(opened, qtbot)
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
