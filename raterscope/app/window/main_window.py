@@ -308,6 +308,8 @@ class MainWindow(QMainWindow):
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
+            if self.status.message == (previous.notices if previous else ""):  # another message stays
+                self.status.show_message(self.workspace.notices if self.workspace else "")
             self.menus.follow_workspace(
                 kind, self.workspace.actions_made if self.workspace else (), self.workspace
             )

@@ -244,6 +244,11 @@ class WorkspaceLayout(QWidget):
         """The run whose result is on screen."""
         return None
 
+    @property
+    def notices(self) -> str:
+        """The notices of the run on screen."""
+        return ""
+
     def stop_fusing(self) -> None:
         """Stop the fusion under way."""
 

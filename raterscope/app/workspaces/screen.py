@@ -101,7 +101,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         self.runs = RunControl(document, jobs, screen, session, kind)
         self.sample = SampleQueue(document, jobs, screen, screen.queue, kind)
         self.navigation: Navigation
-        self._notices = ""
+        self.notices = ""
 
     @property
     def item(self) -> int | None:
@@ -166,8 +166,8 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
     def show_notices(self, notices: str) -> None:
         """Show the notices of the run on screen, unless they are shown already."""
-        if notices != self._notices:
-            self._notices = notices
+        if notices != self.notices:
+            self.notices = notices
             self.screen.message.emit(notices)
 
     def _on_blind(self, blind: bool) -> None:
@@ -357,6 +357,11 @@ class WorkspaceScreen(WorkspaceLayout):
         """The run whose result is on screen."""
         run: RunEntry | None = self.core.session.run
         return run
+
+    @property
+    def notices(self) -> str:
+        """The notices of the run on screen."""
+        return self.core.notices
 
     def stop_fusing(self) -> None:
         """Stop the fusion under way."""

@@ -356,3 +356,21 @@ def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, originals, window,
             window.workspace.fuse_again()
         idle(window, qtbot)
         assert window.document.contents.runs[-1].algorithm == "majority"
+
+
+def test_notices_of_a_run_are_shown_in_its_workspace_alone(window, qtbot, tmp_path):
+    apart = [(who, f"other {left}", f"other {right}", side) for who, left, right, side in answers()]
+    pairs = write(tmp_path / "pairs.csv", HEADER, [*answers(), *apart])
+    path = tmp_path / "two.rscope"
+    assert main(["import", str(path), str(write_votes(tmp_path / "votes.csv")), str(pairs)]) == 0
+    assert main(["run", str(path), "iss"]) == 0
+    open_study(window, qtbot, path)
+    window.show_workspace("pairs")
+    idle(window, qtbot)
+    assert "2 groups" in window.status.message
+    window.show_workspace("labels")
+    idle(window, qtbot)
+    assert "groups" not in window.status.message
+    window.show_workspace("pairs")
+    idle(window, qtbot)
+    assert "2 groups" in window.status.message
