@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.common_tasks import CommonTaskSettings, common_task_communities
 from raterscope.algorithms.annotators.communities import METHODS, Communities, CommunitySettings, communities
 from raterscope.algorithms.annotators.names import read_notices
+from raterscope.algorithms.array_operations import sum_rows
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
+from raterscope.algorithms.labels.crowd_votes import class_votes
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -59,19 +61,13 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 
     Tasks restricted to a set of classes are decided in this sense.
     """
-    assert labels.meaning is not None
-    meant = labels.meaning[labels.label]
-    label = fusion.label()[labels.task]
-
-    def tasks_with(votes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        tasks = np.zeros(len(fusion.posterior), dtype=bool)
-        tasks[labels.task[votes]] = True
-        return tasks
-
-    voted = tasks_with(meant == label)
+    votes, label = class_votes(labels, np.float32), fusion.label()
+    tasks = np.arange(len(label))
+    voted, total = votes[tasks, label] > 0, sum_rows(votes)
+    named = total > 0
     if is_ordinal(labels):
-        voted |= tasks_with(meant > label) & tasks_with(meant < label)
-    named = tasks_with(meant != OPEN)
+        up_to = votes.cumsum(axis=1)[tasks, label]
+        voted |= (up_to > votes[tasks, label]) & (up_to < total)
     return np.flatnonzero(named & ~voted & (fusion.known == OPEN) & (labels.known_classes() == OPEN))
 
 

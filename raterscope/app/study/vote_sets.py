@@ -152,7 +152,7 @@ def merge_names(
     tables = []
     if len(packs) == 1 and not packs[0][1].size:
         names = unpack_names(packs[0][0])
-        if are_distinct(names):
+        if isinstance(packs[0][0], tuple) or are_distinct(names):  # a file's names are
             return tuple(names), ("",) * len(names), [np.arange(len(names), dtype=np.int32)]
     for names_packed, pictures_packed in packs:
         names = unpack_names(names_packed)
@@ -346,7 +346,9 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
         if not set(record.outputs) <= output_index.keys():
             raise ValueError("a vote is for a class that the question does not have")
         output = np.array([output_index[name] for name in record.outputs], dtype=np.int16)
-        columns.append((table[record.task], record.annotator, output[record.label]))
+        of_file = len(records) == 1 and isinstance(record.tasks, tuple)
+        task = record.task if of_file else table[record.task]
+        columns.append((task, record.annotator, output[record.label]))
     task, annotator_id, label = (
         columns[0]
         if len(columns) == 1
