@@ -63,6 +63,7 @@ from raterscope.app.kinds.labels.runs import (
     Inputs,
     Question,
     advice_on,
+    digest_once,
     fuse_inputs,
     gather,
     groups_of,
@@ -234,6 +235,8 @@ def _fuse_files(
     release_freed_memory()
     with Background() as beside:
         sources = beside.start(partial(files_and_digests, [*paths, *options.programs]))
+        for name, question in questions.items():  # for run.json
+            beside.start(partial(digest_once, name, question))
         answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
         return answer, sources(no_check), notices + understood
 

@@ -30,7 +30,7 @@ from raterscope.app.kinds.labels.runs import (
     Answer,
     Groups,
     Question,
-    digest_of,
+    digest_once,
     groups_of,
     question_record,
     rates_for,
@@ -151,7 +151,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     assert labels.meaning is not None
     stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
     record = record_of(
-        answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_of({name: question}),
+        answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_once(name, question),
         inputs=inputs, started=answer.started, seconds=outcome.seconds,
     )  # fmt: skip
     return record | {

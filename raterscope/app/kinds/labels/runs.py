@@ -158,7 +158,8 @@ def question_record(ended: Outcome[LabelResult], question: Question, plan: Label
 _TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
 _RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
 _ADVICE: WeakKeyDictionary[LabelFusion, tuple[str, ...]] = WeakKeyDictionary()
-"""Kept as long as the fusion is: the files, the summary and the notices need them."""
+_DIGESTS: WeakKeyDictionary[Question, tuple[str, str]] = WeakKeyDictionary()
+"""Kept as long as the fusion or question is: the files, the summary and the notices need them."""
 
 
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
@@ -201,6 +202,14 @@ def digest_of(questions: Mapping[str, Question]) -> str:
         if labels.weights is not None:
             fingerprint.arrays(labels.weights)
     return str(fingerprint)
+
+
+def digest_once(name: str, question: Question) -> str:
+    """Return `digest_of` one question; it is computed once for a name."""
+    known = _DIGESTS.get(question)
+    if known is None or known[0] != name:
+        known = _DIGESTS[question] = name, digest_of({name: question})
+    return known[1]
 
 
 @dataclass(frozen=True, eq=False)
