@@ -121,6 +121,7 @@ def reviewed(kind: ReviewedKind) -> Iterator[None]:
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _OF_FLAGS = ("mark", "unmark")
 _OF_PROGRAMS = ("program", "person")
+_ON_EACH = (*_OF_ANNOTATORS, *_OF_FLAGS, *_OF_PROGRAMS)
 _OF_NAMES = ("join", "separate")
 _SINGLE = (
     ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, RegistrationSubject, SampleSubject,
@@ -373,19 +374,16 @@ class ReviewState:
                 continue
             if isinstance(subject, ShapeSubject):
                 last["shape", decision.item, subject.number] = decision.id
-                continue
-            if isinstance(subject, StructureSubject):
+            elif isinstance(subject, StructureSubject):
                 last[subject.form, subject.structure] = decision.id
-                continue
-            if isinstance(subject, RegistrationSubject):
+            elif isinstance(subject, RegistrationSubject):
                 last[subject.form, decision.item, subject.series] = decision.id
-                continue
-            if isinstance(subject, SampleSubject):
+            elif isinstance(subject, SampleSubject):
                 last[subject.form, subject.of] = decision.id
-                continue
-            if isinstance(subject, ScaleSubject) and subject.everywhere:
-                last = {key: number for key, number in last.items() if key[0] != subject.form}
-            last[subject.form, None if subject.everywhere else decision.item] = decision.id
+            else:
+                if isinstance(subject, ScaleSubject) and subject.everywhere:
+                    last = {key: number for key, number in last.items() if key[0] != subject.form}
+                last[subject.form, None if subject.everywhere else decision.item] = decision.id
         return frozenset(last.values())
 
     def decision(self, number: int) -> Decision | None:
@@ -423,22 +421,17 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
     flagged, names, merged = before.flagged, before.names, before.merged
-    groups = before.groups
-    programs = before.programs
+    groups, programs = before.groups, before.programs
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
         dead = undone_decisions(decisions)
         undoable, redone = undo_and_redo(decisions, by_id)
     if not verbs.isdisjoint(("undo", *_OF_NAMES)):
         aliases = read_aliases(decisions, dead)
-    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_ANNOTATORS)):
-        excluded, weighed = _set_apart(decisions, dead, aliases)
-    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_FLAGS)):
-        flagged = _flagged(decisions, dead, aliases)
+    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_ON_EACH)):
+        excluded, weighed, flagged, programs = _on_annotators(decisions, dead, aliases)
     if not verbs.isdisjoint(("undo", *NameSubject.verbs)):
         names, merged = read_names(decisions, dead)
-    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_PROGRAMS)):
-        programs = _programs(decisions, dead, aliases)
     if not verbs.isdisjoint(("undo", *GroupsSubject.verbs)):
         groups = _groups(decisions, dead)
     for key in touched:
@@ -487,51 +480,30 @@ def _by_item(
     return {**before, **{key: (*before.get(key, ()), *by_item) for key, by_item in more.items()}}
 
 
-def _set_apart(
+def _on_annotators(
     decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, Weighed]]:
-    """Return excluded and down-weighted annotators; the last decision on each counts."""
+) -> tuple[dict[str, str], dict[str, Weighed], dict[str, str], frozenset[str]]:
+    """Return excluded, down-weighted, flagged annotators and programs; the last decision on each counts."""
     excluded: dict[str, str] = {}
     weighed: dict[str, Weighed] = {}
-    for decision in decisions:
-        if decision.verb not in _OF_ANNOTATORS or decision.id in dead:
-            continue
-        names = all_names(decision.annotators, aliases)
-        for name in names:
-            excluded.pop(name, None)
-            weighed.pop(name, None)
-        if decision.verb == "exclude":
-            excluded.update(dict.fromkeys(names, decision.reason))
-        elif isinstance(decision.subject, WeightSubject):
-            weight = Weighed(decision.subject.weight, decision.reason)
-            weighed.update(dict.fromkeys(names, weight))
-    return excluded, weighed
-
-
-def _flagged(
-    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
-) -> dict[str, str]:
-    """Return flagged annotators with the reason; the last decision on each counts."""
     flagged: dict[str, str] = {}
-    for decision in decisions:
-        if decision.verb in _OF_FLAGS and decision.id not in dead:
-            for name in all_names(decision.annotators, aliases):
-                flagged.pop(name, None)
-                if decision.verb == "mark":
-                    flagged[name] = decision.reason
-    return flagged
-
-
-def _programs(
-    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
-) -> frozenset[str]:
-    """Return the annotators that are programs; the last decision on each counts."""
     programs: set[str] = set()
     for decision in decisions:
-        if decision.verb in _OF_PROGRAMS and decision.id not in dead:
-            names = all_names(decision.annotators, aliases)
-            programs = programs.union(names) if decision.verb == "program" else programs.difference(names)
-    return frozenset(programs)
+        verb = decision.verb
+        if verb not in _ON_EACH or decision.id in dead:
+            continue
+        names = all_names(decision.annotators, aliases)
+        if verb in _OF_PROGRAMS:
+            programs = programs.union(names) if verb == "program" else programs.difference(names)
+            continue
+        for reasons in (flagged,) if verb in _OF_FLAGS else (excluded, weighed):
+            for name in names:
+                reasons.pop(name, None)
+        if verb in ("exclude", "mark"):
+            (excluded if verb == "exclude" else flagged).update(dict.fromkeys(names, decision.reason))
+        elif isinstance(decision.subject, WeightSubject):
+            weighed.update(dict.fromkeys(names, Weighed(decision.subject.weight, decision.reason)))
+    return excluded, weighed, flagged, frozenset(programs)
 
 
 def _groups(decisions: Sequence[Decision], dead: frozenset[int]) -> dict[int, str] | None:

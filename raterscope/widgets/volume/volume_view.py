@@ -67,24 +67,16 @@ class VolumeView(QWidget):
         self._scene = Scene()
         self._outliner = Outliner(self)
         self._outliner.ready.connect(self._on_outlines)
-        self._planes: dict[str, Plane] = {}
-        self._native = "axial"
         self.layout_name = "three"
         """Layout: "three", or the name of the single view."""
         self._projector = Projector(self)
         self._projector.ready.connect(self._on_projected)
         parts = self._scene, self._outliner, self._projector
         self._views = {name: SliceView(*parts, self) for name in PLANES}
-        for name, view in self._views.items():
-            view.setAccessibleName(f"{name.capitalize()} view")
-        for view in self._views.values():
-            view.pointed.connect(self.go_to)
-            view.enlarged.connect(self._on_enlarged)
         self.windows = WindowControl(self)
         self._cine = Cine(self._next_slice, self)
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
-        self._has_dispute = False
         self.divider = Divider(self)
         self.divider.moved.connect(self._on_divider)
         self.surface: SurfaceView | None = None
@@ -108,7 +100,10 @@ class VolumeView(QWidget):
         rows = (self._brush_chips, beside(self.windows.chip, self._style_chips))
         self._chips = WrappingRow(rows, 8, 8, parent=self)
         self._set_grid(Grid.plain((1, 1, 1)))
-        for view in self._views.values():
+        for name, view in self._views.items():
+            view.setAccessibleName(f"{name.capitalize()} view")
+            view.pointed.connect(self.go_to)
+            view.enlarged.connect(self._on_enlarged)
             view.window_dragged.connect(self._on_window_dragged)
             view.window_settled.connect(self._on_window_settled)
             view.painted.connect(self.painted)

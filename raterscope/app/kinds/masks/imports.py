@@ -588,26 +588,12 @@ def list_sites(
         Site(image.name, plane_grid(image.height, image.width), fresh=True, folder=image.path.parent)
         for image in images
     ]
-    sites += [
-        Site(
-            volume.name,
-            volume.grid,
-            volume.identifier,
-            fresh=True,
-            folder=(volume.files[0] if volume.files else volume.path).parent,
-        )
-        for volume in volumes
-    ]
+    for volume in volumes:
+        folder = (volume.files or (volume.path,))[0].parent
+        sites.append(Site(volume.name, volume.grid, volume.identifier, fresh=True, folder=folder))
     new_sites = {(site.name, site.identifier) for site in sites}
-    sites += [
-        Site(
-            entry.name,
-            entry.lattice,
-            entry.identifier,
-            entry.id,
-            folder=None if entry.path is None else Path(entry.path).parent,
-        )
-        for entry in entries
-        if (entry.name, entry.identifier) not in new_sites
-    ]
+    for entry in entries:
+        if (entry.name, entry.identifier) not in new_sites:
+            home = None if entry.path is None else Path(entry.path).parent
+            sites.append(Site(entry.name, entry.lattice, entry.identifier, entry.id, folder=home))
     return sites
