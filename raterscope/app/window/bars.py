@@ -55,9 +55,6 @@ class TopBar(QWidget):
     """
 
     workspace_chosen = Signal(str)
-    fuse_requested = Signal()
-    cancel_requested = Signal()
-    help_requested = Signal()
 
     def __init__(self, workspaces: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,24 +77,21 @@ class TopBar(QWidget):
         self._progress_words = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
         self._progress_words.setObjectName("progressWords")
         self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._cancel = QPushButton("Cancel")
-        self._cancel.setMinimumWidth(BUTTON_WIDTH)
-        self._cancel.clicked.connect(self.cancel_requested)
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setMinimumWidth(BUTTON_WIDTH)
         self.fuse = QPushButton("Fuse")
         self.fuse.setObjectName("primary")
         self.fuse.setMinimumWidth(BUTTON_WIDTH)
-        self.fuse.clicked.connect(self.fuse_requested)
         self.help = QToolButton()
         self.help.setText("?")
         self.help.setToolTip("Keyboard shortcuts (?)")
         self.help.setAccessibleName("Keyboard shortcuts")
-        self.help.clicked.connect(self.help_requested)
 
         left, right = QHBoxLayout(), QHBoxLayout()
         left.addWidget(self._menu_button)
         left.addWidget(self._study, 1)
         right.addWidget(self._progress_words, 1)
-        for widget in (self._progress, self._cancel, self.fuse, self.help):
+        for widget in (self._progress, self.cancel, self.fuse, self.help):
             right.addWidget(widget)
         right.insertStretch(0)
         horizontal(
@@ -129,7 +123,7 @@ class TopBar(QWidget):
     def set_fusing_possible(self, possible: bool) -> None:
         """Show or hide Fuse."""
         self._possible = possible
-        self.fuse.setVisible(possible and self._cancel.isHidden())
+        self.fuse.setVisible(possible and self.cancel.isHidden())
 
     def set_workspace(self, kind: str, fuse_words: str) -> None:
         """Mark the tab of the workspace on screen, and set the tooltip of Fuse."""
@@ -146,14 +140,14 @@ class TopBar(QWidget):
     def set_fusing(self, job: Job | None) -> None:
         """Show the progress of a job instead of the Fuse button, or the button without a job."""
         busy = job is not None
-        for widget in (self._progress_words, self._progress, self._cancel):
+        for widget in (self._progress_words, self._progress, self.cancel):
             widget.setVisible(busy)
         self.fuse.setVisible(not busy and self._possible)
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
             remaining = time_left(job.seconds_left)
             self._progress_words.setText(", ".join(part for part in (job.words, remaining) if part))
-            self._cancel.setEnabled(job.state == "running")
+            self.cancel.setEnabled(job.state == "running")
 
     def _tab(self, kind: str, title: str) -> QPushButton:
         tab = QPushButton(title)

@@ -239,7 +239,7 @@ class ReadingMode(QObject):
         self.screen = screen = ReadingScreen(path, self._jobs)
         screen.setProperty(PROPERTY, "window/reader_studies")
         screen.close_requested.connect(self.close)
-        screen.not_opened.connect(self._on_not_opened)
+        screen.reader.not_opened.connect(self._on_not_opened)
         self._pages.addWidget(screen)
         self._pages.setCurrentWidget(screen)
         for bar in self._around:

@@ -39,14 +39,11 @@ class AgreementMatrix(FigurePanel):
     `noun`: noun of a row: "rater", "annotator".
     """
 
-    pair_chosen = Signal(str, str)  # names of the raters of row and column
-
     def __init__(
         self, title: str = "Pairwise agreement", *, nothing: str = NO_PAIRS, noun: str = "rater"
     ) -> None:
         self.figure = _Matrix(title, noun)
         super().__init__(title, self.figure, nothing)
-        self.figure.chosen.connect(self.pair_chosen)
         self.set_filled(False)
 
     def set_matrix(
@@ -73,7 +70,7 @@ class AgreementMatrix(FigurePanel):
 
 
 class _Matrix(Figure[tuple[int, int]]):
-    chosen = Signal(str, str)
+    chosen = Signal(str, str)  # names of the raters of row and column
 
     def __init__(self, name: str, noun: str) -> None:
         super().__init__(name)
@@ -228,12 +225,9 @@ def _longest(names: tuple[str, ...], _font: str) -> int:
 class Dendrogram(FigurePanel):
     """Dendrogram of raters: a click on a branch selects the raters under it, on a leaf the one rater."""
 
-    branch_chosen = Signal(object)  # names of the raters
-
     def __init__(self) -> None:
         self.figure = _Tree("Raters over cases")
         super().__init__("Raters over cases", self.figure, "Needs three raters who share cases.")
-        self.figure.chosen.connect(self.branch_chosen)
         self.set_filled(False)
 
     def set_tree(
@@ -271,7 +265,7 @@ class Dendrogram(FigurePanel):
 class _Tree(Figure[int]):
     """A part is a rater's index, or P and more for a branch."""
 
-    chosen = Signal(object)
+    chosen = Signal(object)  # names of the raters
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

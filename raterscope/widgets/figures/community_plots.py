@@ -37,12 +37,9 @@ MOST_BARS = 12
 class ParticipationBars(FigurePanel):
     """A click on a part chooses its community."""
 
-    community_chosen = Signal(int)
-
     def __init__(self) -> None:
         self.figure = _Bars("Participation")
         super().__init__("Participation", self.figure, NO_ANNOTATORS)
-        self.figure.chosen.connect(self.community_chosen)
         self.set_filled(False)
 
     def show_participation(
@@ -199,12 +196,9 @@ class TrianglesView:
 class CommunityTriangles(FigurePanel):
     """A click on a symbol chooses its community."""
 
-    community_chosen = Signal(int)  # its lasting number
-
     def __init__(self) -> None:
         self.figure = _Triangles("Communities in triangles")
         super().__init__("Communities in triangles", self.figure, NO_COMMUNITIES)
-        self.figure.chosen.connect(self.community_chosen)
 
     def show_triangles(self, view: TrianglesView | None) -> None:
         """Show communities; None shows none."""
@@ -217,7 +211,7 @@ class CommunityTriangles(FigurePanel):
 class _Triangles(Figure[TrianglePart]):
     """A part is a moment, a class and a community of the moment."""
 
-    chosen = Signal(int)
+    chosen = Signal(int)  # the lasting number of a community
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

@@ -60,8 +60,6 @@ class CountsView:
 class CountsPlot(FigurePanel):
     """Plot of counts, a row for each image: the expected count, its interval, a tick at the true count."""
 
-    chosen = Signal(int)  # number of the image of a row clicked
-
     def __init__(self) -> None:
         self.figure = _Rows()
         super().__init__("Counts by image", self.figure, NO_COUNTS, brief="Counts")
@@ -74,7 +72,6 @@ class CountsPlot(FigurePanel):
         for part in (self._scroll.viewport(), self.figure):
             part.setAutoFillBackground(False)
         self._pages.addWidget(self._scroll)
-        self.figure.chosen.connect(self.chosen)
         self.figure.sighted.connect(self._on_sighted)
 
     def show_counts(self, view: CountsView | None) -> None:
@@ -91,7 +88,7 @@ class CountsPlot(FigurePanel):
 class _Rows(Figure[int]):
     """A part is a row. Only visible rows are painted."""
 
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of the image of a row clicked
     sighted = Signal(int, int)
 
     def __init__(self) -> None:
@@ -260,8 +257,6 @@ class StreamCurves(FigurePanel):
     Steps are counted from 1. Where there is room for one plot only, a switch says for which.
     """
 
-    step_chosen = Signal(int)
-
     def __init__(self) -> None:
         self.figure = _Curves()
         super().__init__("Replay", self.figure, NO_STREAM)
@@ -274,7 +269,6 @@ class StreamCurves(FigurePanel):
         self._place_switches()
         self._rule = ""
         self.plot.chosen.connect(self._settle)
-        self.figure.chosen.connect(self.step_chosen)
         self.axis.chosen.connect(self.figure.set_axis)
         self.outlook.chosen.connect(self.figure.set_expected_changes)
         self.set_history(None)

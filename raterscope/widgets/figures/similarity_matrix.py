@@ -61,15 +61,12 @@ class _Network:
 class SimilarityMatrix(FigurePanel):
     """A click on a cell chooses the annotators of its row and column; on a mark of the graph, the one."""
 
-    rows_chosen = Signal(int, int)  # row and column; twice the same number for a mark of the graph
-
     def __init__(self) -> None:
         self.figure = _Similarity("Similarity")
         super().__init__("Similarity", self.figure, NOTHING)
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)
         self.modes.chosen.connect(self.figure.set_mode)
-        self.figure.chosen.connect(self.rows_chosen)
         self.clear()
 
     def show_similarity(
@@ -135,7 +132,7 @@ class SimilarityMatrix(FigurePanel):
 
 
 class _Similarity(Figure[tuple[int, int]]):
-    chosen = Signal(int, int)
+    chosen = Signal(int, int)  # row and column; twice the same number for a mark of the graph
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

@@ -89,7 +89,7 @@ class SpotGrid(CardGrid):
         self._column.insertLayout(1, row)
         self.view.returned.connect(self._on_opened)
         self.view.doubleClicked.connect(self._on_opened)
-        self.selection_changed.connect(self._on_selection)
+        self.view.selectionModel().selectionChanged.connect(self._on_selection)
         self._on_selection()
 
     def set_classes(self, names: Sequence[str]) -> None:

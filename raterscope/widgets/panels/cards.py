@@ -289,7 +289,6 @@ class CardGrid(QWidget):
     """
 
     chosen = Signal(int)  # number of the new current card
-    selection_changed = Signal()
 
     def __init__(self, title: str, *, picture: int = PICTURE, several: bool = False) -> None:
         super().__init__()
@@ -322,7 +321,6 @@ class CardGrid(QWidget):
         self.pictures.changed.connect(self.view.viewport().update)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._arrange)
-        self.view.selectionModel().selectionChanged.connect(self.selection_changed)
 
     def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
         """Show other cards from the first one on, or the reason why there are none. Known pictures are kept.

@@ -38,9 +38,6 @@ class FormBesidePlot(QWidget):
     `tip`: tooltip of the button. `beside`: widget beside the button.
     """
 
-    measure_wanted = Signal()
-    cancelled = Signal()
-
     def __init__(
         self, settings: type[Settings], plot: QWidget, tip: str, beside: QWidget | None = None
     ) -> None:
@@ -63,8 +60,6 @@ class FormBesidePlot(QWidget):
         set_lengths(area, width=FORM_WIDTH)
         horizontal(area, (plot, 1), inside=self)
         self.setFocusProxy(self.button)
-        self.button.clicked.connect(self.measure_wanted)
-        self.cancel.clicked.connect(self.cancelled)
         self.form.changed.connect(self._on_changed)
         self._busy = False
 
@@ -282,7 +277,7 @@ class CrowdSizePanel(FormBesidePlot):
     def __init__(self) -> None:
         self.scope, self.plot = ModeSwitch(IMAGE_SCOPES), CrowdSizePlot()
         super().__init__(CrowdSizeSettings, self.plot, CROWD_TIP, self.scope)
-        self.measure_wanted.connect(self._on_wanted)
+        self.button.clicked.connect(self._on_wanted)
 
     def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
         """Show the measured curves, and a sentence about when and how they were measured."""

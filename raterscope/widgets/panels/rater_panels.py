@@ -43,15 +43,12 @@ class LocalWeight(QWidget):
     It can be copied and saved, with its values.
     """
 
-    measure_chosen = Signal(str)  # "weight" or "tau"
-
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Local weight")
-        self._measures = ModeSwitch(MEASURES)
-        self._measures.chosen.connect(self.measure_chosen)
-        self._header.row.addWidget(self._measures)
+        self.measures = ModeSwitch(MEASURES)
+        self._header.row.addWidget(self.measures)
         self._nothing = placeholder(NO_RATER)
         self._map = _Map(self._header)
         self._pages = stacked(self._nothing, self._map)
@@ -64,7 +61,7 @@ class LocalWeight(QWidget):
     @property
     def measure(self) -> str:
         """Displayed measure, "weight" or "tau"."""
-        return self._measures.mode
+        return self.measures.mode
 
     def show_local(
         self,

@@ -60,7 +60,7 @@ class RegionVote:
 class RegionVotes(ChoiceList[RegionVote]):
     """Raters of one region, by name."""
 
-    chosen = Signal(str)
+    chosen = Signal(str)  # name of the selected rater
 
     def __init__(self) -> None:
         super().__init__(_VoteKind(), "Votes by rater")
@@ -174,7 +174,6 @@ class RegionPanel(QWidget):
     interpolate_requested = Signal()
     skip_requested = Signal()
     undo_requested = Signal()
-    rater_chosen = Signal(str)  # name of the selected rater
 
     def __init__(self) -> None:
         super().__init__()
@@ -217,7 +216,7 @@ class RegionPanel(QWidget):
         self._tally.setText(f"{inside} of {counted(len(raters), 'rater')} include it")
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
-        self._votes.set_lines(evidence.votes)
+        self.votes.set_lines(evidence.votes)
         region = f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
         if region != self._figures.accessibleName():
             self._figures.setAccessibleName(region)
@@ -236,7 +235,7 @@ class RegionPanel(QWidget):
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal."""
-        self._votes.choose(name)
+        self.votes.choose(name)
 
     def set_tool(self, tool: str | None) -> None:
         """Show the tool in use: "brush", "eraser" or None."""
@@ -278,8 +277,7 @@ class RegionPanel(QWidget):
         self._place = plain_label("", "small")
         self._tally = plain_label()
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
-        self._votes = RegionVotes()
-        self._votes.chosen.connect(self.rater_chosen)
+        self.votes = RegionVotes()
         self._figures = QWidget()
         captions = vertical(STRETCH, self._unit, 7)
         beside = vertical(STRETCH)
@@ -294,7 +292,7 @@ class RegionPanel(QWidget):
         sentence = vertical(self._sentence, margins=(12, 0, 12, 10))
         header = Header("Raters here", "distance from consensus")
         header.row.setContentsMargins(0, 0, 10, 0)
-        votes = vertical(header, (self._votes, 1), margins=(12, 8, 4, 4), spacing=4)
+        votes = vertical(header, (self.votes, 1), margins=(12, 8, 4, 4), spacing=4)
         vertical(self._figures, sentence, rule(), (votes, 1), inside=page)
         return page
 

@@ -248,7 +248,6 @@ class _FilterField(FilterField):
 class AnnotatorGridView(QWidget):
     """Table of annotators with its filter and header."""
 
-    filter_changed = Signal(str)  # the text of the filter
     chosen = Signal(object)  # keys of the selected annotators, the current one first
 
     KEY_HELP = KeyHelp(
@@ -287,7 +286,6 @@ class AnnotatorGridView(QWidget):
         )
         vertical(top, (self.view, 1), inside=self, spacing=4)
         self.setFocusProxy(self.view)
-        self.filter.textChanged.connect(self.filter_changed)
         self.filter.left.connect(self.view.setFocus)
         self.view.selectionModel().selectionChanged.connect(self._on_selection)
         header = self.view.horizontalHeader()

@@ -105,7 +105,7 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
     assert "Being made" in clicks.accessibleName()
     assert "Being made" not in pairs.accessibleName()
     qtbot.waitUntil(lambda: made == ["pairs", "clicks"], timeout=LONG)
-    assert window.bar._cancel.isVisible()
+    assert window.bar.cancel.isVisible()
     qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.path.stem == "clicks"

@@ -46,7 +46,7 @@ def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
 
 def test_a_cell_describes_and_selects_its_pair(matrix, qtbot):
     chosen = []
-    matrix.pair_chosen.connect(lambda *pair: chosen.append(pair))
+    matrix.figure.chosen.connect(lambda *pair: chosen.append(pair))
     assert matrix.figure.words((0, 3)) == "rater 1 and rater 4: Dice 0.60"
     assert matrix.figure.words((1, 2)) == "rater 2 and <b>3</b>: no case in common"
     qtbot.mouseClick(matrix.figure, Qt.MouseButton.LeftButton, pos=centre(matrix.figure, (3, 1)))
@@ -56,7 +56,7 @@ def test_a_cell_describes_and_selects_its_pair(matrix, qtbot):
 
 def test_the_matrix_is_walked_by_keyboard_and_not_over_its_edge(matrix, qtbot):
     chosen = []
-    matrix.pair_chosen.connect(lambda *pair: chosen.append(pair))
+    matrix.figure.chosen.connect(lambda *pair: chosen.append(pair))
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Up, *[Qt.Key.Key_Right] * 6, Qt.Key.Key_Return):
         qtbot.keyClick(matrix.figure, key)
     assert chosen == [("rater 1", "rater 4")]
@@ -107,7 +107,7 @@ def test_a_branch_shows_its_members_and_its_height(tree):
 
 def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, qtbot):
     chosen = []
-    tree.branch_chosen.connect(chosen.append)
+    tree.figure.chosen.connect(chosen.append)
     figure = tree.figure
     positions = {}
     for x in range(1, figure.width(), 6):
@@ -121,7 +121,7 @@ def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, 
 
 def test_the_tree_is_climbed_by_keyboard(tree, qtbot):
     chosen = []
-    tree.branch_chosen.connect(chosen.append)
+    tree.figure.chosen.connect(chosen.append)
     qtbot.keyClick(tree.figure, Qt.Key.Key_Down)  # the whole tree
     qtbot.keyClick(tree.figure, Qt.Key.Key_Space)
     for _ in range(9):

@@ -19,7 +19,7 @@ def bars(qtbot):
     widget.resize(400, 200)
     widget.show()
     widget.heard = []
-    widget.community_chosen.connect(widget.heard.append)
+    widget.figure.chosen.connect(widget.heard.append)
     return widget
 
 
@@ -144,7 +144,7 @@ def test_a_symbol_shows_its_community_and_a_click_selects_it(panel, qtbot):
     words = figure.words((0, 1, 0))
     assert words == "at 20 %: community 2, reliable, 5 annotators; true <b>yes</b>: -1 0.10, 1 0.10, 3 0.80"
     point = dict(figure._symbols())[0, 0, 1] * text_size()
-    with qtbot.waitSignal(panel.community_chosen) as chosen:
+    with qtbot.waitSignal(panel.figure.chosen) as chosen:
         qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=QPoint(round(point.x()), round(point.y())))
     assert chosen.args == [0]
     assert not panel.grab().isNull()

@@ -94,7 +94,7 @@ def test_the_three_plots_share_their_steps_and_a_click_goes_there(curves, qtbot,
     curves.resize(*size)
     curves.set_history(history(), CHANCE)
     requests = []
-    curves.step_chosen.connect(requests.append)
+    curves.figure.chosen.connect(requests.append)
     for plot in range(3):
         point = place_of(curves.figure, plot, 20 / 60).toPoint()
         qtbot.mouseClick(curves.figure, Qt.MouseButton.LeftButton, pos=point)
@@ -125,7 +125,7 @@ def test_steps_are_walked_by_keyboard_from_the_one_on_screen(curves, qtbot):
     curves.set_history(history())
     curves.set_position(10)
     requests = []
-    curves.step_chosen.connect(requests.append)
+    curves.figure.chosen.connect(requests.append)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(curves.figure, key)
     qtbot.keyClick(curves.figure, Qt.Key.Key_Down)
@@ -220,7 +220,7 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
     (plan,) = curves.figure.plans
     assert plan.box.width > 200
     requests = []
-    curves.step_chosen.connect(requests.append)
+    curves.figure.chosen.connect(requests.append)
     for name in ("found", "quality", "outlook"):
         before = curves.figure.grab().toImage()
         curves.plot.set_mode("found" if name != "found" else "quality")
@@ -262,7 +262,7 @@ def counts(qtbot):
     plot.resize(420, 200)
     plot.show()
     plot.heard = []
-    plot.chosen.connect(plot.heard.append)
+    plot.figure.chosen.connect(plot.heard.append)
     return plot
 
 

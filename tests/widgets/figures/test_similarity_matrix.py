@@ -19,7 +19,7 @@ def matrix(qtbot):
     widget.resize(320, 380)
     widget.show()
     widget.heard = []
-    widget.rows_chosen.connect(lambda *pair: widget.heard.append(pair))
+    widget.figure.chosen.connect(lambda *pair: widget.heard.append(pair))
     return widget
 
 

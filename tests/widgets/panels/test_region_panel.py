@@ -80,7 +80,7 @@ def test_a_low_panel_shows_the_whole_sentence_and_two_raters(qtbot):
     widget.resize(336, 420)
     widget.show()
     panel.show_region(region(sentence="Rater 4 draws 6.1 mm beyond the consensus, rater 1 stays short. " * 3))
-    qtbot.waitUntil(lambda: panel._votes.height() >= 2 * 24)
+    qtbot.waitUntil(lambda: panel.votes.height() >= 2 * 24)
     sentence = panel._sentence
     assert sentence.height() >= sentence.heightForWidth(sentence.width())
 
@@ -91,7 +91,7 @@ def test_each_rater_is_in_or_out_beyond_or_short():
 
 
 def test_what_is_stated_of_a_rater_is_described(panel):
-    model = panel._votes.model()
+    model = panel.votes.model()
     text = model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert text == "rater 4, inside: marks 97 % of the region, 6.1 mm beyond, local weight 0.03"
     assert "nan" not in model.index(2).data(Qt.ItemDataRole.AccessibleTextRole)
@@ -126,9 +126,9 @@ def test_a_rater_to_take_is_chosen_by_the_digit_that_is_the_raters_own(panel, qt
 
 def test_a_rater_is_gone_to_by_keyboard_and_marked_from_outside_in_silence(panel, qtbot):
     chosen = []
-    panel.rater_chosen.connect(chosen.append)
+    panel.votes.chosen.connect(chosen.append)
     panel.select("A & B")
-    qtbot.keyClick(panel._votes, Qt.Key.Key_Down)
+    qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == ["rater 2"]
     panel.select(None)
     assert chosen == ["rater 2"]
@@ -149,7 +149,7 @@ def test_the_list_of_raters_asks_for_their_room(panel, qtbot):
     def has_room():
         panel.resize(360, panel.sizeHint().height())
         QCoreApplication.sendPostedEvents()
-        return panel._votes.verticalScrollBar().maximum() == 0
+        return panel.votes.verticalScrollBar().maximum() == 0
 
     qtbot.waitUntil(has_room)
 

@@ -218,7 +218,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.history.undo.clicked.connect(document.undo)
         self.history.redo.clicked.connect(document.redo)
         self.job_list.cancel_requested.connect(self._jobs.cancel)
-        self.table.filter_changed.connect(self._on_filter)
+        self.table.filter.textChanged.connect(self._on_filter)
         self.table.chosen.connect(self._on_chosen)
         self.queue.item_chosen.connect(self._on_queue)
         for request, slot in (

@@ -287,7 +287,7 @@ class Agreement(ClicksPart):
         core.screen.middle_tabs.currentChanged.connect(self._update)
         self.measures.chosen.connect(self._show)
         self.scopes.chosen.connect(self._update)
-        self.matrix.pair_chosen.connect(self._on_pair)
+        self.matrix.figure.chosen.connect(self._on_pair)
         annotators.chosen.connect(self._on_chosen)
         review_queue.all_read.connect(self._update)
         core.document.names_changed.connect(self._show)

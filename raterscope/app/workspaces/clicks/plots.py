@@ -73,7 +73,7 @@ class LinkedPlots(ClicksPart):
         lines.rowsInserted.connect(self.refresh)
         review_queue.all_read.connect(self.refresh)
         core.screen.middle_tabs.currentChanged.connect(self.refresh)
-        core.screen.counts.chosen.connect(core.screen.queue.item_chosen.emit)
+        core.screen.counts.figure.chosen.connect(core.screen.queue.item_chosen.emit)
         reviewing.selected.connect(self._on_selected)
         reviewing.session.scene_changed.connect(self._on_scene)
         reviewing.session.blind_changed.connect(self.refresh)
@@ -318,7 +318,7 @@ class CrowdSizeCurves(ClicksPart):
         self._measuring = False
         self._task = LatestTask()
         self._panel.requested.connect(self._on_requested)
-        self._panel.cancelled.connect(self._on_cancelled)
+        self._panel.cancel.clicked.connect(self._on_cancelled)
         core.document.replaced.connect(self._on_replaced)
 
     def _on_replaced(self) -> None:

@@ -76,7 +76,7 @@ class Streaming(ClicksPart):
         panel.live.pause_toggled.connect(self.live.pause)
         panel.live.stop.clicked.connect(self.live.stop)
         panel.stopping_changed.connect(self._on_stopping_changed)
-        core.screen.curves.step_chosen.connect(self.replay.go_to)
+        core.screen.curves.figure.chosen.connect(self.replay.go_to)
         review_queue.all_read.connect(self._on_queue_read)
         self.replay.changed.connect(self._show_state)
         self.replay.moved.connect(self.moved)

@@ -172,8 +172,8 @@ class CostMeasurement(LabelsPart):
         self._task = LatestTask()
         self._costs: Mapping[object, Cost] = {}
         """The measurement of the scene shown."""
-        self._panel.measure_wanted.connect(self._on_wanted)
-        self._panel.cancelled.connect(self._task.stop)
+        self._panel.button.clicked.connect(self._on_wanted)
+        self._panel.cancel.clicked.connect(self._task.stop)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
 

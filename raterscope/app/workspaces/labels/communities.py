@@ -246,7 +246,7 @@ class SimilarityPlot(LabelsPart):
         self._task = LatestTask()
         self._drawn: Similarity | None = None
         core.screen.middle_tabs.currentChanged.connect(self._draw)
-        core.screen.similarity.rows_chosen.connect(self._on_rows)
+        core.screen.similarity.figure.chosen.connect(self._on_rows)
         core.session.blind_changed.connect(self._show)
 
     def show(self, groups: Groups | None) -> None:

@@ -186,8 +186,8 @@ class CrossValidation(LabelsPart):
         super().__init__(core)
         self._panel = core.screen.folds
         self._task, self._reading = LatestTask(), LatestTask()
-        self._panel.measure_wanted.connect(self._on_wanted)
-        self._panel.cancelled.connect(self._task.stop)
+        self._panel.button.clicked.connect(self._on_wanted)
+        self._panel.cancel.clicked.connect(self._task.stop)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
 

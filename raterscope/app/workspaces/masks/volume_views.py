@@ -72,7 +72,7 @@ class SliceView(MasksPart):
         self._maps.opacity_chosen.connect(self._volume.set_opacity)
         self._maps.truth.toggled.connect(self._show_hidden)
         self._volume.crosshair_moved.connect(self._show_weight)
-        core.screen.local_weight.measure_chosen.connect(self._show_weight)
+        core.screen.local_weight.measures.chosen.connect(self._show_weight)
         core.screen.table.soloed.connect(self._on_soloed)
         core.screen.table.hidden_changed.connect(self._show_hidden)
         core.session.view_changed.connect(self._on_view)

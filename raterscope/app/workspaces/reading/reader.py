@@ -41,7 +41,7 @@ class Reader(QObject):
 
     opened = Signal()  # the file is open; `assignment` and `sessions` are set
     refused = Signal(str)  # why something could not be done
-    not_opened = Signal(str)
+    not_opened = Signal(str)  # why the file could not be opened
     case_shown = Signal()  # another case is shown; its pixels follow
     pixels_ready = Signal(object)  # pixels of the pictures of the case on screen
     pixels_refused = Signal(str)

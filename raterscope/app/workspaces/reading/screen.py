@@ -36,7 +36,6 @@ class ReadingScreen(QWidget):
 
     close_requested = Signal()
     refused = Signal(str)  # why something could not be done
-    not_opened = Signal(str)  # why the file could not be opened
 
     KEY_HELP = KeyHelp(
         "While reading",
@@ -73,7 +72,6 @@ class ReadingScreen(QWidget):
         self.clock = CaseClock(self.is_read, self)
         self.clock.elapsed.connect(self.reader.add_time)
         self.reader.opened.connect(self._on_opened)
-        self.reader.not_opened.connect(self.not_opened)
         self.reader.refused.connect(self._on_refused)
         self.reader.case_shown.connect(self._on_case)
         self.reader.pixels_ready.connect(self._on_pixels)

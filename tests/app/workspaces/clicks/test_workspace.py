@@ -65,7 +65,7 @@ def test_a_cancelled_fusion_leaves_the_study_as_it_was_and_the_evidence_panel_na
     opened.workspace.canvas.setFocus()
     qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: opened.workspace.fusing.job is not None, timeout=LONG)
-    opened.bar.cancel_requested.emit()
+    opened.bar.cancel.click()
     qtbot.waitUntil(lambda: opened.workspace.fusing.job is None)
     idle(opened, qtbot)
     assert opened.document.contents.runs == ()

@@ -195,7 +195,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
 
 def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_masks, qtbot):
     workspace = fused_masks.workspace
-    workspace.matrix.pair_chosen.emit("dan", "ann")
+    workspace.matrix.figure.chosen.emit("dan", "ann")
     idle(fused_masks, qtbot)
     heat = workspace.volume._scene.heat
     assert heat.colours == "difference"
@@ -242,7 +242,7 @@ def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     table.select(None)
     table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
     assert workspace.raters.current == "dan"
-    workspace.local_weight._measures.set_mode("tau")
+    workspace.local_weight.measures.set_mode("tau")
     assert workspace.local_weight._header.words()[0] == "Local tau, dan"
 
 
@@ -356,7 +356,7 @@ def cancel_a_fusion(window, qtbot, monkeypatch):
     window.workspace.volume.setFocus()
     qtbot.keyClick(window.workspace.volume, Qt.Key.Key_F5)
     qtbot.waitUntil(started.is_set, timeout=LONG)
-    window.bar._cancel.click()
+    window.bar.cancel.click()
     qtbot.waitUntil(lambda: window.workspace.fusing.job is None)
     idle(window, qtbot)
 
