@@ -45,6 +45,18 @@ class Drawn(Protocol):
         """Paint the figure at the painter's origin in the current theme, without pointer and focus marks."""
 
 
+class WholeView(QWidget):
+    """View without a title of its own in pictures, which show what the widget shows."""
+
+    def heading(self) -> tuple[str, str]:
+        """Return no title: the view has its own labels."""
+        return "", ""
+
+    def picture_size(self) -> QSize:
+        """Return the visible size."""
+        return self.size()
+
+
 def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
     """Paint a figure into an image.
 
@@ -218,16 +230,12 @@ class FigureMenu(QObject):
                 self._on_keys()
                 return True
             if self._by_click:
-                self.open_at(event.globalPos())
+                self.menu.popup(event.globalPos())
                 return True
         return super().eventFilter(watched, event)
 
-    def open_at(self, position: QPoint) -> None:
-        """Open the menu at a screen position."""
-        self.menu.popup(position)
-
     def _on_keys(self) -> None:
-        self.open_at(self._place.mapToGlobal(QPoint(24, 24)))
+        self.menu.popup(self._place.mapToGlobal(QPoint(24, 24)))
 
     def _scale(self) -> float:
         ratio = self._place.devicePixelRatioF()

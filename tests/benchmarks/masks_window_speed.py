@@ -84,7 +84,7 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
         driven.fuse()
     with driven.once("fused again"):
         driven.fuse()
-    print(window.status._text.text())
+    print(window.status.text.text())
 
     def accept() -> None:
         if review.region is None:

@@ -224,9 +224,9 @@ class StatusLine(QWidget):
         self.setObjectName("statusLine")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, height=STATUS_HEIGHT)
-        self._text = ElidedLabel()
-        self._text.setObjectName("statusText")
-        set_lengths(self._text, minimumWidth=TEXT_WIDTH)
+        self.text = ElidedLabel()
+        self.text.setObjectName("statusText")
+        set_lengths(self.text, minimumWidth=TEXT_WIDTH)
         self._message = ElidedLabel("", "accent")
         self._message.setObjectName("statusMessage")
         self._message.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -235,20 +235,16 @@ class StatusLine(QWidget):
         self._background.setObjectName("statusBackground")
         self._background.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._background.hide()
-        self._saved = _named_label("statusSaved")
+        self.saved = _named_label("statusSaved")
         horizontal(
-            (self._text, 1),
+            (self.text, 1),
             self._message,
             self._background,
-            self._saved,
+            self.saved,
             inside=self,
             margins=(12, 0, 12, 0),
             spacing=16,
         )
-
-    def set_text(self, text: str) -> None:
-        """Describe the item and run on screen."""
-        self._text.setText(text)
 
     @property
     def message(self) -> str:
@@ -265,10 +261,6 @@ class StatusLine(QWidget):
         """Show the progress of background work until it ends."""
         self._background.setText(", ".join(part for part in (job.words, time_left(job.seconds_left)) if part))
         self._background.setVisible(not job.over)
-
-    def set_saved(self, text: str) -> None:
-        """Show whether everything is saved."""
-        self._saved.setText(text)
 
 
 def _named_label(name: str, text: str = "") -> QLabel:

@@ -234,7 +234,7 @@ class MainWindow(QMainWindow):
             self.start.page.setFocus()
             self.window_actions.follow(None, "")
             self.bar.set_study(None)
-            self.status.set_text("No study is open")
+            self.status.text.setText("No study is open")
             self.status.show_message("")
         else:
             if self._remembers:
@@ -280,7 +280,7 @@ class MainWindow(QMainWindow):
 
     def _show_saved(self) -> None:
         """Show whether everything is saved, as the study's thread found it on the disk."""
-        self.status.set_saved(describe_saved(self.document.standing) if self.document.contents else "")
+        self.status.saved.setText(describe_saved(self.document.standing) if self.document.contents else "")
 
     def _follow_decision(self, decision: Decision) -> None:
         """Show the workspace in which an undo or redo changes something; annotators are of all of them."""
@@ -307,7 +307,7 @@ class MainWindow(QMainWindow):
         if kind != self._kind or self.workspace is not previous:  # as when an empty study gets files
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
-            self.status.set_text(self._statuses.get(kind, ""))
+            self.status.text.setText(self._statuses.get(kind, ""))
             if self.status.message == (previous.notices if previous else ""):  # another message stays
                 self.status.show_message(self.workspace.notices if self.workspace else "")
             self.menus.follow_workspace(
@@ -403,7 +403,7 @@ class MainWindow(QMainWindow):
     def _on_status(self, kind: str, words: str) -> None:
         self._statuses[kind] = words
         if kind == self._kind:
-            self.status.set_text(words)
+            self.status.text.setText(words)
             self.note_position()
             self._work_noted.start()
 

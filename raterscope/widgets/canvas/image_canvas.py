@@ -26,7 +26,7 @@ from raterscope.widgets.canvas.image_painting import paint_scale_bar
 from raterscope.widgets.canvas.layer_stack import LayerStack, Pixels
 from raterscope.widgets.canvas.viewport import FIT_MARGIN, DetectionMarks, Minimap, Rect, Viewport
 from raterscope.widgets.divider import STEP, Divider, Sides, paint_divider, paint_titles
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import ChipRow, KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import ARROWS, announce
@@ -49,7 +49,7 @@ CHIPS = {
 }
 
 
-class ImageCanvas(QWidget):
+class ImageCanvas(WholeView):
     """Interactive canvas of one image with its clicks and spots.
 
     The wheel and + and - zoom, a drag and the arrow keys pan, 0 shows the whole image. Holding Space shows
@@ -328,14 +328,6 @@ class ImageCanvas(QWidget):
         spots, view = self.layers.spots.spots, self.viewport
         position = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
         return position, max(self.layers.spots.radius(index) * view.scale, SMALLEST_RADIUS)
-
-    def heading(self) -> tuple[str, str]:
-        """Return no title: it is an image already."""
-        return "", ""
-
-    def picture_size(self) -> QSize:
-        """Return the visible size."""
-        return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the visible part, with its marks."""

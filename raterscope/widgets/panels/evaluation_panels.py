@@ -202,10 +202,6 @@ class MethodsPanel(QWidget):
         self.words.setText("")
         self._on_ticked()
 
-    def set_progress(self, words: str) -> None:
-        """Show the progress."""
-        self.words.setText(words)
-
     def set_compared(self, table: PlotTable | None, *, truth: bool) -> None:
         """Show the results: a table of all measures, or None for no results."""
         self._all = table

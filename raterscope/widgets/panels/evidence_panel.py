@@ -17,7 +17,7 @@ from raterscope.text import UNKNOWN, figure, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, scroll_area, stacked, vertical
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_words
@@ -476,7 +476,7 @@ class _SpotTabs(TabPages):
         return part
 
 
-class CropView(QWidget):
+class CropView(WholeView):
     """Square crop of the image around a spot, with its ellipse; it can be copied and saved."""
 
     def __init__(self) -> None:
@@ -534,10 +534,6 @@ class CropView(QWidget):
     def heading(self) -> tuple[str, str]:
         """Return the title of the spot."""
         return self._title, ""
-
-    def picture_size(self) -> QSize:
-        """Return the size of the square."""
-        return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint crop and ellipse."""

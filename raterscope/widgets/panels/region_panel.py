@@ -233,10 +233,6 @@ class RegionPanel(QWidget):
             self._header.set_title(region.title)
             self._header.set_aside(STATES[region.state][1], "disputed")
 
-    def select(self, name: str | None) -> None:
-        """Select a rater, without a signal."""
-        self.votes.choose(name)
-
     def set_tool(self, tool: str | None) -> None:
         """Show the tool in use: "brush", "eraser" or None."""
         self.brush.setChecked(tool == "brush")
@@ -247,10 +243,6 @@ class RegionPanel(QWidget):
         self.brush.setEnabled(drawing)
         self.erase.setEnabled(drawing)
         self.interpolate.setEnabled(interpolating)
-
-    def set_undoable(self, undo: bool) -> None:
-        """Enable Undo if there is a decision to take back."""
-        self.undo.setEnabled(undo)
 
     def open_take(self) -> None:
         """Open the menu of raters whose version can be taken; digits choose, as they do for solo."""

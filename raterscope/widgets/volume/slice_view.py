@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.divider import GRIP, STEP, paint_titles
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import ARROWS, plain_tip
@@ -57,7 +57,7 @@ NOTCH = 120
 """Turn of one notch of a wheel, in eighths of a degree."""
 
 
-class SliceView(QWidget):
+class SliceView(WholeView):
     """Interactive view of one plane.
 
     The wheel, Up and Down scroll through slices. A click, a drag, Left, Right and Shift with any arrow move
@@ -323,7 +323,7 @@ class SliceView(QWidget):
         elif drag == "window":
             self.window_settled.emit()
             if (event.position() - self._pressed).manhattanLength() < DRAG_FROM:
-                self.menu.open_at(event.globalPosition().toPoint())
+                self.menu.menu.popup(event.globalPosition().toPoint())
         elif drag == "brush":
             self._end_stroke()
         elif drag == "point" and self._dragged_from is None:
@@ -361,14 +361,6 @@ class SliceView(QWidget):
         self.hovered.emit(plane.index_at(x, y, self._scene.index) if inside else None)
 
     # As a picture -----------------------------------------------------------------------------
-
-    def heading(self) -> tuple[str, str]:
-        """Return no title: the slice has its own labels."""
-        return "", ""
-
-    def picture_size(self) -> QSize:
-        """Return the visible size."""
-        return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the visible part, with outlines and crosshair."""

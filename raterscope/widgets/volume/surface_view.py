@@ -29,7 +29,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.surface import Surface, nearest_hit
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import ChipRow, KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.theme import enlarge, text_size
@@ -192,7 +192,7 @@ class SurfaceModel:
     wireframes: tuple[Wireframe, ...]
 
 
-class SurfaceView(QWidget):
+class SurfaceView(WholeView):
     """Surface of a structure with the slices through the crosshair.
 
     A drag or the arrow keys turn it, the wheel or + and - zoom, a drag with the middle button pans, 0 resets.
@@ -417,14 +417,6 @@ class SurfaceView(QWidget):
         for words, y in zip(heat.ends, (bar.bottom() - 6, bar.top() + 6), strict=True):
             painter.drawText(QRectF(bar.left() - _BAR_WORDS, y - 10, _BAR_WORDS - 6, 20), beside, words)
         painter.restore()
-
-    def heading(self) -> tuple[str, str]:
-        """Return no title: the view has its own."""
-        return "", ""
-
-    def picture_size(self) -> QSize:
-        """Return the visible size."""
-        return self.size()
 
     @property
     def _pixels(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QToolTip, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyHelp, MenuChip
 from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.painting import paint_focus_frame
@@ -31,7 +31,7 @@ WINDOW_DRAG = 300.0
 WINDOW_TIP = "Window: width and level of the grey values. Drag with the right button to change them"
 
 
-class DisputeStrip(QWidget):
+class DisputeStrip(WholeView):
     """Bar for each slice, the longest where most is disputed, with a mark at the slice shown.
 
     A click or a drag goes to the slice; so do Up, Down, Home and End, and Return goes to the most disputed.
@@ -99,14 +99,6 @@ class DisputeStrip(QWidget):
         painter.drawPolygon(
             QPolygonF([QPointF(tip, middle), QPointF(tip - 5, middle - 4), QPointF(tip - 5, middle + 4)])
         )
-
-    def heading(self) -> tuple[str, str]:
-        """Return no title: the strip is too narrow."""
-        return "", ""
-
-    def picture_size(self) -> QSize:
-        """Return the size of the strip."""
-        return self.size()
 
     def table(self) -> PlotTable:
         """Return the dispute of each slice."""

@@ -39,7 +39,7 @@ workspace = window.workspace
 workspace.fuse_again()
 until(lambda: window.document.contents.runs and not window.busy)
 workspace.go_to(window.document.contents.images[1].id)
-until(lambda: window.status._text.text().startswith("two.png") and not window.busy)
+until(lambda: window.status.text.text().startswith("two.png") and not window.busy)
 workspace.reviewing.next_disputed()
 workspace.annotators.choose(3)
 workspace.canvas.look_from(120.0, 60.0, 6.0)
@@ -86,7 +86,7 @@ def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file,
     )
     idle(window, qtbot)
     workspace = window.workspace
-    assert window.status._text.text().startswith("two.png")
+    assert window.status.text.text().startswith("two.png")
     assert workspace.review_queue.current == window.document.contents.images[1].id
     assert not window.reopen_bar.isVisible()
     assert str(workspace.reviewing.spot.number) == number

@@ -36,7 +36,7 @@ def decide(window, qtbot):
 
 
 def kept(window):
-    return window.status._saved.text()
+    return window.status.saved.text()
 
 
 def click_button(qtbot, button):

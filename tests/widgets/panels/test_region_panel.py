@@ -127,7 +127,7 @@ def test_a_rater_to_take_is_chosen_by_the_digit_that_is_the_raters_own(panel, qt
 def test_a_rater_is_gone_to_by_keyboard_and_marked_from_outside_in_silence(panel, qtbot):
     chosen = []
     panel.votes.chosen.connect(chosen.append)
-    panel.select("A & B")
+    panel.votes.choose("A & B")
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == ["rater 2"]
     panel.select(None)

@@ -152,7 +152,7 @@ class Raters(MasksPart):
         self._screen.table.select(self.current)
         self._screen.model_table.select(self.current)
         self._screen.matrix.select(self.current)
-        self._screen.region_panel.select(self.current)
+        self._screen.region_panel.votes.choose(self.current)
         self._screen.tree.select((self.current,) if self.current else ())
 
     def _on_basis(self, _basis: str) -> None:

@@ -245,7 +245,7 @@ class MasksWorkspace(MasksScreen):
 
     def show_undoable(self, words: str) -> None:
         """Offer to undo the last decision."""
-        self.region_panel.set_undoable(bool(words))
+        self.region_panel.undo.setEnabled(bool(words))
 
     def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
         """Show a case with the requested structure, the same as before, or the first."""
@@ -344,7 +344,7 @@ class MasksWorkspace(MasksScreen):
             self.region_panel.show_region(None, nothing if fused else NOT_FUSED)
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
-            self.region_panel.select(self.raters.current)
+            self.region_panel.votes.choose(self.raters.current)
 
     def _on_box(self, number: int) -> None:
         self.reviewing.select(number - 1)

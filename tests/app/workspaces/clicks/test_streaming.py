@@ -81,8 +81,8 @@ def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
     append(source, ".png,40,41\n")
     wait_for(waiting, qtbot, 9)
     assert states(waiting).count("detected") == len(PARASITES)
-    assert "watching clicks.csv" in waiting.status._text.text()
-    qtbot.waitUntil(lambda: "not settled" not in waiting.status._text.text(), timeout=LONG)
+    assert "watching clicks.csv" in waiting.status.text.text()
+    qtbot.waitUntil(lambda: "not settled" not in waiting.status.text.text(), timeout=LONG)
     assert "Watching" not in waiting.workspace.notes.notes()  # settling changed nothing
     assert waiting.workspace.stream._firm.isVisible()
     queue = waiting.workspace.queue.view
@@ -116,7 +116,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     qtbot.waitUntil(lambda: len(waiting.document.contents.runs) == 1, timeout=LONG)
     idle(waiting, qtbot)
     assert stream_of(waiting).live.following is None
-    assert "online OEM + DEM, converged" in waiting.status._text.text()
+    assert "online OEM + DEM, converged" in waiting.status.text.text()
     line = next(line for line in waiting.workspace.queue.view.lines if line.title == "one.png")
     assert line.detail == f"{len(PARASITES)} detections"
     offer = stream.offers.findChildren(QLabel)
@@ -254,7 +254,7 @@ def test_a_replay_runs_from_no_annotator_to_all_decides_nothing_and_goes_back_to
     assert len(workspace.reviewing.session.scene.clicks.annotators) == 3
     replay.go_to(ANNOTATORS + 1)
     assert states(fused).count("detected") >= len(PARASITES)
-    assert f"replay, {ANNOTATORS + 1} of {ANNOTATORS + 1} annotators" in fused.status._text.text()
+    assert f"replay, {ANNOTATORS + 1} of {ANNOTATORS + 1} annotators" in fused.status.text.text()
     workspace.reviewing.select(0)
     with qtbot.waitSignal(workspace.message) as signal:
         press(fused, qtbot, Qt.Key.Key_A)

@@ -64,7 +64,7 @@ def check_counts(window):
     assert next(item.counts["disputed"] for item in shown if item.title == name) == here
     total = len(DOUBTFUL[name])
     assert f"of 3: {total - here} of {total} decided" in window.workspace.queue._progress.accessibleName()
-    assert f"{here} of" in window.status._text.text()
+    assert f"{here} of" in window.status.text.text()
     if nothing_left(window):
         assert left(window) == 0
 

@@ -17,7 +17,7 @@ def test_fusing_finds_the_clear_spots_and_puts_the_disputed_image_first(fused):
     scene = fused.workspace.reviewing.session.scene
     assert scene.fusion is not None
     assert states(fused).count("detected") >= 5
-    assert "OEM + DEM" in fused.status._text.text()
+    assert "OEM + DEM" in fused.status.text.text()
     assert len(fused.document.contents.runs) == 1
 
 

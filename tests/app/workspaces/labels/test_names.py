@@ -16,7 +16,7 @@ from tests.app.workspaces.labels.made import LIAR
 def all_words(window) -> str:
     """Return every word that can be seen or heard in the window."""
     workspace = window.workspace
-    words = [window.windowTitle(), window.status.message, window.status._text.text()]
+    words = [window.windowTitle(), window.status.message, window.status.text.text()]
     words += [action.text() for action in window.findChildren(QAction)]
     for widget in [window, *window.findChildren(QWidget)]:
         words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]

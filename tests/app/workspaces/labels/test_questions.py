@@ -40,14 +40,14 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     workspace = two.workspace
     first, second = ASKED
     assert workspace.question.isVisible()
-    assert two.status._text.text().startswith(first)
+    assert two.status.text.text().startswith(first)
     fuse(two, qtbot)
     assert workspace.session.scene.classes == ASKED[first]
     assert workspace.session.analysis.model.judged == 1
     key(two, qtbot, Qt.Key.Key_2)
     key(two, qtbot, Qt.Key.Key_PageDown)
     assert workspace.question.currentText() == second
-    assert two.status._text.text().startswith(second)
+    assert two.status.text.text().startswith(second)
     assert workspace.session.scene.fusion is not None  # both were fused at once
     assert workspace.session.scene.classes == ASKED[second]
     assert workspace.session.analysis.model.judged == 1

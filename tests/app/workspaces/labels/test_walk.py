@@ -44,7 +44,7 @@ def check_counts(window):
     text = workspace.queue._progress.accessibleName()
     here = workspace.tasks.waiting
     assert f"of 2: {int((workspace.tasks.decided >= 0).sum())} decided, {here} disputed left" in text
-    assert f"{here} disputed and undecided" in window.status._text.text()
+    assert f"{here} disputed and undecided" in window.status.text.text()
     if nothing_left(window):
         assert left(window) == 0
 

@@ -26,7 +26,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
     workspace = fused.workspace
     workspace.fuse_panel.algorithm.choose("weighted-majority")
     fuse(fused, qtbot)
-    assert "run 2: weighted majority, converged in" in fused.status._text.text()
+    assert "run 2: weighted majority, converged in" in fused.status.text.text()
     assert "fuse weighted majority, 1 question" in [line.words for line in workspace.history.view.lines]
     titles = [row.title for row in workspace.method_table.table.view.model().rows]
     assert titles == ["pooled consensus", "weighted majority", "the vote"]
@@ -120,7 +120,7 @@ def test_f6_goes_to_the_wall_itself(fused, qtbot):
 
 
 def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fused):
-    status = fused.status._text.text()
+    status = fused.status.text.text()
     accuracy = status.split("accuracy ")[1].split(" ")[0]
     assert len(accuracy) <= len("0.93")  # of twenty known tasks
 

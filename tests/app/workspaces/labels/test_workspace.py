@@ -35,9 +35,9 @@ def doubts(workspace):
 def test_a_study_of_labels_opens_on_its_tasks_as_not_fused(opened):
     workspace = opened.workspace
     assert len(queue(opened)) == TASKS
-    assert "60 tasks" in opened.status._text.text()
-    assert "720 votes by 12 annotators" in opened.status._text.text()
-    assert "not fused yet" in opened.status._text.text()
+    assert "60 tasks" in opened.status.text.text()
+    assert "720 votes by 12 annotators" in opened.status.text.text()
+    assert "not fused yet" in opened.status.text.text()
     assert workspace.task_panel.votes.lines  # the votes are listed before there is a result
 
 
@@ -55,7 +55,7 @@ def test_a_fused_study_shows_all_matrices_and_accuracy_and_begins_with_the_most_
     assert titles == ["pooled consensus", "the vote"]
     assert workspace.curves.filled
     assert [line.title for line in workspace.trust.plot.lines] == ["pooled consensus", "the vote"]
-    assert "accuracy" in fused.status._text.text()
+    assert "accuracy" in fused.status.text.text()
 
 
 def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):

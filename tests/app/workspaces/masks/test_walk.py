@@ -79,7 +79,7 @@ def check_counts(window):
     assert re.search(rf"Case \d of 3 - {structure}: ", text)
     words = f"{len(regions) - open_here} of {len(regions)} decided" if regions else "nothing disputed"
     assert f"{structure}: {words}" in text
-    status = window.status._text.text()
+    status = window.status.text.text()
     assert name in status
     assert (f"{open_here} of {len(regions)} region" in status) or not regions
     if nothing_left(window):

@@ -27,7 +27,7 @@ def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(ope
     workspace = opened_masks.workspace
     assert opened_masks.bar._tabs["masks"].isChecked()
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
-    assert "not fused yet" in opened_masks.status._text.text()
+    assert "not fused yet" in opened_masks.status.text.text()
     assert {item.detail for item in workspace.queue.shown()} == {"4 raters, not fused yet"}
     assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
     text = workspace.queue._progress.accessibleName()

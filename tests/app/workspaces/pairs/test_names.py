@@ -14,7 +14,7 @@ from tests.app.workspaces.pairs.driving import key
 def all_words(window) -> str:
     """Return every word that can be seen or heard in the window."""
     workspace = window.workspace
-    words = [window.windowTitle(), window.status.message, window.status._text.text()]
+    words = [window.windowTitle(), window.status.message, window.status.text.text()]
     words += [action.text() for action in window.findChildren(QAction)]
     words += [f"{command.words} {command.where}" for command in window.window_actions.commands()]
     for widget in [window, *window.findChildren(QWidget)]:

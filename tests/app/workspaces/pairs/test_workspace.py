@@ -38,8 +38,8 @@ def judge(window, qtbot, name, reason):
 
 def test_a_study_of_pairs_opens_on_its_annotators_as_not_fused(opened):
     assert len(opened.workspace.queue.view.lines) == PEOPLE
-    assert "10 items" in opened.status._text.text()
-    assert "not fused yet" in opened.status._text.text()
+    assert "10 items" in opened.status.text.text()
+    assert "not fused yet" in opened.status.text.text()
     # An annotator is shown already: without a choice there is no evidence.
     for empty in (opened.workspace.evidence.over_time, opened.workspace.evidence.pairs):
         assert empty._nothing.text().startswith("Press Fuse (F5)")
@@ -49,7 +49,7 @@ def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     workspace = fused.workspace
     assert np.flatnonzero(workspace.flagged).tolist() == list(range(BIASED))
     assert workspace.rate_cut.ranking.after.tolist() == list(range(1, ITEMS + 1))
-    assert "12 flagged at a rate of 0.10" in fused.status._text.text()
+    assert "12 flagged at a rate of 0.10" in fused.status.text.text()
 
 
 def test_the_first_fusion_selects_the_most_disputed_and_a_later_one_keeps_the_selection(opened, qtbot):
@@ -286,7 +286,7 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     idle(fused, qtbot)
     assert not workspace.flagged.any()
     assert workspace.queue.current == workspace.queue.view.lines[0].key  # who was looked at took no part
-    assert "0 flagged at a rate of 0.10" in fused.status._text.text()
+    assert "0 flagged at a rate of 0.10" in fused.status.text.text()
 
 
 def test_the_queue_is_narrowed_by_behaviour_and_by_name_and_a_pair_of_items_lists_answers(fused, qtbot):
