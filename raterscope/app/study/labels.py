@@ -274,10 +274,10 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
         for entry in study.pair_questions()
     )
     for question, tasks, pictures in chain(named, compared) if able else ():
-        for index, (task, picture) in enumerate(zip(tasks, pictures, strict=True)):
+        for index, task in enumerate(tasks):
             if index % _SOME == 0:
                 watch(index / len(tasks), "looking for pictures")
-            entry = names.find(picture or task)
+            entry = names.find(pictures.get(index, task))
             if entry is not None:
                 links.append((question, task, entry.id))
     with study.change() as connection:

@@ -141,35 +141,28 @@ def last_import_for(connection: sqlite3.Connection, question: int, last: int | N
 
 def merge_names(
     packs: Sequence[tuple[NDArray[np.uint8] | tuple[str, ...], NDArray[np.uint8]]],
-) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
+) -> tuple[tuple[str, ...], dict[int, str], list[NDArray[np.int32]]]:
     """Merge the names of several imports in order of appearance; return names, pictures and tables.
 
-    `packs`: names, packed by `pack_names` or not, and packed pictures, empty if none is named. The last
-    picture of a name counts. A table, (n,), maps an import's names to their numbers among all.
+    `packs`: names, packed by `pack_names` or not, and packed pictures, empty if none is named. Pictures are
+    given by the numbers of the names that have one; the last one counts. A table, (n,), maps an import's
+    names to their numbers among all.
     """
     number: dict[str, int] = {}
-    pictures: list[str] = []
-    tables = []
-    if len(packs) == 1 and not packs[0][1].size:
-        names = unpack_names(packs[0][0])
-        if isinstance(packs[0][0], tuple) or are_distinct(names):  # a file's names are
-            return tuple(names), ("",) * len(names), [np.arange(len(names), dtype=np.int32)]
+    pictures: dict[int, str] = {}
+    tables: list[NDArray[np.int32]] = []
     for names_packed, pictures_packed in packs:
-        names = unpack_names(names_packed)
-        files = unpack_names(pictures_packed) if pictures_packed.size else [""] * len(names)
-        if len(files) != len(names):
+        names, files = unpack_names(names_packed), unpack_names(pictures_packed)
+        if files and len(files) != len(names):
             raise ValueError("pictures are not those of its names")
-        if len(packs) == 1 and are_distinct(names):  # a million tasks: no loop over the names
-            return tuple(names), tuple(files), [np.arange(len(names), dtype=np.int32)]
-        table = np.empty(len(names), dtype=np.int32)
-        for index, (name, picture) in enumerate(zip(names, files, strict=True)):
-            table[index] = number.setdefault(name, len(number))
-            if table[index] == len(pictures):
-                pictures.append(picture)
-            elif picture:
-                pictures[table[index]] = picture
+        # a file's names are distinct; a million tasks: no loop over the names
+        if len(packs) == 1 and (isinstance(names_packed, tuple) or are_distinct(names)):
+            table = np.arange(len(names), dtype=np.int32)
+            return tuple(names), {at: file for at, file in enumerate(files) if file}, [table]
+        table = np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int32)
+        pictures |= {at: file for at, file in zip(table.tolist(), files, strict=False) if file}
         tables.append(table)
-    return tuple(number), tuple(pictures), tables
+    return tuple(number), pictures, tables
 
 
 def occurring_annotators(
@@ -222,7 +215,7 @@ class VoteSet:
 
     scheme: Scheme  # as it is now
     tasks: tuple[str, ...]  # (N,): of the tasks with votes, in the order of first appearance
-    pictures: tuple[str, ...]  # (N,): the file that shows each task; empty where none is named
+    pictures: Mapping[int, str]  # the file that shows a task, where one is named
     annotator_ids: NDArray[np.int32]  # (K,): the numbers in the study of those who voted
     # task, annotator: (V,)
     task: NDArray[np.int32]
@@ -415,7 +408,7 @@ class ComparisonSet:
     """All comparisons for a question, up to some import."""
 
     items: tuple[str, ...]  # (n,): in the order of first appearance
-    pictures: tuple[str, ...]  # (n,): the file that shows each; empty where none is named
+    pictures: Mapping[int, str]  # the file that shows an item, where one is named
     annotator_ids: NDArray[np.int32]  # (p,): the numbers in the study of those who compared
     # annotator, left, right: (E,)
     annotator: NDArray[np.int32]

@@ -32,6 +32,16 @@ def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
     assert crowd.label.tolist() == [1, 1, 0, 0, 0, 1]
 
 
+def test_only_tasks_with_a_picture_have_one_and_the_last_picture_of_a_task_counts():
+    assert not join_votes([RECORD], SCHEME, 3).pictures
+    shown = replace(RECORD, pictures=pack_names(["", "a.png"]))
+    assert join_votes([shown], SCHEME, 3).pictures == {1: "a.png"}
+    later = replace(RECORD, tasks=pack_names(["t1", "t2"]), pictures=pack_names(["b.png", "c.png"]))
+    assert join_votes([shown, later, RECORD], SCHEME, 3).pictures == {1: "b.png", 2: "c.png"}
+    with pytest.raises(ValueError, match="not those of its names"):
+        join_votes([replace(RECORD, pictures=pack_names(["a.png"]))], SCHEME, 3)
+
+
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [

@@ -447,9 +447,8 @@ def _votes(answered: Answered) -> NDArray[np.int64]:
 def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
     """Name the picture of each task: by its votes, or else the linked image."""
     crowd = study.vote_set(entry.id)
-    named = {at: name for at, name in enumerate(crowd.pictures) if name}
-    if named:
-        return named
+    if crowd.pictures:
+        return crowd.pictures
     names = {image.id: image.path or image.name for image in study.images()}
     return {task: names[image] for task, image in pictures_of(study, entry.id).items() if image in names}
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -311,9 +312,7 @@ def names_of(tables: Sequence[LabelFile]) -> list[str]:
 def tasks_of(study: Study) -> tuple[str, ...]:
     """List the names of a study's tasks, and of the files that show them."""
     crowds = [study.vote_set(question.id) for question in study.questions()]
-    return tuple(
-        name for crowd in crowds for names in (crowd.tasks, crowd.pictures) for name in names if name
-    )
+    return tuple(name for crowd in crowds for name in chain(crowd.tasks, crowd.pictures.values()) if name)
 
 
 def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -102,9 +103,7 @@ def names_of(tables: Sequence[PairTable]) -> list[str]:
 def items_of(study: Study) -> tuple[str, ...]:
     """List the names of the items of a study's pairs, and of the files that show them."""
     benches = [study.comparison_set(question.id) for question in study.pair_questions()]
-    return tuple(
-        name for bench in benches for names in (bench.items, bench.pictures) for name in names if name
-    )
+    return tuple(name for bench in benches for name in chain(bench.items, bench.pictures.values()) if name)
 
 
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
