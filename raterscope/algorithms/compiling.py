@@ -21,6 +21,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.caching import IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
@@ -159,6 +161,13 @@ def compiled(
         return dispatcher  # type: ignore[no-any-return]
 
     return decorate
+
+
+def load_compiler() -> None:
+    """Load what numba loads at the first call of a kernel: how it compiles NumPy's and SciPy's functions."""
+    with global_compiler_lock:
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
 
 
 @cache

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, resources, util
@@ -117,8 +117,8 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
 
     Each kernel is compiled once: the command waits for what a helper has begun, helpers take another one. No
-    helper is started if they are known to be compiled, or on a single processor. The compiler itself is
-    loaded in another thread, while the command reads its files.
+    helper is started if they are known to be compiled, or on a single processor. The compiler itself and
+    the kernels' modules are loaded in another thread, while the command reads its files.
 
     `algorithm`: its name; empty for the default.
     """
@@ -126,7 +126,8 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     helpers = min(processors() - 1, _MOST_HELPERS)
     has_kernels = algorithm in _table().get(kind, {})
     if has_kernels:
-        Thread(target=import_module, args=("raterscope.algorithms.compiling",)).start()
+        modules = dict.fromkeys(module for module, *_ in _table()[kind][algorithm])
+        Thread(target=_load, args=(modules,)).start()
     if helpers < 1 or not has_kernels or {"", name} & _stamped():
         yield
         return
@@ -145,6 +146,14 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
             for helper in running:
                 helper.kill()
                 helper.wait()
+
+
+def _load(modules: Iterable[str]) -> None:
+    from raterscope.algorithms.compiling import load_compiler
+
+    load_compiler()
+    for module in modules:
+        import_module(module)
 
 
 def _compile(module: str, name: str, signature: str, gently: bool, waits: bool = True) -> bool:

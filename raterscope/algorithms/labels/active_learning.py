@@ -259,7 +259,7 @@ def _rank_annotators(
     column[eligible] = np.arange(len(eligible))
     row = np.full(len(labels.tasks), OPEN, dtype=np.int64)
     row[tasks] = np.arange(len(tasks))
-    votes = np.flatnonzero((row[labels.task] != OPEN) & (column[labels.annotator] != OPEN))
+    votes = np.flatnonzero((row != OPEN)[labels.task] & (column != OPEN)[labels.annotator])
     voted_row, voted_column = row[labels.task[votes]], column[labels.annotator[votes]]
     # Single precision is twice as fast and selects the same annotators, whose gains are then computed again.
     single = len(tasks) * len(eligible) * rates.shape[2] >= _CELLS

@@ -98,7 +98,7 @@ def write_labels(
     rows_at_once = max(1, _NUMBERS // len(digits))
     many = len(tasks) * len(digits) >= _COMPILED_FROM
 
-    def block(rows: slice) -> bytes:
+    def block(rows: slice) -> bytes | memoryview:
         index = np.where(label[rows] < 0, len(classes), label[rows])
         names = _texts(tasks[rows])
         heads = [(names, np.arange(len(names))), (chosen, index)]
@@ -182,7 +182,7 @@ def write_confusion(
     interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
     many = 3 * entries * len(annotator) >= _COMPILED_FROM
 
-    def block(rows: slice) -> bytes:
+    def block(rows: slice) -> bytes | memoryview:
         selected = rates.chosen(annotator[rows])
         values = [selected.mean, *selected.interval(interpolated=interpolated)]
         if drift is not None:
@@ -335,10 +335,12 @@ def _chosen_steps(
     return annotator, step + 1, np.where(step < 0, -1, drift.start[annotator] + step)
 
 
-def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int = _ROWS) -> Iterator[bytes]:
+def _blocks(
+    rows: int, block: Callable[[slice], bytes | memoryview], watch: Watch, size: int = _ROWS
+) -> Iterator[bytes | memoryview]:
     """Format the blocks of a table, a few in advance, in other threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        pending: deque[Future[bytes]] = deque()
+        pending: deque[Future[bytes | memoryview]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
             pending.append(pool.submit(block, slice(low, low + size)))
@@ -348,7 +350,7 @@ def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int 
             yield pending.popleft().result()
 
 
-def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
+def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes | memoryview]) -> Path:
     """Write formatted lines, block after block."""
     with open_output(path) as file:
         file.write((",".join(quoted(header)) + "\n").encode())
@@ -368,7 +370,7 @@ def _rows(
     digits: Sequence[int],
     *,
     many: bool = False,
-) -> bytes:
+) -> bytes | memoryview:
     """Format rows of texts and some numbers.
 
     `heads`: pairs of an Arrow column of texts and the text of each row.
@@ -387,7 +389,7 @@ def _rows(
         head = np.frombuffer(joined, dtype=np.uint8)
         used = write_rows(head_ends, head, numbers, np.array(digits), _POWERS, lines)
         if used >= 0:
-            return lines[:used].tobytes()
+            return lines[:used].data
     return _lines([*texts, *(_figures(column, count) for column, count in zip(values, digits, strict=True))])
 
 
