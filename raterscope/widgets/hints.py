@@ -21,8 +21,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import STRETCH, Stretch, WrappingRow, horizontal, vertical
-from raterscope.widgets.parts import Menu, PaintedButton, plain_label, plain_tip
+from raterscope.widgets.layouts import STRETCH, Margins, Stretch, WrappingRow, horizontal, stacked, vertical
+from raterscope.widgets.parts import Header, Menu, PaintedButton, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HEIGHT = 28
@@ -176,6 +176,40 @@ class MenuChip(PaintedButton):
 
 
 WIDTH = 460
+
+
+class TitledPage(QWidget):
+    """A view with its title above it; a sentence in its place while there is nothing to show."""
+
+    def __init__(
+        self,
+        header: Header,
+        view: QWidget,
+        nothing: str,
+        *,
+        margins: Margins = (12, 8, 12, 8),
+        spacing: int = 4,
+    ) -> None:
+        super().__init__()
+        theme.set_role(self, "panel")
+        self.header = header
+        self._belongs = nothing
+        self._nothing = placeholder(nothing)
+        self._pages = stacked(self._nothing, view)
+        vertical(header, (self._pages, 1), inside=self, margins=margins, spacing=spacing)
+
+    def set_filled(self, filled: bool) -> None:
+        """Show the view, or the sentence that says what belongs here."""
+        self._pages.setCurrentIndex(int(filled))
+
+    def set_nothing(self, reason: str = "") -> None:
+        """Set why nothing is shown; by default what belongs here."""
+        self._nothing.setText(reason or self._belongs)
+
+    @property
+    def filled(self) -> bool:
+        """True if the view is shown."""
+        return self._pages.currentIndex() == 1
 
 
 class EmptyState(QWidget):

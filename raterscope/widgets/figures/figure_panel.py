@@ -32,10 +32,10 @@ from raterscope.figures.colours import Symbol
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import horizontal, stacked, vertical
+from raterscope.widgets.hints import KeyHelp, TitledPage
+from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.parts import ARROWS, Header, placeholder, plain_tip
+from raterscope.widgets.parts import ARROWS, Header, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
 Part = TypeVar("Part")
@@ -49,7 +49,7 @@ def row_of(numbers: NDArray[Any], number: int | None) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-class FigurePanel(QWidget):
+class FigurePanel(TitledPage):
     """A figure with its title above it, brief where there is little room; a sentence if nothing is drawn.
 
     `page` is shown in place of the figure that it contains.
@@ -59,35 +59,16 @@ class FigurePanel(QWidget):
         self, title: str, figure: QWidget, nothing: str, *, brief: str = "",
         page: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
-        theme.set_role(self, "panel")
-        self.header = Header(title, brief=brief)
+        super().__init__(Header(title, brief=brief), page or figure, nothing)
         self._figure: Any = figure
         if isinstance(figure, Figure):
             figure.header = self.header
         self.setAccessibleName(title)
-        self._belongs = nothing
-        self._nothing = placeholder(nothing)
-        self._pages = stacked(self._nothing, page or figure)
         self.setFocusProxy(figure)
-        vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
-
-    def set_filled(self, filled: bool) -> None:
-        """Show the figure, or the sentence that says what belongs here."""
-        self._pages.setCurrentIndex(int(filled))
-
-    def set_nothing(self, reason: str = "") -> None:
-        """Set the placeholder text; by default that of the constructor."""
-        self._nothing.setText(reason or self._belongs)
 
     def select(self, part: Any, /) -> None:
         """Select a part of the figure, or none, without a signal."""
         self._figure.select(part)
-
-    @property
-    def filled(self) -> bool:
-        """True if the figure is shown."""
-        return self._pages.currentIndex() == 1
 
 
 class Figure(QWidget, Generic[Part]):

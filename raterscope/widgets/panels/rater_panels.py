@@ -20,10 +20,11 @@ from raterscope.widgets.colour_maps import CIVIDIS
 from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
-from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, stacked, vertical
+from raterscope.widgets.hints import TitledPage
+from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
-from raterscope.widgets.parts import ChoiceBox, Header, PaintedButton, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, PaintedButton, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 SHARP = 4.0
@@ -37,26 +38,17 @@ MEASURES = {
 }
 
 
-class LocalWeight(QWidget):
+class LocalWeight(TitledPage):
     """Heat map of a rater's local weight with a colour bar, in unsmoothed voxels.
 
     It can be copied and saved, with its values.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        theme.set_role(self, "panel")
-        self._header = Header("Local weight")
-        self.measures = ModeSwitch(MEASURES)
-        self._header.row.addWidget(self.measures)
-        self._nothing = placeholder(NO_RATER)
-        self._map = _Map(self._header)
-        self._pages = stacked(self._nothing, self._map)
-        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
-
-    def set_nothing(self, reason: str = "") -> None:
-        """Show why the panel is empty; by default what belongs here."""
-        self._nothing.setText(reason or NO_RATER)
+        header, self.measures = Header("Local weight"), ModeSwitch(MEASURES)
+        header.row.addWidget(self.measures)
+        self._map = _Map(header)
+        super().__init__(header, self._map, NO_RATER, spacing=6)
 
     @property
     def measure(self) -> str:
@@ -77,9 +69,9 @@ class LocalWeight(QWidget):
         is nothing to show. `high`: end of the scale, which begins at 0. `aspect`: height of a voxel over its
         width. `corner`: row and column of the slice at which the crop begins.
         """
-        self._header.set_title(title)
+        self.header.set_title(title)
         known = values is not None and values.size > 0
-        self._pages.setCurrentIndex(int(known))
+        self.set_filled(known)
         if values is not None and known:
             self._map.show_map(self.measure, values, 0.0, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))

@@ -24,9 +24,9 @@ from PySide6.QtWidgets import (
 
 from raterscope.text import UNKNOWN, counted, estimate
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import stacked, vertical
+from raterscope.widgets.hints import TitledPage
 from raterscope.widgets.painting import PictureShelf
-from raterscope.widgets.parts import Header, placeholder, plain_tip
+from raterscope.widgets.parts import Header, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel, set_up_view
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -114,7 +114,7 @@ class ComparisonRow:
     tip: str = ""  # tooltip; by default title and text
 
 
-class ComparisonTable(QWidget):
+class ComparisonTable(TitledPage):
     """Runs as rows; the best value of each column is bold.
 
     `nothing`: message if there are no runs. `subject`: noun for a row.
@@ -129,26 +129,17 @@ class ComparisonTable(QWidget):
         *,
         subject: str = "run",
     ) -> None:
-        super().__init__()
-        theme.set_role(self, "panel")
-        self.header = Header("Runs compared")  # header of the table, to add widgets to
-        self._nothing = placeholder(nothing)
-        self._model = _ComparisonModel(tuple(measures), self, subject)
         self.view = _Table()
+        super().__init__(Header("Runs compared"), self.view, nothing, margins=(12, 8, 12, 4))
+        self._model = _ComparisonModel(tuple(measures), self, subject)
         set_up_view(self.view, self._model, "Runs compared", ComparisonDelegate())
         set_lengths(self.view.verticalHeader(), minimumSectionSize=_LEAST_HEIGHT)
         self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header = self.view.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        rows = (self._nothing, 1), (self.view, 1)
-        vertical(self.header, *rows, inside=self, margins=(12, 8, 12, 4), spacing=4)
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         self.set_rows(())
-
-    def set_nothing(self, words: str) -> None:
-        """Set the message for an empty table."""
-        self._nothing.setText(words)
 
     def set_rows(
         self, rows: Sequence[ComparisonRow], aside: str = "", measures: Sequence[Measure] | None = None
@@ -160,8 +151,7 @@ class ComparisonTable(QWidget):
         """
         self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
         self.header.set_aside(aside)
-        self._nothing.setVisible(not rows)
-        self.view.setVisible(bool(rows))
+        self.set_filled(bool(rows))
 
     def _on_current(self, index: QModelIndex) -> None:
         key = self._model.rows[index.row()].key if index.isValid() else None
@@ -272,24 +262,20 @@ class RankingRows:
         return self.names[row] if column == 1 else self.cells[row][column - (column > 1)]
 
 
-class RankingTable(QWidget):
+class RankingTable(TitledPage):
     """Items by rank. A click on a share chooses the pair of items."""
 
     pair_chosen = Signal(int, int)
 
     def __init__(self) -> None:
-        super().__init__()
-        theme.set_role(self, "panel")
-        self.header = Header("Ranking and wins")
+        self.view = QTableView()
+        super().__init__(Header("Ranking and wins"), self.view, NOTHING)
         self.pictures = PictureShelf(SIDE, self._in_sight, self)
         self.model = _RankingModel(self.pictures, self)
-        self.view = QTableView()
         set_up_view(self.view, self.model, "Ranking and wins")
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.view.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._pages = stacked(placeholder(NOTHING), self.view)
-        vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         self.setFocusProxy(self.view)
         self.view.clicked.connect(self._on_cell)
         self.view.activated.connect(self._on_cell)
@@ -299,7 +285,7 @@ class RankingTable(QWidget):
     def show_ranking(self, rows: RankingRows | None) -> None:
         """Show items, or that there is no ranking yet."""
         self.model.set_rows(rows)
-        self._pages.setCurrentIndex(int(rows is not None))
+        self.set_filled(rows is not None)
         self.header.set_aside("" if rows is None else counted(len(rows.names), "item"))
         if rows is not None:
             for column in range(NUMBERS):

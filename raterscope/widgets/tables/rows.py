@@ -29,13 +29,12 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QWidget,
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import Margins, stacked, vertical
-from raterscope.widgets.parts import Header, Menu, placeholder, plain_tip
+from raterscope.widgets.hints import KeyHelp, TitledPage
+from raterscope.widgets.layouts import Margins
+from raterscope.widgets.parts import Header, Menu, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 Row = TypeVar("Row")
@@ -303,7 +302,7 @@ class TextTable(QTableView):
         header.setSortIndicatorShown(True)
 
 
-class RowsTable(QWidget, Generic[Row]):
+class RowsTable(TitledPage, Generic[Row]):
     """Table with its title above it, or a sentence if there are no rows; order and selection stay.
 
     `title`, `name`: text of the header, and for screen readers. `nothing`: sentence in an empty table;
@@ -322,17 +321,11 @@ class RowsTable(QWidget, Generic[Row]):
         nothing: str = "",
         margins: Margins,
     ) -> None:
-        super().__init__()
-        theme.set_role(self, "panel")
-        self.header = Header(title)
-        self.model = model
+        view = row_view(model, delegate, name or title)
+        super().__init__(Header(title), view, nothing, margins=margins)
+        self.model, self.view = model, view
         model.setParent(self)
-        self.view = row_view(model, delegate, name or title)
-        self._belongs = nothing
-        self._nothing = placeholder(nothing)
-        self._pages = stacked(self._nothing, self.view)
-        self.setFocusProxy(self.view)
-        vertical(self.header, (self._pages, 1), inside=self, margins=margins, spacing=4)
+        self.setFocusProxy(view)
         self._quiet = False
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._settle)
@@ -340,10 +333,6 @@ class RowsTable(QWidget, Generic[Row]):
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Replace the rows."""
         self._keeping_selection(lambda: self.model.set_rows(rows))
-
-    def set_nothing(self, reason: str = "") -> None:
-        """Show why the table is empty; by default what belongs here."""
-        self._nothing.setText(reason or self._belongs)
 
     def select(self, key: object) -> None:
         """Select a row by its key and scroll to it, without a signal; None clears the selection."""
@@ -376,7 +365,7 @@ class RowsTable(QWidget, Generic[Row]):
 
     def _settle(self) -> None:
         """Fit titles and columns to the rows and the room."""
-        self._pages.setCurrentIndex(int(bool(self.model.rows) or not self._belongs))
+        self.set_filled(bool(self.model.rows) or not self._belongs)
 
 
 class ShownModel(RowsModel[Row]):
