@@ -169,9 +169,11 @@ def compiled(
 
 def load_compiler() -> None:
     """Load what numba loads at the first call of a kernel: how it compiles NumPy's and SciPy's functions."""
+    # Made before the lock is taken, as for a kernel in another thread: it has the lock of these first.
+    contexts = cpu_target.typing_context, cpu_target.target_context
     with global_compiler_lock:
-        cpu_target.typing_context.refresh()
-        cpu_target.target_context.refresh()
+        for context in contexts:
+            context.refresh()
 
 
 @cache

@@ -363,3 +363,38 @@ def test_the_variables_of_an_instruction_are_listed_in_order() -> None:
     first, second, third = (ir.Var(None, name, place) for name in ("first", "second", "third"))
     call = ir.Expr.call(first, (second, ir.Expr.getattr(third, "shape", place)), {"key": [third]}, place)
     assert call.list_vars() == [first, second, third, third]
+
+
+LOCKS = """
+import sys, threading, time
+from numba.core.cpu import CPUContext
+initialize, begun = CPUContext.init, threading.Event()
+
+def initialize_slowly(context):  # it holds the lock of the context, and takes that of the compiler
+    begun.set()
+    time.sleep(0.5)
+    initialize(context)
+
+CPUContext.init = initialize_slowly
+from raterscope.algorithms.compiling import compiled, load_compiler
+
+def double(x):
+    return 2 * x
+
+first = threading.Thread(target=lambda: compiled()(double), daemon=True)
+first.start()
+begun.wait()
+second = threading.Thread(target=load_compiler, daemon=True)
+second.start()
+for thread in (first, second):
+    thread.join(30)
+sys.exit(first.is_alive() or second.is_alive())
+"""
+
+
+def test_the_compiler_is_loaded_while_another_thread_makes_the_first_kernel(tmp_path: Path) -> None:
+    """Each took a lock that the other one waited for, and the command stopped for ever."""
+    script = tmp_path / "script.py"
+    script.write_text(LOCKS)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    assert subprocess.run([sys.executable, str(script)], env=environment).returncode == 0
