@@ -44,7 +44,6 @@ class AgreementMatrix(FigurePanel):
     ) -> None:
         self.figure = _Matrix(title, noun)
         super().__init__(title, self.figure, nothing)
-        self.set_filled(False)
 
     def set_matrix(
         self,
@@ -228,7 +227,6 @@ class Dendrogram(FigurePanel):
     def __init__(self) -> None:
         self.figure = _Tree("Raters over cases")
         super().__init__("Raters over cases", self.figure, "Needs three raters who share cases.")
-        self.set_filled(False)
 
     def set_tree(
         self,

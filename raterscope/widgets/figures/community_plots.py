@@ -40,7 +40,6 @@ class ParticipationBars(FigurePanel):
     def __init__(self) -> None:
         self.figure = _Bars("Participation")
         super().__init__("Participation", self.figure, NO_ANNOTATORS)
-        self.set_filled(False)
 
     def show_participation(
         self, shares: NDArray[np.floating], names: Sequence[str], communities: Sequence[str]

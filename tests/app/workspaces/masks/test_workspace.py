@@ -243,7 +243,7 @@ def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
     assert workspace.raters.current == "dan"
     workspace.local_weight.measures.set_mode("tau")
-    assert workspace.local_weight._header.words()[0] == "Local tau, dan"
+    assert workspace.local_weight.header.words()[0] == "Local tau, dan"
 
 
 def test_a_digit_shows_one_reader_and_with_ctrl_a_kind(fused_masks, qtbot):
