@@ -33,8 +33,8 @@ def test_rows_are_not_changed_and_no_rows_have_no_sums() -> None:
 
 
 @pytest.mark.parametrize("columns", [None, 1, 70])
-def test_triangles_are_solved_in_blocks_of_columns(monkeypatch, columns):
-    monkeypatch.setattr(array_operations, "_AT_ONCE", 1)
+def test_triangles_are_solved_in_blocks(monkeypatch, columns):
+    monkeypatch.setattr(array_operations, "_BLOCK", 16)
     generator = np.random.default_rng(0)
     lower = np.tril(generator.normal(size=(40, 40))) + 10 * np.eye(40)
     right = generator.normal(size=40 if columns is None else (40, columns))
