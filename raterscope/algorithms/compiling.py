@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar
@@ -20,13 +20,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core import ir as numba_ir
 from numba.core.caching import IndexDataCacheFile
-from numba.core.callwrapper import PyCallWrapper
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
-from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
@@ -330,110 +326,3 @@ def _raise_without_shapes(source: object, target: object) -> Callable[[object, o
 # numba's own message names the shapes: formatting them takes a quarter of the compilation of a kernel that
 # assigns to a slice. Versions that look for it under another name are only slower.
 arrayobj.raise_with_shape_context = _raise_with_shapes
-
-
-class _Library(JITCodeLibrary):  # type: ignore[misc]
-    """Code of one kernel, or of a function of numba.
-
-    Functions that Python does not call become parts of their callers. They are optimized there, and machine
-    code of their own is made only if something asks for it. Those that are always inlined are optimized
-    before: the order of their sums, which is free, does not depend on the caller.
-    """
-
-    _needed = False  # whether there is machine code, or is going to be
-    _waiting: ClassVar[dict[str, Any]] = {}  # environments of functions that have no machine code so far
-
-    def _is_needed(self) -> bool:
-        loaded = getattr(self, "_compiled_object", None) is not None
-        self._needed = self._needed or loaded or any(_ENTRY in f.name for f in self.get_defined_functions())
-        return self._needed
-
-    def _optimize_final_module(self) -> None:
-        if self._is_needed() or any(_INLINED in f.attributes for f in self.get_defined_functions()):
-            super()._optimize_final_module()
-
-    def _finalize_final_module(self) -> None:
-        if not self._is_needed():
-            self._finalize_dynamic_globals()
-            self._verify_declare_only_symbols()
-            self._finalized = True
-            return
-        super()._finalize_final_module()
-        for name in [v.name for v in self._final_module.global_variables if v.name in self._waiting]:
-            self._codegen.set_env(name, self._waiting.pop(name))
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        if not self._needed and name in {function.name for function in self.get_defined_functions()}:
-            self._needed = True
-            self._optimize_final_module()
-            self._finalize_final_module()
-        return super().get_pointer_to_function(name)  # type: ignore[no-any-return]
-
-    def serialize_using_object_code(self) -> Any:
-        self._ensure_finalized()
-        return super().serialize_using_object_code() if self._needed else self.serialize_using_bitcode()
-
-
-_ENTRY = "7cpython"
-"""Part of the names of functions that Python calls."""
-
-_INLINED = b"alwaysinline"
-
-
-def _set_environment(codegen: Any, name: str, environment: Any, set_now: Any = JITCPUCodegen.set_env) -> None:
-    """Set the environment of a function where its machine code expects it, or later, when there is any."""
-    if codegen._engine.is_symbol_defined(name):
-        set_now(codegen, name, environment)
-    else:
-        _Library._waiting[name] = environment
-
-
-def _build_entry(entry: Any, build: Any = PyCallWrapper.build) -> Any:
-    """Build the function that Python calls; to optimize it takes longer than its calls."""
-    function, api = build(entry)
-    function.attributes.add("optnone")
-    function.attributes.add("noinline")
-    return function, api
-
-
-def _list_variables(_instruction: Any, value: Any) -> list[Any]:
-    found: list[Any] = []
-    _add_variables((value,), found)
-    return found
-
-
-def _add_variables(values: Iterable[Any], found: list[Any]) -> None:
-    for value in values:
-        kind = type(value)
-        if kind in _WITHOUT_VARIABLES:
-            continue
-        if kind is numba_ir.Var or isinstance(value, numba_ir.Var):
-            found.append(value)
-        elif isinstance(value, numba_ir.Inst):
-            found += value.list_vars()
-        elif isinstance(value, (list, tuple)):
-            _add_variables(value, found)
-        elif isinstance(value, dict):
-            _add_variables(value.values(), found)
-
-
-_WITHOUT_VARIABLES = frozenset({numba_ir.Loc, str, int, float, bool, type(None)})
-
-
-def _are_equal(options: TargetConfig, others: object) -> Any:
-    """Compare the options of two functions; those that neither sets have their defaults."""
-    if type(options) is not type(others):
-        return NotImplemented
-    mine, theirs = options._values, others._values  # type: ignore[attr-defined]
-    return all(getattr(options, name) == getattr(others, name) for name in {**mine, **theirs})
-
-
-# numba compares the options of functions for each operation in a kernel, and lists the variables of its
-# instructions several times: a tenth of the time of compilation, as numba does it.
-JITCPUCodegen._library_class = _Library
-JITCPUCodegen.set_env = _set_environment
-PyCallWrapper.build = _build_entry
-numba_ir.Inst._rec_list_vars = _list_variables
-TargetConfig.__eq__ = _are_equal
-TargetConfig.__hash__ = lambda options: hash(type(options))

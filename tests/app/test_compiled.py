@@ -11,8 +11,6 @@ from threading import Timer
 
 import numpy as np
 import pytest
-from numba.core import ir
-from numba.core.compiler import Flags
 from numba.core.errors import TypingError
 
 from raterscope.algorithms.compiling import (
@@ -303,66 +301,6 @@ def test_a_kernel_that_fails_is_free_for_others(tmp_path: Path, monkeypatch):
     with pytest.raises(TypingError):
         compile_signature(first, "float64")
     assert not list(tmp_path.iterdir())
-
-
-CALLED = """
-import numpy as np
-from raterscope.algorithms.compiling import compiled
-
-@compiled()
-def _third(values, by):
-    parts = np.empty(len(values))
-    for i in range(len(values)):
-        parts[i] = values[i] / by
-    return parts[2]
-
-@compiled()
-def third(values, by):
-    return _third(values, by)
-
-@compiled()
-def twice(values, by):
-    return 2 * _third(values, by)
-"""
-
-
-def test_a_kernel_that_only_kernels_call_works_from_each_of_them(tmp_path: Path, monkeypatch):
-    """Compiled and from the cache: it has no machine code of its own, and its errors arrive in Python."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    (tmp_path / "kernels_that_call.py").write_text(CALLED)
-    values = np.array([1.0, 2.0, 3.0])
-    try:
-        for hits in (0, 1):
-            kernels = import_module("kernels_that_call")
-            assert kernels.third(values, 2.0) == 1.5
-            with pytest.raises(ZeroDivisionError):
-                kernels.third(values, 0.0)
-            assert sum(kernels.third.stats.cache_hits.values()) == hits
-            if hits:  # another caller, with the stored code
-                assert kernels.twice(values, 2.0) == 3.0
-                assert sum(kernels._third.stats.cache_hits.values()) == 1
-            del sys.modules["kernels_that_call"]
-        (stored,) = tmp_path.rglob("*._third-*.nbc")
-        assert b"ELF" not in stored.read_bytes()
-    finally:
-        sys.modules.pop("kernels_that_call", None)
-
-
-def test_options_of_the_compiler_are_equal_where_one_sets_a_default() -> None:
-    flags, other = Flags(), Flags()
-    other.nrt = flags.nrt
-    assert flags == other
-    assert hash(flags) == hash(other)
-    other.nrt = not flags.nrt
-    assert flags != other
-
-
-def test_the_variables_of_an_instruction_are_listed_in_order() -> None:
-    place = ir.Loc("kernel.py", 1)
-    first, second, third = (ir.Var(None, name, place) for name in ("first", "second", "third"))
-    call = ir.Expr.call(first, (second, ir.Expr.getattr(third, "shape", place)), {"key": [third]}, place)
-    assert call.list_vars() == [first, second, third, third]
 
 
 LOCKS = """
