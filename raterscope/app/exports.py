@@ -7,6 +7,7 @@ the runs shown and how they stand to the journal.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -408,7 +409,7 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
     """Name the record of an export: after the file, or in a folder after its contents."""
     first = files[0].resolve()
     if first.parent != request.path.resolve().parent:
-        return files[0].with_name(f"{request.what}.run.json")
+        return Path(os.path.commonpath([file.parent for file in files]), f"{request.what}.run.json")
     suffixes = sorted((FORMATS[request.format].suffix, *_ALSO.get(request.format, ())), key=len)
     name = request.path.name
     ending = next((suffix for suffix in reversed(suffixes) if name.casefold().endswith(suffix)), "")

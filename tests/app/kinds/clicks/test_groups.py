@@ -108,6 +108,8 @@ def test_a_training_set_of_coco_has_the_boxes_of_yolo(study, tmp_path):
     groups = ["--groups", str(study.with_name("patients.csv"))]
     yolo = export(study, tmp_path, "training", *groups, name="yolo")
     folder = export(study, tmp_path, "training", *groups, "--format", "coco-boxes", name="coco")
+    assert {path.name for path in (folder / "annotations").iterdir()} == {"train.json", "val.json"}
+    assert (folder / "training.run.json").exists()
     assert (folder / "soft_labels.csv").read_bytes() == (yolo / "soft_labels.csv").read_bytes()
     for split in ("train", "val"):
         coco = COCO(folder / "annotations" / f"{split}.json")
