@@ -51,10 +51,11 @@ def collect_garbage_rarely() -> None:
 def keep_freed_memory(most: int = 2**31 - 1) -> None:
     """Keep the memory of freed arrays for the next ones, which then need no new pages of zeros.
 
-    All threads share one heap: memory freed in the heap of one thread does not serve the others.
+    All threads and Arrow share one heap: memory freed in another one does not serve the others.
 
     `most`: number of bytes to keep. Only commands that end after their work keep all.
     """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # read when Arrow is loaded
     _set(_HEAPS_AT_MOST, 1)
     _set(_TRIM_ABOVE, most)
     _set(_MAP_ABOVE, _LARGEST_MAPPED)
