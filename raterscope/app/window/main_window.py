@@ -514,6 +514,8 @@ class MainWindow(QMainWindow):
         self.jobs.close()
         self.document.blockSignals(True)  # else the hidden screens are cleared first
         self.document.close()
+        for timer in self.findChildren(QTimer):
+            timer.stop()  # else one may read from the study, which is closed
         self.session_restore.end()
         super().closeEvent(event)
 

@@ -43,3 +43,10 @@ def test_decisions_against_the_posteriors_show_a_warning(window, qtbot, tmp_path
     opened.files.close_study()
     idle(opened, qtbot)
     assert not doubt.isVisible()
+
+
+def test_closing_at_once_after_a_change_of_runs_is_clean(fused, qtbot):
+    """The run was compared with the decisions after the study was closed: an error on standard error."""
+    fused.document.changed.emit()
+    fused.close()
+    qtbot.wait(600)
