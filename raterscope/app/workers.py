@@ -126,9 +126,12 @@ class Workers:
         """Whether workers are there already or start at present."""
         return bool(self._processes)
 
-    def start(self) -> None:
-        """Start all processes, for tasks that come soon."""
-        self._start(self.jobs - len(self._processes))
+    def start(self, load: Callable[[], object] | None = None) -> None:
+        """Start all processes, for tasks that come soon.
+
+        `load`: called in each process before its first task; a function at the top of a module.
+        """
+        self._start(self.jobs - len(self._processes), load)
 
     def answer(
         self,
@@ -193,7 +196,7 @@ class Workers:
                 answers[name] = meanwhile(name)
         return answers
 
-    def _start(self, count: int) -> None:
+    def _start(self, count: int, load: Callable[[], object] | None = None) -> None:
         if count <= 0:
             return
         import multiprocessing
@@ -202,7 +205,7 @@ class Workers:
         with _one_thread_each(), _holding_interrupts():
             for _ in range(count):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs,), daemon=True)
+                process = context.Process(target=_serve, args=(theirs, load), daemon=True)
                 process.start()
                 theirs.close()
                 self._processes[ours] = process
@@ -234,11 +237,13 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, load: Callable[[], object] | None = None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     collect_garbage_rarely()
-    pipe.send(_READY)
+    if load is not None:
+        load()
     with suppress(EOFError, ConnectionError):  # the parent has ended
+        pipe.send(_READY)
         while True:
             function, arguments = pipe.recv()
             pipe.send((function(*arguments),))

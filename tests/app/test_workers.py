@@ -22,6 +22,17 @@ def sleep_or_die(seconds):
     return seconds
 
 
+LOADED = []
+
+
+def load():
+    LOADED.append(True)
+
+
+def is_loaded():
+    return bool(LOADED)
+
+
 def nothing(count):
     pass
 
@@ -39,6 +50,14 @@ def test_this_process_answers_the_last_tasks_until_all_workers_have_started():
         answers = workers.answer(total, tasks, nothing, lambda name: total(*tasks[name]))
     assert {name: value for name, (value, _) in answers.items()} == {str(n): 10.0 * n for n in range(50)}
     assert answers["49"][1] == os.getpid()
+
+
+def test_processes_that_start_early_load_before_their_first_task():
+    with Workers(2) as workers:
+        workers.start(load)
+        answers = workers.answer(is_loaded, {"a": (), "b": ()}, nothing)
+    assert answers == {"a": True, "b": True}
+    assert not is_loaded()
 
 
 def test_a_process_that_dies_takes_only_its_task_with_it():

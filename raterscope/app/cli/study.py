@@ -66,6 +66,7 @@ from raterscope.app.study.merging import merge_studies
 from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames, store_groups
+from raterscope.app.workers import Workers, processors
 from raterscope.text import counted
 
 
@@ -79,8 +80,10 @@ def run(options: argparse.Namespace) -> int:
         items = [
             entry.id for entry in select_items(study, options.item, kind.name, by_question=kind.by_question)
         ]
-        inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
-        answer = steps.fuse(inputs, plan, options.jobs, part(watch, 0.05, 0.85))
+        with Workers(processors() if options.jobs is None else options.jobs) as workers:
+            steps.start_processes(workers, plan, len(items))
+            inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
+            answer = steps.fuse(inputs, plan, workers, part(watch, 0.05, 0.85))
         saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
         seconds = time.perf_counter() - clock
         summary = steps.summarise(answer, study, options, seconds, part(watch, 0.9, 1.0))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from raterscope.app.study import RunEntry, Study
     from raterscope.app.study.kinds import StoredKind
     from raterscope.app.study.records import Item
+    from raterscope.app.workers import Workers
 
 
 Paragraph = tuple[str, str]
@@ -98,6 +99,10 @@ def _nothing_undecided(_study: Study, _state: ReviewState, _watch: Watch) -> Seq
     return ()
 
 
+def _no_processes(_workers: Workers, _plan: Any, _items: int) -> None:
+    return
+
+
 @dataclass(frozen=True)
 class Functions:
     """The functions of a kind: the steps of a run over a study, and uses of its results."""
@@ -108,8 +113,8 @@ class Functions:
     read_plan: Callable[[Mapping[str, Any]], Plan]
     # ``gather(items, study, plan, hold_truth, watch)`` reads the input of some items
     gather: Callable[[Sequence[int], Study, Any, bool, Watch], Inputs[Any]]
-    # ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study
-    fuse: Callable[[Any, Any, int | None, Watch], Answer[Any, Any, Any]]
+    # ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study; `jobs`: number of processes, or these
+    fuse: Callable[[Any, Any, int | Workers | None, Watch], Answer[Any, Any, Any]]
     # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
     # ``summarise(answer, study, options, seconds, watch)`` describes the results
@@ -126,6 +131,8 @@ class Functions:
     writers: Mapping[str, Writer]  # by the name of an export
     # ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert did not decide
     undecided: Callable[[Study, ReviewState, Watch], Sequence[SampledItem]] = _nothing_undecided
+    # ``start_processes(workers, plan, items)`` starts those that so many items need, before they are read
+    start_processes: Callable[[Workers, Any, int], None] = _no_processes
     # returns the settings that the options of `run` name, as text
     plan_texts: Callable[[argparse.Namespace], dict[str, str]] = settings_of
 

@@ -15,7 +15,7 @@ import numpy as np
 from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
-from raterscope.algorithms.clicks.fusion import FusionPlan, carries_reliability, isolation_notice
+from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
@@ -43,7 +43,7 @@ from raterscope.app.kinds.clicks.evaluation import (
     write_crowd_sizes,
 )
 from raterscope.app.kinds.clicks.exports import Results, write_results
-from raterscope.app.kinds.clicks.image_fusion import fuse_images
+from raterscope.app.kinds.clicks.image_fusion import fuse_images, start_processes
 from raterscope.app.kinds.clicks.imports import (
     assign_annotators,
     clicks_by_image,
@@ -81,8 +81,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         ProgressLine(sys.stderr) as watch,
     ):
         size = sum(path.stat().st_size for path in options.clicks if path.is_file())
-        if workers.jobs > 1 and not carries_reliability(plan) and size > _LONG:
-            workers.start()
+        if size > _LONG:
+            start_processes(workers, plan)
         mapping = dict(options.mapping)
         sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
         tables = _clicks_of(options.clicks, mapping, sizes, part(watch, 0.0, 0.05))

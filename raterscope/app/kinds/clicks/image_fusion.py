@@ -143,6 +143,9 @@ def from_column(column: Any) -> list[Any]:
     return list(_values(column))
 
 
+_MANY = 2000
+"""Images from which processes start while the clicks are read: seconds of work."""
+
 _WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
 # Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
 _HOLDS_GIL = ("hac", "hdbscan")
@@ -157,6 +160,19 @@ class Draft:
 
     item: str
     clustering: Clustering
+
+
+def start_processes(workers: Workers, plan: FusionPlan, images: int = _MANY) -> None:
+    """Start processes for a fusion that comes soon, if it uses several, and so many images need them."""
+    if workers.jobs > 1 and images >= _MANY and not carries_reliability(plan):
+        workers.start(_load)
+
+
+def _load() -> None:
+    """Load what the first fusion of a process needs."""
+    from raterscope.algorithms.compiling import load_compiler
+
+    load_compiler()
 
 
 def fuse_images(
@@ -436,6 +452,7 @@ def _fuse_in_processes(
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
     finished = 0
+    done: dict[str, Outcome[Fusion]] = {}
     tasks = {str(number): names for number, names in enumerate(_tasks_of(remaining, workers.jobs))}
 
     def report(*_: object, **__: object) -> None:
@@ -447,18 +464,23 @@ def _fuse_in_processes(
         report()
 
     def fuse_here(task: str) -> RecordBatch[Outcome[Fusion]]:
-        return RecordBatch.of([_outcome(name, remaining[name], plan, report) for name in tasks[task]])
+        done.update((name, _outcome(name, remaining[name], plan, report)) for name in tasks[task])
+        return RecordBatch.of([done[name] for name in tasks[task]])
 
     def arguments(names: Sequence[str]) -> tuple[Any, ...]:
         return _fuse_all, names, RecordBatch.of([remaining[name] for name in names]), plan
 
     meanwhile = None if plan.algorithm in _HOLDS_GIL or workers.running else fuse_here
     given = {task: arguments(names) for task, names in tasks.items()}
-    first = workers.answer(_outcomes, given, tick, meanwhile)
+
+    def then(_task: str, answer: RecordBatch[Outcome[Fusion]]) -> dict[str, tuple[Any, ...]]:
+        done.update((outcome.item, outcome) for outcome in answer.records())
+        return {}
+
+    first = workers.answer(_outcomes, given, tick, meanwhile, then=then)
     lost = [name for task, names in tasks.items() if task not in first for name in names]
     again = {name: arguments([name]) for name in lost}
-    answers = (*first.values(), *workers.answer(_outcomes, again, report).values())
-    done = {outcome.item: outcome for batch in answers for outcome in batch.records()}
+    workers.answer(_outcomes, again, report, then=then)
     return done | {
         name: Outcome(name, None, "the process that fused it died.", "", 0.0)
         for name in remaining

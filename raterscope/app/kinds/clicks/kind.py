@@ -93,6 +93,7 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.command import fuse_clicks, plan_texts, summarise
     from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks, undecided_detections
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
+    from raterscope.app.kinds.clicks.image_fusion import start_processes
     from raterscope.app.kinds.clicks.image_tables import export_quality, export_retirement
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
@@ -117,6 +118,7 @@ def _functions() -> Functions:
         compare_runs=compare_runs,
         trust=trust_in_clicks,
         undecided=undecided_detections,
+        start_processes=start_processes,
         writers={
             "detections": export_detections,
             "annotators": export_table,

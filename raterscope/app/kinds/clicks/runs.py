@@ -21,6 +21,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.outcome import Outcome, finite_or_none, record_of
+from raterscope.app.workers import Workers
 from raterscope.text import counted
 
 if TYPE_CHECKING:  # processes that fuse load no study
@@ -176,11 +177,14 @@ def reduced_weights(run: RunEntry, study: Study) -> dict[str, Weighed]:
 
 
 def fuse_inputs(
-    inputs: Inputs, plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
+    inputs: Inputs, plan: FusionPlan, *, jobs: int | Workers | None = None, watch: Watch = silent
 ) -> Answer:
-    """Fuse gathered inputs, without the study."""
+    """Fuse gathered inputs, without the study. `jobs`: number of processes, or processes to use."""
     started = datetime.now(UTC)
-    outcomes = fuse_images(inputs.given, plan, jobs=jobs, watch=watch, others=inputs.others.images)
+    number, workers = (None, jobs) if isinstance(jobs, Workers) else (jobs, None)
+    outcomes = fuse_images(
+        inputs.given, plan, jobs=number, watch=watch, others=inputs.others.images, workers=workers
+    )
     return Answer(plan, inputs, outcomes, started, (datetime.now(UTC) - started).total_seconds())
 
 

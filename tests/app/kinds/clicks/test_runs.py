@@ -20,7 +20,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks import image_fusion
 from raterscope.app.kinds.clicks.evaluation import EarlierRuns
-from raterscope.app.kinds.clicks.image_fusion import fuse_images
+from raterscope.app.kinds.clicks.image_fusion import fuse_images, start_processes
 from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
 from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, image_record, keep, others_in_words
@@ -217,6 +217,20 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
     assert outcomes["image 3"].problem == "the process that fused it died."
     other_outcomes = [outcomes[name] for name in ("image 2", "image 4")]
     assert [outcome.problem for outcome in other_outcomes] == ["not looked at"] * 2
+
+
+@pytest.mark.parametrize(
+    ("jobs", "carry", "images", "starts"),
+    [(2, False, 10_000, True), (2, False, 10, False), (1, False, 10_000, False), (2, True, 10_000, False)],
+)
+def test_processes_start_early_only_for_many_images_that_are_independent(
+    monkeypatch, jobs, carry, images, starts
+):
+    started = []
+    monkeypatch.setattr(Workers, "start", lambda _self, load: started.append(load))
+    plan = FusionPlan.make("oem", {"carry_reliability": "yes"} if carry else {})
+    start_processes(Workers(jobs), plan, images)
+    assert bool(started) == starts
 
 
 @pytest.mark.usefixtures("workers_alone")
