@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, median
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, parts_of
 
@@ -54,7 +53,7 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
     name, and clicks at one position are sorted by it. The order of the input therefore makes no difference.
     `tick` is called between the steps.
     """
-    centre = np.array([median(clicks.x), median(clicks.y)])
+    centre = np.array(clicks.centre)
     x, y = clicks.x - centre[0], clicks.y - centre[1]
     left, top, width, height = float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))
     most = min(MAXIMUM_CELLS, 4 * len(x) + 16)
@@ -235,8 +234,8 @@ class Crowd:
         from raterscope.algorithms.clicks._crowd_kernels import Pairs, gather
 
         self.compact()
-        first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
-        pairs, components = 0, len(first)
+        pairs, components = 0, len(self.parts.alive)
+        first, last = np.empty(components, dtype=np.int64), np.empty(components, dtype=np.int64)
         for begin, end in parts_of(components, BLOCK):
             for _ in range(2):
                 count = gather(
@@ -336,8 +335,7 @@ class Crowd:
         """Return the clustering of the clicks in their own order, after `survey`."""
         alive, cells = self.parts.alive, self.cells
         number = np.where(alive, np.cumsum(alive) - 1, -1)
-        xx, xy, yy = self.parts.covariance[alive].T
-        covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
+        covariance = self.parts.covariance[alive].take([0, 1, 1, 2], axis=1).reshape(-1, 2, 2)
         support = self.parts.support[alive]
         nearest = np.empty(len(cells), dtype=np.int64)
         nearest[cells.order] = np.where(self.nearest >= 0, number[self.nearest], -1) if len(number) else -1
@@ -401,7 +399,7 @@ def fit_crowd(
                 note(value, forced=True)
             watch(
                 done, f"removing the weakest of {len(crowd)} components", objective=value,
-                partial=partial(crowd.result, Trace.none()),
+                partial=lambda: crowd.result(Trace.none()),
             )  # fmt: skip
 
         lost = crowd.prune(report)

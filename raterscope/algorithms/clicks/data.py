@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from math import isfinite
 from typing import Any
 
@@ -177,6 +177,11 @@ class Clicks:
         left, top, right, bottom = self.extent
         return (right - left) * (bottom - top)
 
+    @cached_property
+    def centre(self) -> tuple[float, float]:
+        """Medians of the positions; there must be a click."""
+        return median(self.x), median(self.y)
+
     @property
     def points(self) -> FloatArray:
         """(N, 2) positions."""
@@ -278,8 +283,10 @@ class Clicks:
         """
         order = np.lexsort((self.y, self.x, self.annotator))
         key = self.annotator[order], self.x[order], self.y[order]
-        begins = np.ones(len(order), dtype=bool)
-        begins[1:] = np.any([values[1:] != values[:-1] for values in key], axis=0)
+        begins = np.zeros(len(order), dtype=bool)
+        begins[:1] = True
+        for values in key:
+            begins[1:] |= values[1:] != values[:-1]
         if begins.all():
             return self, np.arange(len(order))
         first = order[begins]  # of equal clicks the sort keeps the order

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray, median
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
@@ -281,7 +281,7 @@ def fit_evidence(
     """
     watch(0.0, "estimating the click scatter")
     habits = learn_habits(clicks)
-    usual = usual_scatter(clicks)
+    usual = _usual_scatter(clicks, habits.resolution)
     if settings.click_scatter is not None or habits.scatter <= usual:
         return *_fit_from(clicks, settings, habits, part(watch, 0.05, 1.0), reliability), habits
     wide, narrow = (
@@ -294,7 +294,11 @@ def fit_evidence(
 
 def usual_scatter(clicks: Clicks) -> float:
     """Return the scatter that is assumed where the clicks do not show it, pixels."""
-    return max(math.sqrt(clicks.area) / 100, _resolution(clicks))
+    return _usual_scatter(clicks, _resolution(clicks))
+
+
+def _usual_scatter(clicks: Clicks, resolution: float) -> float:
+    return max(math.sqrt(clicks.area) / 100, resolution)
 
 
 def _fit_from(
@@ -459,13 +463,13 @@ def learn_habits(clicks: Clicks) -> Habits:
     """
     resolution = _resolution(clicks)
     rows = _sample(clicks)
-    x, y = clicks.x[rows] - median(clicks.x), clicks.y[rows] - median(clicks.y)
+    x, y = clicks.x[rows] - clicks.centre[0], clicks.y[rows] - clicks.centre[1]
     span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
     area = clicks.area if len(rows) == len(clicks) else span**2
     habits = _judge_habits(
         x, y, clicks.annotator[rows], clicks.weights, len(clicks.annotators), resolution, span, area
     )
-    return habits or Habits(usual_scatter(clicks), 0.0, resolution)
+    return habits or Habits(_usual_scatter(clicks, resolution), 0.0, resolution)
 
 
 def _judge_habits(
@@ -550,7 +554,7 @@ def _sample(clicks: Clicks) -> IntArray:
     own clicks. Of a large crowd, few annotators with many clicks are taken: with one click of each, no pair
     of own clicks would remain.
     """
-    x, y = clicks.x - median(clicks.x), clicks.y - median(clicks.y)
+    x, y = clicks.x - clicks.centre[0], clicks.y - clicks.centre[1]
     small = len(clicks.annotators) <= ANNOTATORS
     rows = np.arange(len(clicks)) if small else _sample_clicks(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
