@@ -503,3 +503,33 @@ def halve(layer: Array, mean: Array, begin: int, end: int, squares: Array, sums:
                     apart = value[x] - middle[x]
                     square[x // 2] += apart * apart
                     total[x // 2] += value[x]
+
+
+@compiled(error_model="numpy")
+def look_up(
+    values: Array, steps: Array, results: Array, slopes: Array, begin: int, end: int, out: Array
+) -> None:
+    """Interpolate a table at values, as `numpy.interp` does, to the last bit.
+
+    `values`, `out`: (N,).
+    `steps`, `results`: (n,) float64, the table; the steps are even but for rounding.
+    `slopes`: (n - 1,) float64, rise of the results over that of the steps.
+    `begin`, `end`: range of values.
+    """
+    last = len(steps) - 1
+    first, per_step = steps[0], last / (steps[last] - steps[0])
+    for i in range(begin, end):
+        value = np.float64(values[i])
+        if np.isnan(value):
+            out[i] = value
+        elif value <= first:
+            out[i] = results[0]
+        elif value >= steps[last]:
+            out[i] = results[last]
+        else:
+            at = min(int((value - first) * per_step), last - 1)
+            while steps[at] > value:
+                at -= 1
+            while steps[at + 1] <= value:
+                at += 1
+            out[i] = slopes[at] * (value - steps[at]) + results[at]

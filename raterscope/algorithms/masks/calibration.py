@@ -391,12 +391,16 @@ def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 
     steps, chance = _student_table(dof)
     shift, slope = curve
     moved, every = (steps - shift) / slope, np.ravel(ratio)
+    if every.size < _AT_ONCE:  # not worth loading the compiler
+        return np.asarray(np.interp(every, moved, chance).reshape(np.shape(ratio)), dtype=np.float32)
+    from raterscope.algorithms.masks import _voxel_kernels as kernels
+
     out = np.empty(every.shape, dtype=np.float32)
-
-    def look_up(begin: int, end: int) -> None:
-        out[begin:end] = np.interp(every[begin:end], moved, chance)
-
-    run_parts(look_up, parts_of(out.size, _AT_ONCE), no_check)
+    slopes = np.diff(chance) / np.diff(moved)
+    run_parts(
+        lambda begin, end: kernels.look_up(every, moved, chance, slopes, begin, end, out),
+        parts_of(out.size, _AT_ONCE), no_check,
+    )  # fmt: skip
     return out.reshape(np.shape(ratio))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from scipy.special import stdtr
 
 from raterscope.algorithms.masks.calibration import (
     BINS,
@@ -13,6 +14,7 @@ from raterscope.algorithms.masks.calibration import (
     count_in_bins,
     default_multipliers,
     pool_calibrations,
+    student,
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
@@ -176,3 +178,14 @@ def test_probabilities_are_counted_in_bins_of_equal_width():
         np.histogram(chance, edges, weights=weight)[0] for weight in (chance, right * 1.0, np.ones(502))
     ]
     np.testing.assert_allclose(count_in_bins(chance, right), np.stack(columns, axis=1))
+
+
+@pytest.mark.parametrize("curve", [(0.0, 1.0), (0.1, 1.2)])
+def test_a_large_map_of_probabilities_is_that_of_its_parts_to_the_last_bit(curve):
+    ratio = np.random.default_rng(3).normal(0, 12, (2, 600, 600)).astype(np.float32)
+    ratio[0, 0, :3] = np.inf, -np.inf, np.nan
+    whole_map = student(ratio, 20.8, curve)
+    parts = [student(row, 20.8, curve) for row in ratio[0]]
+    assert whole_map[0].tobytes() == np.array(parts).tobytes()
+    expected = stdtr(20.8, curve[0] + curve[1] * ratio.astype(float))
+    np.testing.assert_allclose(whole_map, expected, atol=2e-6)
