@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
-from raterscope.algorithms.progress import Check, parts_of
+from raterscope.algorithms.progress import Check, parts_of, run_parts
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
@@ -174,11 +174,15 @@ def nearest_cores(
     square = np.empty(shape, dtype=np.float32)
     far = reach**2 * (1 + _ROUNDING)
     around = 2 * int(reach / steps[0]) + 1
-    for begin, end in parts_of(slices, 8 * _AT_ONCE // (rows * columns * around)):
-        check()
-        kernels.nearest_in_plane(core_map, np.array(steps), far, begin, end, square)
+    run_parts(
+        lambda begin, end: kernels.nearest_in_plane(core_map, np.array(steps), far, begin, end, square),
+        parts_of(slices, 8 * _AT_ONCE // (rows * columns * around)), check,
+    )  # fmt: skip
     nearest = np.empty(len(voxels), dtype=np.int32)
-    for begin, end in parts_of(len(voxels), _AT_ONCE // 8):
-        check()
-        kernels.nearest_across_slices(square, core_map, slices_at, far, voxels, begin, end, nearest)
+    run_parts(
+        lambda begin, end: kernels.nearest_across_slices(
+            square, core_map, slices_at, far, voxels, begin, end, nearest
+        ),
+        parts_of(len(voxels), _AT_ONCE // 8), check,
+    )  # fmt: skip
     return nearest

@@ -133,12 +133,16 @@ def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool =
         source.append(slice(low_end - at, high_end - at))
         target.append(slice(low_end - a, high_end - a))
     shape = tuple(b - a for a, b in zip(begin, end, strict=True))
-    values: Any = masks.values[..., source[0], source[1], source[2]]
-    if copy or values.shape[-3:] != shape:
+    old: Any = masks.values[..., source[0], source[1], source[2]]
+    values = old
+    if copy or old.shape[-3:] != shape:
         values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
-        for new, old in zip(values, masks.values, strict=True):
-            check()
-            new[..., target[0], target[1], target[2]] = old[..., source[0], source[1], source[2]]
+        new = values[..., target[0], target[1], target[2]]
+
+        def fill(begin: int, end: int) -> None:
+            new[begin:end] = old[begin:end]
+
+        run_parts(fill, parts_of(len(new), 1), check)
     known = None
     if masks.known is not None:
         known = np.full(shape, OPEN, dtype=np.int8)

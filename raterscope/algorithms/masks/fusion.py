@@ -32,7 +32,7 @@ from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from raterscope.algorithms.progress import Check, Watch, part, silent
+from raterscope.algorithms.progress import Background, Check, Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings
 
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
@@ -298,34 +298,38 @@ def fuse_measured(
 ) -> tuple[MaskFusion, Outlines]:
     """Fuse masks of one structure as `fuse` does, and measure the outlines for `report_on`.
 
-    The raters' distances are measured once, and released before the maps are made.
+    The raters' distances are measured once, and released before the maps are made. The calibration is
+    computed in another thread while a model is fitted to them.
     """
     plan = plan or MaskPlan()
     distances = measure_distances(masks, part(watch, 0.0, 0.3))
-    calibration = calibrate(masks, part(watch, 0.3, 0.5), distances)
-    fused = part(watch, 0.5, 0.9)
+    fused = part(watch, 0.3, 0.9)
     check = partial(fused, 0.0, "finding marked voxels")
-    cut, box = masks, None
-    if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, check):
-        cut = domain(distances.masks, plan.settings.clip, check, copy=False)
-        box = distances.part_of(cut)
-    if box is None:
-        fusion = fuse(masks, plan, fused)
-        consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
-        return fusion, Outlines(*_offsets(consensus, distances, part(watch, 0.9, 1.0)), calibration)
-    lent = [distances]
-    figures: list[FloatArray] = []
+    with Background() as beside:
+        calibrated = beside.start(partial(calibrate, masks, beside.watch, distances))
+        wait = partial(calibrated, partial(watch, 0.9, "leaving each rater out in turn"))
+        cut, box = masks, None
+        if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, check):
+            cut = domain(distances.masks, plan.settings.clip, check, copy=False)
+            box = distances.part_of(cut)
+        if box is None:
+            fusion = fuse(masks, plan, fused)
+            consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
+            return fusion, Outlines(*_offsets(consensus, distances, part(watch, 0.9, 1.0)), wait())
+        lent = [distances]
+        outlines: list[Outlines] = []
 
-    def finish(consensus: BoolArray) -> None:
-        distances = lent.pop()
-        framed = np.zeros(distances.masks.shape, dtype=np.bool_)
-        framed[box] = consensus
-        figures.extend(_offsets(framed, distances, part(watch, 0.9, 0.9)))
+        def finish(consensus: BoolArray) -> None:
+            distances, calibration = lent.pop(), wait()
+            framed = np.zeros(distances.masks.shape, dtype=np.bool_)
+            framed[box] = consensus
+            offset_spread = _offsets(framed, distances, part(watch, 0.9, 0.9))
+            outlines.append(Outlines(*offset_spread, calibration))
 
-    measured = Measured(distances.away[:, *box], finish)
-    del distances
-    fusion = FUSERS[plan.algorithm].run(cut, plan.settings, watch=fused, measured=measured)
-    return fusion, Outlines(figures[0], figures[1], calibration)
+        measured = Measured(distances.away[:, *box], finish)
+        del distances
+        fusion = FUSERS[plan.algorithm].run(cut, plan.settings, watch=fused, measured=measured)
+        return fusion, outlines[0]
 
 
 def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, check: Check) -> bool:
@@ -342,7 +346,11 @@ def report_on(
     `fusion`: fusion of one structure. `masks`: the masks that were fused. `outlines`: outlines of these
     masks, if measured already.
     """
-    compared, pairs = compare_all(masks, fusion, part(watch, 0.0, 0.6))
+    with Background() as beside:
+        check = partial(beside.watch, 1.0, "adding up the report")
+        differing = beside.start(partial(_where_raters_differ, fusion, masks, check))
+        compared, pairs = compare_all(masks, fusion, part(watch, 0.0, 0.6))
+        weight, tau = differing(partial(watch, 0.6, "adding up the report"))
     if outlines is None:
         distances = measure_distances(masks, part(watch, 0.6, 0.7))
         consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
@@ -351,7 +359,6 @@ def report_on(
         del distances, consensus
     regions = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     check = partial(watch, 1.0, "adding up the report")
-    weight, tau = _where_raters_differ(fusion, masks, check)
     return Report(
         compared=compared,
         pair_dice=pairs.dice,
