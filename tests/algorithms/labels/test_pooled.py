@@ -221,12 +221,13 @@ def test_a_large_crowd_has_the_same_answer_from_fits_to_a_part_of_it(monkeypatch
     assert np.abs(large.posterior - whole.posterior).sum(axis=1).mean() < 0.03
     assert (large.label() == whole.label()).mean() > 0.995
     assert large.posterior.sum(axis=1) == pytest.approx(1.0)
-    assert (large.posterior == pooled(labels).posterior).all()
+    if not known:
+        assert (large.posterior == pooled(labels).posterior).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counting_the_votes_of_a_large_crowd_by_pair_changes_nothing_but_rounding(monkeypatch, weighted):
-    labels, _ = make(2, 8, tasks=800)
+    labels, _ = make(2, 8, tasks=400)
     labels = replace(labels, weights=np.linspace(0.3, 1.0, 30) if weighted else None)
     monkeypatch.setattr(crowd_votes, "LARGE", 10_000)
     monkeypatch.setattr(crowd_votes, "_SAMPLE", 5_000)
