@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.crowd_votes import LastAnswers
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, has_own_matrices
+from raterscope.algorithms.labels.result import Copying, LabelResult
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
@@ -277,32 +277,6 @@ _SMOOTHING = 5.0
 """Votes that the annotator's overall accuracy counts as in a class's row."""
 
 
-@dataclass(frozen=True, eq=False)
-class Copying:
-    """Pairs of annotators who copy one another, or a third."""
-
-    pairs: NDArray[np.int32]  # (P, 2)
-    common: NDArray[np.int64]  # (P,): tasks with votes of both
-    same: NDArray[np.int64]  # (P,): tasks on which both agree
-    expected: FloatArray  # (P,): expected agreement of independent annotators
-    outvoting: bool = False  # True if copying cannot be separated from a mistake shared by the rest
-
-    @property
-    def share(self) -> FloatArray:
-        """Share of the agreement beyond chance, as in Cohen's kappa: 1 is all."""
-        return np.asarray((self.same - self.expected) / (self.common - self.expected))
-
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Group annotators who copy directly or indirectly, the largest group first."""
-        group: dict[int, set[int]] = {}
-        for annotator, other in self.pairs.tolist():
-            joined = group.get(annotator, {annotator}) | group.get(other, {other})
-            for member in joined:
-                group[member] = joined
-        groups = {min(members): tuple(sorted(members)) for members in group.values()}
-        return tuple(sorted(groups.values(), key=lambda members: (-len(members), members)))
-
-
 def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     """Name the annotators of each group, a sentence each."""
     sentences = []
@@ -319,8 +293,9 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-_LAST: LastAnswers[Copying] = LastAnswers()
-"""Notices and files need the same pairs."""
+def copying_of(labels: Labels, result: LabelResult, watch: Watch = silent) -> Copying:
+    """Return the annotators who may copy by a result, or find them where it did not compare annotators."""
+    return find_copies(labels, result.fusion, watch) if result.copying is None else result.copying
 
 
 def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
@@ -342,10 +317,6 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)
-    return _LAST.find(labels, fusion.posterior, lambda: _find_copies(labels, fusion, watch))
-
-
-def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     from scipy.sparse import csr_array
     from scipy.special import ndtri
 

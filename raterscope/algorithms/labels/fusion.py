@@ -395,7 +395,7 @@ def fuse(
     if fusion.drift is not None:
         changed = changes_in_words(constancy(labels, fusion, step), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
-    groups = None
+    groups = found = None
     if grouped:
         with Background() as beside:
             copies = beside.start(partial(find_copies, labels, fusion, beside.watch))
@@ -405,7 +405,7 @@ def fuse(
             found = copies(partial(watch, _GROUPED, "comparing annotators"))
         copying = copying_in_words(found, labels)
         fusion = replace(fusion, notices=(*fusion.notices, *copying))
-    return LabelResult(fusion, use, groups)
+    return LabelResult(fusion, use, groups, copying=found)
 
 
 def find_communities(

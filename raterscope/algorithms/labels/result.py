@@ -27,6 +27,37 @@ from raterscope.text import counted, listed
 
 
 @dataclass(frozen=True, eq=False)
+class Copying:
+    """Pairs of annotators who copy one another, or a third."""
+
+    pairs: NDArray[np.int32]  # (P, 2)
+    common: NDArray[np.int64]  # (P,): tasks with votes of both
+    same: NDArray[np.int64]  # (P,): tasks on which both agree
+    expected: FloatArray  # (P,): expected agreement of independent annotators
+    outvoting: bool = False  # True if copying cannot be separated from a mistake shared by the rest
+
+    @property
+    def share(self) -> FloatArray:
+        """Share of the agreement beyond chance, as in Cohen's kappa: 1 is all."""
+        return np.asarray((self.same - self.expected) / (self.common - self.expected))
+
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Group annotators who copy directly or indirectly, the largest group first."""
+        group: dict[int, set[int]] = {}
+        for annotator, other in self.pairs.tolist():
+            joined = group.get(annotator, {annotator}) | group.get(other, {other})
+            for member in joined:
+                group[member] = joined
+        groups = {min(members): tuple(sorted(members)) for members in group.values()}
+        return tuple(sorted(groups.values(), key=lambda members: (-len(members), members)))
+
+    def reordered(self, order: NDArray[np.int64]) -> Copying:
+        """Put all annotators into another order: first the one now at `order[0]`, and so on."""
+        pairs = np.sort(np.argsort(order)[self.pairs], axis=1).astype(self.pairs.dtype)
+        return replace(self, pairs=pairs)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelResult:
     """Result of a run on one question."""
 
@@ -34,6 +65,8 @@ class LabelResult:
     truths: str  # use of known truths, a key of `fusion.TRUTHS`
     communities: Communities | None = None  # communities of the annotators; None if not requested
     programs: ProgramWeights | None = None  # weights of programs; None without programs
+    # annotators who may copy, by the votes alone; None if they were not compared, as with `communities`
+    copying: Copying | None = None
 
     def reordered(self, order: NDArray[np.int64]) -> LabelResult:
         """Put the annotators into another order: first the one now at `order[0]`, and so on.
@@ -52,6 +85,7 @@ class LabelResult:
                 weight=None if fusion.weight is None else fusion.weight[order],
             ),
             communities=None if groups is None else groups.reordered(order),
+            copying=None if self.copying is None else self.copying.reordered(order),
         )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.communities import Communities
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.data import OPEN, distinct
-from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.result import Copying, LabelResult
 from raterscope.algorithms.masks.calibration import Calibration
 from raterscope.algorithms.masks.data import MaskFusion, Settled
 from raterscope.algorithms.masks.fusion import CaseResult, Report
@@ -172,7 +172,28 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         or not (np.isfinite(programs.weight).all() and (programs.weight >= 0).all())
     ):
         return "the weights of programs do not fit their names and classes"
-    return None if groups is None else _mismatch_of_communities(groups, annotators, (classes, outputs))
+    if groups is not None and (wrong := _mismatch_of_communities(groups, annotators, (classes, outputs))):
+        return wrong
+    return None if result.copying is None else _mismatch_of_copying(result.copying, annotators)
+
+
+def _mismatch_of_copying(copying: Copying, annotators: int) -> str | None:
+    pairs, many = copying.pairs, len(copying.pairs)
+    shapes: _Shapes = [
+        ("pairs", pairs, (many, 2)),
+        ("common", copying.common, (many,)),
+        ("same", copying.same, (many,)),
+        ("expected", copying.expected, (many,)),
+    ]
+    if wrong := _mismatch_of_shapes(shapes):
+        return wrong
+    if not all(array.dtype.kind == "i" for array in (pairs, copying.common, copying.same)):
+        return "the annotators who may copy are no numbers"
+    if many and not 0 <= pairs.min() <= pairs.max() < annotators:
+        return "a pair that may copy is not of annotators"
+    if not (np.isfinite(copying.expected).all() and (copying.expected < copying.common).all()):
+        return "the expected agreement of a pair is not below the number of its tasks"
+    return None
 
 
 def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:

@@ -42,6 +42,9 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
     assert right[clique].mean() > right[~clique].mean()  # who are as good in truth
     result = find_copies(labels, fusion)
     assert result.groups() == ((2, 5, 9),)
+    order = rng.permutation(len(right))
+    (moved,) = result.reordered(order).groups()
+    assert {*order[list(moved)].tolist()} == {2, 5, 9}
     assert ((result.share > 0.6) & (result.share <= 1)).all()
     assert (result.expected < result.same).all()
     assert (result.same <= result.common).all()

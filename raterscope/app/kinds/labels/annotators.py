@@ -15,7 +15,7 @@ from raterscope.algorithms.annotators.agreement_statistics import agreement_by_a
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.class_tree import class_tree
-from raterscope.algorithms.labels.copying import find_copies
+from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 from raterscope.algorithms.labels.drift import constancy, half_change
@@ -113,7 +113,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         for row, value, at in zip(rows, values[:, worst_at].tolist(), lowest.tolist(), strict=True):
             if at >= 0 and value[0] < worst.get(row, ([2.0], ""))[0][0]:
                 worst[row] = value, fusion.classes[at]
-        for members in find_copies(labels, fusion, part(step, 0.5, 1.0)).groups():
+        for members in copying_of(labels, answered.result, part(step, 0.5, 1.0)).groups():
             copying += 1
             for row in pool.rows_of([labels.annotators[member] for member in members]).tolist():
                 copies.setdefault(row, []).append(str(copying))

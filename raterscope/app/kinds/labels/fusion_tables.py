@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.active_learning import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
-from raterscope.algorithms.labels.copying import find_copies
+from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan
@@ -207,7 +207,7 @@ def annotator_figures(
     community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
     change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
     copying = [""] * people
-    for number, members in enumerate(find_copies(labels, fusion, watch).groups(), 1):
+    for number, members in enumerate(copying_of(labels, result, watch).groups(), 1):
         for member in members:
             copying[member] = str(number)
     excluded = np.zeros(people, dtype=np.int64)

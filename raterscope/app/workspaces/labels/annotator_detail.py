@@ -10,10 +10,11 @@ import numpy as np
 from PySide6.QtCore import QTimer, Signal
 
 from raterscope.algorithms.labels import drift
-from raterscope.algorithms.labels.copying import Copying, find_copies
+from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
+from raterscope.algorithms.labels.result import Copying
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
@@ -54,7 +55,7 @@ class CopyingReport(LabelsPart):
 
     def _on_scene(self, scene: Scene) -> None:
         self._clear()
-        if scene.fusion is not None:
+        if scene.result is not None:
             job = self._jobs.start("Comparing annotators", partial(_copies, scene), quiet=True)
             self._task.follow(job, self._on_found)
 
@@ -85,8 +86,8 @@ def copying_in_words(copying: Copying) -> str:
 
 
 def _copies(scene: Scene, watch: Watch) -> Copying:
-    assert scene.fusion is not None
-    return find_copies(scene.labels, scene.fusion, watch)
+    assert scene.result is not None
+    return copying_of(scene.labels, scene.result, watch)
 
 
 MOST_TOLD = 3

@@ -72,7 +72,8 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     assert TIRED in named
     tired = next(notice for notice in scene.fusion.notices if "changed over their votes" in notice)
     assert all(f"{name} (vote" in tired for name in named)
-    found_copies = find_copies(scene.labels, scene.fusion)
+    found_copies = scene.result.copying
+    np.testing.assert_array_equal(found_copies.pairs, find_copies(scene.labels, scene.fusion).pairs)
     assert [
         tuple(scene.labels.annotators[member] for member in group) for group in found_copies.groups()
     ] == [RING]

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.result import Copying, LabelResult
 from raterscope.algorithms.progress import silent
 from raterscope.app.formats.records import LabelTable
 from raterscope.app.kinds.labels.runs import describe_groups, fuse_inputs, gather, keep
@@ -416,3 +416,20 @@ def test_communities_that_cannot_be_are_found_out(looked_at):
     assert mismatch_of_labels(a_result(scene, groups), *sizes) is None
     for name, value in wrong.items():
         assert mismatch_of_labels(a_result(scene, replace(groups, **{name: value})), *sizes), name
+
+
+def test_copying_that_cannot_be_is_found_out(looked_at):
+    scene, _ = looked_at
+    sizes = TASKS, PEOPLE, len(scene.labels)
+    two = np.array([[0, 1], [2, 5]], dtype=np.int32)
+    copying = Copying(two, np.array([9, 8]), np.array([9, 7]), np.array([4.0, 3.5]))
+    assert mismatch_of_labels(replace(a_result(scene, None), copying=copying), *sizes) is None
+    wrong = {
+        "pairs": [two + PEOPLE, two[:, :1], two.astype(np.float64)],
+        "common": [copying.common[:1]],
+        "expected": [np.array([4.0, np.nan]), np.array([4.0, 8.0])],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            broken = replace(copying, **{name: value})
+            assert mismatch_of_labels(replace(a_result(scene, None), copying=broken), *sizes), name
