@@ -291,7 +291,7 @@ def rates_of(
             watch=watch,
         )  # fmt: skip
 
-    if excluded is not None or last is not None:
+    if excluded is not None:
         return estimate()
     return _ESTIMATED.find(labels, fusion.posterior, estimate)
 

@@ -156,7 +156,6 @@ def question_record(ended: Outcome[LabelResult], question: Question, plan: Label
 
 
 _TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
-_RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
 _ADVICE: WeakKeyDictionary[LabelFusion, tuple[str, ...]] = WeakKeyDictionary()
 _DIGESTS: WeakKeyDictionary[Question, tuple[str, str]] = WeakKeyDictionary()
 """Kept as long as the fusion or question is: the files, the summary and the notices need them."""
@@ -173,11 +172,7 @@ def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
 
 def rates_for(question: Question, result: LabelResult) -> Rates:
     """Return the annotators' rates; for excluded annotators, by the others' answer."""
-    if question.excluded is not None:
-        return rates_of(question.labels, result.fusion, question.excluded)
-    if result.fusion not in _RATES:
-        _RATES[result.fusion] = rates_of(question.labels, result.fusion)
-    return _RATES[result.fusion]
+    return rates_of(question.labels, result.fusion, question.excluded)
 
 
 def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
