@@ -258,6 +258,7 @@ class StructureShare:
     node_weight: FloatArray = field(default_factory=lambda: np.empty(0))  # (T,): posterior of these
     # (C, B): as `weight`, without any decisions
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    decisions: int = 0  # of all images
 
     def mean(self, share: FloatArray) -> FloatArray:
         """Return the expected h at shares of votes, of any shape."""
@@ -375,9 +376,9 @@ def estimate_structure_share(
             weight /= weight.sum()
         if problem.prior.places:
             weight = trust * weight + (1 - trust) * before
-            honesties.append(StructureShare(weight, shift, doubted, before=before))
+            honesties.append(StructureShare(weight, shift, doubted, before=before, decisions=decisions))
         else:
-            honesties.append(StructureShare(np.empty(0), shift, doubted))
+            honesties.append(StructureShare(np.empty(0), shift, doubted, decisions=decisions))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
 

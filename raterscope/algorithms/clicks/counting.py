@@ -4,7 +4,8 @@ Each spot is a structure with its posterior probability (OEM-DEM paper, eq. 25),
 structures has the Poisson binomial distribution. The posteriors themselves have intervals, since the
 annotators' rates are uncertain. All posteriors depend on the same annotators; their errors are therefore
 assumed to move all logits of an image in the same direction. That is the cautious choice: independent errors
-would not widen the distribution at all.
+would not widen the distribution at all. The common error is larger than the intervals of the posteriors by
+`Detection.level_error`. Structures without a spot are not counted.
 
 The formulas are those of the World Health Organization [who2010]_, [who2016]_. On a thick film, parasites per
 microlitre of blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000
@@ -37,21 +38,25 @@ import numpy as np
 
 from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.result import shifted
+from raterscope.algorithms.clicks.result import LEVELS, shifted
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+_NODES = np.linspace(-3.2, 3.2, 33)
+_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 """Common errors of an image's posteriors, in standard deviations of their logits, and their weights."""
 
 AT_ONCE = 256
 """Spots up to which sequential convolution is faster."""
 
 
-def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, float, float]:
+def expected_count(
+    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVELS
+) -> tuple[float, float, float]:
     """Return the expected number of structures among M spots, and a 95 % interval of their number.
 
     `posterior`: (M,), probability that each spot is a structure; 0 or 1 where the truth is known. `low`,
-    `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. The estimate is the sum of
-    the posteriors. The ends are whole numbers between which the number lies in at least 95 % of cases.
+    `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. `level_error`: as for
+    `Detection`. The estimate is the sum of the posteriors. The ends are whole numbers between which the
+    number lies in at least 95 % of cases.
 
     Examples
     --------
@@ -62,15 +67,17 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
     (2.3, 1.0, 3.0)
     """
     posterior = np.asarray(posterior, dtype=np.float64)
-    below = np.cumsum(count_distribution(posterior, low, high))
+    below = np.cumsum(count_distribution(posterior, low, high, level_error))
     least, most = np.searchsorted(below, (0.025, 0.975))
     return float(posterior.sum()), float(least), float(min(most, len(posterior)))
 
 
-def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def count_distribution(
+    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVELS
+) -> FloatArray:
     """Return the distribution, (M + 1,), of the number of structures among M spots.
 
-    `posterior`, `low`, `high`: (M,), as in `expected_count`.
+    The arguments are those of `expected_count`.
 
     Examples
     --------
@@ -79,8 +86,8 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
     >>> count_distribution(posterior, posterior, posterior).round(2)
     array([0.25, 0.5 , 0.25])
     """
-    moved = shifted(np.asarray(posterior, dtype=np.float64), low, high, _NODES)
-    return np.asarray(_number_of(moved) @ (_WEIGHTS / _WEIGHTS.sum()))
+    moved = shifted(np.asarray(posterior, dtype=np.float64), low, high, level_error * _NODES)
+    return np.asarray(_number_of(moved) @ _WEIGHTS)
 
 
 def _number_of(chance: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from raterscope.algorithms.clicks._vote_model import (
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray, quantiles, within
-from raterscope.algorithms.clicks.result import Detection, Votes
+from raterscope.algorithms.clicks.result import Detection, Votes, level_error
 from raterscope.algorithms.progress import Watch, part, parts_of, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
@@ -322,7 +322,7 @@ def judge(
         none = np.empty(0)
         return Detection(
             posterior, none, none, detected, prevalence, none, none, none, none, none, none,
-            ascent.objective, ascent.converged,
+            ascent.objective, ascent.converged, level_error=level_error(honesty.decisions),
         )  # fmt: skip
     low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
     hit, false = problem.marks.sums(posterior), problem.marks.sums(1 - posterior)
@@ -342,6 +342,7 @@ def judge(
         false_positive=false,
         objective=ascent.objective,
         converged=ascent.converged,
+        level_error=level_error(honesty.decisions),
     )
 
 

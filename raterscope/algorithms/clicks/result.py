@@ -17,9 +17,8 @@ LEVELS = 2.5
 of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move
 the posteriors of a good crowd little. Before any decision, annotators are unknown by that much."""
 
-OF_MARKS = 1.77
-"""The same for all images of a run, 2.5 / sqrt(2): intervals of posteriors have the uncertainty of the run's
-level and, as large in the prior, of each image's own. Only the first is common, and larger between runs."""
+FEW = 50.0
+"""Decisions of a run that halve the variance of its level beyond that of the prior."""
 
 SURE = 1e-12
 """Smallest probability whose logit is taken."""
@@ -108,6 +107,22 @@ def shifted(posterior: FloatArray, low: FloatArray, high: FloatArray, errors: Fl
     return np.asarray(1 / (1 + np.exp(-(middle[:, None] + np.where(errors < 0, down, up) * errors))))
 
 
+def level_error(decisions: int) -> float:
+    """Return the standard deviation of the error common to a run's posteriors, relative to their intervals.
+
+    Intervals of posteriors know the level of the run as its prior does. Between runs levels differ by
+    `LEVELS` times as much, and votes alone do not identify them; decisions of the expert do.
+
+    `decisions`: number of decisions that the run used.
+
+    Examples
+    --------
+    >>> [round(level_error(number), 2) for number in (0, 12, 40, 400)]
+    [2.5, 2.29, 1.98, 1.26]
+    """
+    return float(np.sqrt(1 + (LEVELS**2 - 1) / (1 + decisions / FEW)))
+
+
 def _logit(share: FloatArray) -> FloatArray:
     inside = np.clip(share, SURE, 1 - SURE)
     return np.asarray(np.log(inside) - np.log1p(-inside))
@@ -154,11 +169,11 @@ def error_of_marks(marked: BoolArray, detection: Detection) -> FloatArray:
     """Return how uncertain the expected number of marks on structures is, for each annotator: (R, 3).
 
     The columns are that number at both ends of the 95 % interval of a common error of all posteriors, which
-    is `OF_MARKS` times as large as their intervals, and its variance if clusters are structures or not
+    is `level_error` times as large as their intervals, and its variance if clusters are structures or not
     independently.
     """
     posterior, bounds = detection.posterior, (detection.posterior_low, detection.posterior_high)
-    ends = shifted(posterior, *bounds, OF_MARKS * HALF_WIDTH * np.array([-1.0, 1.0]))
+    ends = shifted(posterior, *bounds, detection.level_error * HALF_WIDTH * np.array([-1.0, 1.0]))
     return np.asarray(marked @ np.column_stack([ends, posterior * (1 - posterior)]))
 
 
@@ -338,6 +353,9 @@ class Detection:
     converged : bool
     undecided : (M,) float64
         Posterior without the decisions; empty where there are none.
+    level_error : float
+        Standard deviation of the error that all posteriors of the run share, relative to their intervals;
+        see `level_error`.
     """
 
     posterior: FloatArray
@@ -354,6 +372,7 @@ class Detection:
     objective: FloatArray
     converged: bool
     undecided: FloatArray = field(default_factory=lambda: np.empty(0))
+    level_error: float = LEVELS
 
 
 @dataclass(frozen=True, eq=False)

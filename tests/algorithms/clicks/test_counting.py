@@ -1,10 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks.counting import count_distribution, expected_count
+from raterscope.algorithms.clicks.fusion import learn_from_each_other
+from raterscope.algorithms.clicks.result import LEVELS, level_error
+from raterscope.algorithms.evaluation import true_detections
+from tests.benchmarks.calibration.counts import KINDS, draw
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
 
@@ -51,7 +58,7 @@ def test_posteriors_that_err_together_are_held_by_the_interval():
     def share(shift):
         return 1 / (1 + np.exp(-(middle + shift)))
 
-    _, low, high = expected_count(share(0.0), share(-1.96 * spread), share(1.96 * spread))
+    _, low, high = expected_count(share(0.0), share(-1.96 * spread), share(1.96 * spread), 1.0)
     many = [(rng.random(30) < share(shift)).sum() for shift in rng.normal(0, spread, 4000)]
     inside = np.mean([(low <= number) & (number <= high) for number in many])
     assert 0.945 <= inside <= 0.985
@@ -69,3 +76,29 @@ def test_very_many_spots_are_counted_as_few_are():
     assert known @ number == pytest.approx(share.sum())
     assert known @ (number - share.sum()) ** 2 == pytest.approx((share * (1 - share)).sum())
     assert chance @ (number - share.sum()) ** 2 > known @ (number - share.sum()) ** 2
+
+
+def test_decisions_make_the_common_error_smaller_up_to_the_intervals():
+    errors = [level_error(number) for number in (0, 3, 12, 100, 10**6)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] == LEVELS
+    assert errors[-1] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_crowds_whose_artefacts_attract_many_are_held_by_the_interval():
+    """Half the annotators mark a typical artefact: votes alone take many of them for structures."""
+    kind = replace(KINDS["lures"], images=4)
+    inside = []
+    for seed in range(900, 906):
+        images = draw(kind, seed)
+        fusions = learn_from_each_other(
+            [image.clicks for image in images], [fuse(image.clicks) for image in images], FusionPlan()
+        )
+        for image, fusion in zip(images, fusions, strict=True):
+            detection = fusion.detection
+            true = true_detections(fusion.clustering.mean, detection.posterior, image.truth, image.radius)
+            _, low, high = expected_count(
+                detection.posterior, detection.posterior_low, detection.posterior_high, detection.level_error
+            )
+            inside.append(low <= true.sum() <= high)
+    assert np.mean(inside) >= 0.85

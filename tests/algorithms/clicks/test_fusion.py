@@ -23,7 +23,6 @@ from raterscope.algorithms.clicks.fusion import fuse_each
 from raterscope.algorithms.clicks.result import (
     ERRORS,
     HALF_WIDTH,
-    OF_MARKS,
     AnnotatorRates,
     counts_at_errors,
     error_of_marks,
@@ -394,6 +393,6 @@ def test_the_interval_of_a_precision_is_that_of_independent_truths_at_a_common_l
     ends = [1 / (1 + np.exp(-(logit + HALF_WIDTH * sign))) for sign in (-1, 1)]
     detection = replace(detection, posterior_low=ends[0], posterior_high=ends[1])
     _, wide = precision_of(hit, marks, error_of_marks(marked, detection))
-    draws = np.random.default_rng(0).normal(logit[-1], OF_MARKS, 100_000)
+    draws = np.random.default_rng(0).normal(logit[-1], detection.level_error, 100_000)
     drawn = np.random.default_rng(1).binomial(20, 1 / (1 + np.exp(-draws)))
     assert wide[1:] * 20 == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1)

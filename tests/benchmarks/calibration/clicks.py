@@ -151,13 +151,13 @@ def negatives(seed: int) -> list[Image]:
     ]
 
 
-def malaria(folder: Path) -> list[Image]:
+def malaria(folder: Path, seed: int = 7) -> list[Image]:
     """Simulate a crowd on real cells; healthy ones draw Beta(1, 4) of it, wherever any do."""
     cells: dict[str, list[dict[str, str]]] = defaultdict(list)
     with (folder / "clicks" / "iml_malaria" / "objects.csv").open() as stream:
         for row in csv.DictReader(stream):
             cells[row["image_id"]].append(row)
-    rng, images = np.random.default_rng(7), []
+    rng, images = np.random.default_rng(seed), []
     ability = rng.beta(6, 2, 20)
     for result in cells.values():
         positions = np.array([(float(row["cx"]), float(row["cy"])) for row in result])

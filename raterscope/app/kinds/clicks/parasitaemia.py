@@ -24,7 +24,7 @@ from raterscope.algorithms.clicks.counting import (
     volume_of,
 )
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.result import LEVELS, Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
@@ -73,6 +73,7 @@ class Field:
     high: FloatArray
     # by class: probability of each class, given a structure; NaN for an added spot without class
     shares: Mapping[str, FloatArray] = dataclasses.field(default_factory=dict)
+    level_error: float = LEVELS  # of the posteriors, see `Detection`
 
     @property
     def detected(self) -> int:
@@ -82,7 +83,8 @@ class Field:
     def weighed(self, share: FloatArray, present: BoolArray) -> Field:
         """Return the field with posteriors multiplied by a share of each spot, and without classes."""
         ends = (self.posterior * share, self.low * share, self.high * share)
-        return Field(self.image, self.name, self.area, self.present & present, *ends)
+        present = self.present & present
+        return Field(self.image, self.name, self.area, present, *ends, level_error=self.level_error)
 
     def of_class(self, name: str) -> Field:
         """Return the spots of one class."""
@@ -166,6 +168,7 @@ def count_field(
         low=spots_now.low,
         high=spots_now.high,
         shares=spots_now.shares,
+        level_error=spots_now.level_error,
     )
 
 
@@ -357,7 +360,8 @@ def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
     posterior, low, high = (
         np.concatenate([getattr(field, name) for field in fields]) for name in ("posterior", "low", "high")
     )
-    return count_distribution(posterior, low, high), float(posterior.sum())
+    error = max(field.level_error for field in fields)
+    return count_distribution(posterior, low, high, error), float(posterior.sum())
 
 
 def _parasites(title: str, fields: Sequence[Field], chance: FloatArray, number: float) -> Quantity:

@@ -305,9 +305,10 @@ def counts_table(images: Sequence[CountedImage]) -> Table:
         rows.append(_counts("all images", images))
     note = (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
-        "probabilities that a spot is a structure, with its 95 % interval; the probabilities' errors are "
-        "assumed to be fully correlated, since they come from the same annotators. Structures that "
-        "fewer than two annotators marked are not included."
+        "probabilities that a spot is a structure, with the 95 % interval of the number of structures among "
+        "the spots. All probabilities may be too high or too low together, as those of other crowds were; "
+        "decisions make the interval narrower at the next fusion. Structures that fewer than two annotators "
+        "marked are not included."
     )
     doubtful = np.concatenate([image.spots.posterior[image.disputed] for image in images])
     if len(doubtful):
@@ -321,7 +322,8 @@ def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
         np.concatenate([getattr(image.spots, column) for image in images])
         for column in ("posterior", "low", "high")
     )
-    value, lowest, highest = expected_count(posterior, low, high)
+    error = max(image.spots.level_error for image in images)
+    value, lowest, highest = expected_count(posterior, low, high, error)
     return (
         name,
         f"{len({annotator for image in images for annotator in image.annotators}):,}",
