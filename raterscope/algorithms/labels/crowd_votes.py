@@ -214,6 +214,7 @@ class Crowd:
     ordinal: OrdinalTypes | None = None  # grid of the annotators' parameters for ordered classes
     weights: FloatArray | None = None  # (K,): as `Labels.weights`
     sets: NDArray[np.bool_] | None = None  # (S, J): as `Labels.sets`
+    large: bool = False  # whether tables are of single precision, and fits start from others
     # whether votes are counted by pair: faster where the table of counts is as large as that of the tasks
     by_pair: bool = False
 
@@ -260,19 +261,17 @@ class Crowd:
         return np.asarray((np.diff(self.start) > 0) | (self.known > OPEN))
 
     @property
-    def large(self) -> bool:
-        """Whether tables are of single precision, and fits start from others."""
-        return bool(len(self.pair) * self.stands.shape[1] >= LARGE)
-
-    @property
     def dtype(self) -> Any:
         """Type of the tables of tasks."""
         return np.float32 if self.large else np.float64
 
     @property
     def each_class(self) -> tuple[float, ...] | FloatArray:
-        """An entry for each class, for kernels compiled for few classes where that is worth the time."""
-        few = self.large and self.stands.shape[1] <= _FEW_CLASSES
+        """An entry for each class, for kernels compiled for few classes where that is worth the time.
+
+        With weights most of the time goes to powers.
+        """
+        few = self.large and self.stands.shape[1] <= _FEW_CLASSES and self.weights is None
         return (0.0,) * self.stands.shape[1] if few else np.zeros(self.stands.shape[1])
 
     def sample(self) -> tuple[Crowd, NDArray[np.int64]]:
@@ -310,7 +309,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
         output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
-        labels.weights, labels.sets, large and len(votes.known) <= _TASKS_OF_PAIR * len(pairs),
+        labels.weights, labels.sets, large, large and len(votes.known) <= _TASKS_OF_PAIR * len(pairs),
     )  # fmt: skip
 
 

@@ -177,8 +177,9 @@ def test_an_unknown_number_of_processors_changes_no_bit(monkeypatch):
     assert np.array_equal(runs[0].trace.objective, runs[1].trace.objective)
 
 
-def test_a_pass_compiled_for_few_classes_changes_nothing_but_rounding(monkeypatch):
-    labels, _ = scattered(0, tasks=300, annotators=20, votes=3_000)
+@pytest.mark.parametrize("classes", range(2, 7))
+def test_a_pass_compiled_for_few_classes_changes_nothing_but_rounding(monkeypatch, classes):
+    labels, _ = scattered(0, classes, classes, tasks=300, annotators=20, votes=3_000)
     common = ibcc(labels, SETTLED)
     monkeypatch.setattr(alternation, "_LARGE", 0)
     assert ibcc(labels, SETTLED).posterior == pytest.approx(common.posterior, abs=1e-9)

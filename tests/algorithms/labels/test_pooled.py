@@ -225,16 +225,23 @@ def test_a_large_crowd_has_the_same_answer_from_fits_to_a_part_of_it(monkeypatch
         assert (large.posterior == pooled(labels).posterior).all()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_counting_the_votes_of_a_large_crowd_by_pair_changes_nothing_but_rounding(monkeypatch, weighted):
-    labels, _ = make(2, 8, tasks=400)
-    labels = replace(labels, weights=np.linspace(0.3, 1.0, 30) if weighted else None)
-    monkeypatch.setattr(crowd_votes, "LARGE", 10_000)
-    monkeypatch.setattr(crowd_votes, "_SAMPLE", 5_000)
+@pytest.mark.parametrize(
+    ("classes", "weighted"), [*((classes, False) for classes in range(2, 8)), (3, True), (7, True)]
+)
+def test_counting_the_votes_of_a_large_crowd_by_pair_changes_nothing_but_rounding(
+    monkeypatch, classes, weighted
+):
+    """Each number of classes to six, and weights, have kernels of their own."""
+    labels, truth = make(2, classes, tasks=400)
+    known = np.where(np.arange(400) < 20, truth, OPEN).astype(np.int16)
+    labels = replace(labels, known=known, weights=np.linspace(0.3, 1.0, 30) if weighted else None)
+    monkeypatch.setattr(crowd_votes, "LARGE", 4_000)
+    monkeypatch.setattr(crowd_votes, "_SAMPLE", 2_000)
+    settings = PooledSettings(correlation=0.0)  # without simulated crowds
     answers = []
     for tasks_of_pair in (0, 10**6):
         monkeypatch.setattr(crowd_votes, "_TASKS_OF_PAIR", tasks_of_pair)
-        answers.append(pooled(labels).posterior)
+        answers.append(pooled(labels, settings).posterior)
     assert answers[1] == pytest.approx(answers[0], abs=1e-4)
 
 
