@@ -88,7 +88,6 @@ def read_masks(
     naming: str | None = None,
     annotator: str | None = None,
     structure: str | None = None,
-    spacing: tuple[float, float, float] | None = None,
     watch: Watch = silent,
 ) -> MaskTable:
     """Read the masks of a file, whose format is detected from its content.
@@ -100,13 +99,12 @@ def read_masks(
     `naming`: pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
     `annotator`, `structure`: named by hand; the annotator overrides the file's, the structure names masks
         without a name.
-    `spacing`: (slice, row, column), millimetres, for a file without a spacing.
     """
     source = open_source(file)
     path = source.path
     volumes = tuple(volumes)
     names = _names(path, naming, annotator, structure)
-    table = _read(source, volumes, names, naming, spacing, watch)
+    table = _read(source, volumes, names, naming, watch)
     masks = table.masks
     if annotator is not None:
         masks = tuple(replace(mask, annotator=annotator) for mask in masks)
@@ -135,12 +133,11 @@ def _set_position(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask
 
 
 def _read(
-    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts, naming: str | None,
-    spacing: tuple[float, float, float] | None, watch: Watch,
-) -> MaskTable:  # fmt: skip
+    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts, naming: str | None, watch: Watch
+) -> MaskTable:
     path, kind = source.path, _kind(source)
     if kind == "annotations":
-        return _read_annotations(source, volumes, names, spacing, watch)
+        return _read_annotations(source, volumes, names, watch)
     if kind == "segments":
         from raterscope.app.formats.masks.seg_nrrd import read_seg_nrrd
 
@@ -149,7 +146,7 @@ def _read(
         from raterscope.app.formats.masks.label_maps import read_label_map
 
         label_map = source.label_map(part(watch, 0.0, 0.7))
-        return read_label_map(path, label_map, names, spacing, part(watch, 0.7, 1.0))
+        return read_label_map(path, label_map, names, part(watch, 0.7, 1.0))
     if kind == "segmentation":
         from raterscope.app.formats.masks.dicom_seg import read_dicom_seg
 
@@ -166,13 +163,12 @@ def _read(
 
 
 def _read_annotations(
-    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts,
-    spacing: tuple[float, float, float] | None, watch: Watch,
-) -> MaskTable:  # fmt: skip
+    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts, watch: Watch
+) -> MaskTable:
     from raterscope.app.formats.masks.collector import collect_masks
     from raterscope.app.formats.masks.lidc import LidcDocument, read_lidc
 
     document = source.document()
     if isinstance(document, LidcDocument):
-        return read_lidc(source.path, document, volumes, spacing, watch)
-    return collect_masks(source.path, document, names, spacing, watch)
+        return read_lidc(source.path, document, volumes, watch)
+    return collect_masks(source.path, document, names, watch)

@@ -268,9 +268,8 @@ Size = tuple[int, int]
 
 
 def collect_masks(
-    path: Path, document: Document | None, names: NameParts = NO_NAMES,
-    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
-) -> MaskTable:  # fmt: skip
+    path: Path, document: Document | None, names: NameParts = NO_NAMES, watch: Watch = silent
+) -> MaskTable:
     """Collect the areas of a file's annotations; those of one class, annotator and image are one mask.
 
     A pixel extends from its number to the next, with its centre at one half. If the file does not say which
@@ -278,13 +277,12 @@ def collect_masks(
     file has no other areas. Raises `InputError` for an area that cannot be read, an image without a size, and
     a file without areas.
 
-    `names`: the annotator of annotations that name none, and the structure of an empty file. `spacing`:
-    (slice, row, column), millimetres.
+    `names`: the annotator of annotations that name none, and the structure of an empty file.
     """
     if document is None or "masks" not in document.expected:
         problem = "holds no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
         raise InputError(problem, file=path)
-    collector, grids = MaskCollector(path), _Grids(path, spacing)
+    collector, grids = MaskCollector(path), _Grids(path)
     items = document.items()
     for item in items:
         grids.of_item(item)
@@ -334,8 +332,8 @@ def _without_masks(path: Path, document: Document, collector: MaskCollector) -> 
 class _Grids:
     """Grids of a file's images, one for each size."""
 
-    def __init__(self, path: Path, spacing: tuple[float, float, float] | None) -> None:
-        self._path, self._spacing = path, spacing
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._known: dict[Size, Grid] = {}
 
     def of_item(self, item: Item) -> Grid | None:
@@ -357,10 +355,7 @@ class _Grids:
         if type(rows) is int and type(columns) is int and (rows, columns) in self._known:
             return self._known[rows, columns]
         refuse_size(self._path, rows, columns, field=field)
-        shape = (1, rows, columns)
-        spacing = self._spacing
-        grid = Grid.plain(shape) if spacing is None else Grid.plain(shape, spacing, calibrated=True)
-        return self._known.setdefault((rows, columns), grid)
+        return self._known.setdefault((rows, columns), Grid.plain((1, rows, columns)))
 
 
 def make_drawing(area: Area, size: Size) -> Drawing:

@@ -167,9 +167,8 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
 
 
 def read_label_map(
-    path: Path, label_map: LabelMap, names: NameParts = NO_NAMES,
-    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
-) -> MaskTable:  # fmt: skip
+    path: Path, label_map: LabelMap, names: NameParts = NO_NAMES, watch: Watch = silent
+) -> MaskTable:
     """Read masks from the voxels of a file.
 
     - One value beside 0, which is 1 or the largest of its type: a mask of one structure.
@@ -182,8 +181,6 @@ def read_label_map(
     """
     notices = list[str]()
     grid, layers = label_map.grid, len(label_map.values)
-    if spacing is not None and not grid.calibrated:
-        grid = Grid.plain(grid.shape, spacing, calibrated=True)
     masks: list[RaterMask] = []
     for layer, array in enumerate(label_map.values):
         step = part(watch, layer / layers, (layer + 1) / layers)

@@ -72,17 +72,17 @@ class LidcDocument(Document):
 
 
 def read_lidc(
-    path: Path, document: LidcDocument, volumes: tuple[VolumeFile, ...] = (),
-    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
-) -> MaskTable:  # fmt: skip
+    path: Path, document: LidcDocument, volumes: tuple[VolumeFile, ...] = (), watch: Watch = silent
+) -> MaskTable:
     """Read the nodules of 3 mm and more.
 
     Readers have no names in these files: they are "reader 1" and so on in the order of their sessions.
     Nodules of several readers that share a voxel are one structure; "nodule 1" is the one outlined by most
     readers. The other readers have an empty mask of it.
 
-    Without the CT the grid is computed from the positions of the outlines' slices, and `spacing`. Raises
-    `InputError` for a file without sessions or outlines, and a file of another CT than the available one.
+    Without the CT the grid is computed from the positions of the outlines' slices, with pixels of 1 mm.
+    Raises `InputError` for a file without sessions or outlines, and a file of another CT than the
+    available one.
     """
     root = document.root
     sessions = root.findall("readingSession")
@@ -99,7 +99,7 @@ def read_lidc(
             f"has no outlines of nodules of 3 mm or more{f' ({skipped[0]})' if skipped else ''}", file=path
         )
     uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
-    grid, slices, notices = _find_grid(path, uid, nodules, volumes, spacing)
+    grid, slices, notices = _find_grid(path, uid, nodules, volumes)
     notices += _drop_unplaced(nodules, slices)
     if len(nodules) > _MOST_NODULES:
         words = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
@@ -150,9 +150,8 @@ def _outline(path: Path, roi: Any) -> _Outline:
 
 
 def _find_grid(
-    path: Path, uid: str, nodules: list[_Nodule], volumes: tuple[VolumeFile, ...],
-    spacing: tuple[float, float, float] | None,
-) -> tuple[Grid, dict[tuple[str, float], int], list[str]]:  # fmt: skip
+    path: Path, uid: str, nodules: list[_Nodule], volumes: tuple[VolumeFile, ...]
+) -> tuple[Grid, dict[tuple[str, float], int], list[str]]:
     """Return the grid, and the slice of each outline by its UID and position."""
     outlines = [outline for nodule in nodules for outline in nodule.outlines]
     keys = {(outline.instance, outline.z) for outline in outlines}
@@ -164,19 +163,16 @@ def _find_grid(
     heights = sorted({z for _, z in keys})
     steps = np.diff(heights)
     steps = steps[steps > 0.01]
-    step = spacing[0] if spacing else float(steps.min()) if len(steps) else 1.0
+    step = float(steps.min()) if len(steps) else 1.0
     count = round((heights[-1] - heights[0]) / step) + 1
     if count > _MOST_SLICES:
         raise InputError(f"has outlines on {count:,} slices; expected {_MOST_SLICES:,} at most", file=path)
-    across, along = (spacing[2], spacing[1]) if spacing else (1.0, 1.0)
     check_shape(path, (count, SIDE, SIDE))
-    affine = (across, 0, 0, 0, 0, along, 0, 0, 0, 0, step, heights[0])
-    grid = Grid((count, SIDE, SIDE), affine, calibrated=spacing is not None)
+    grid = Grid((count, SIDE, SIDE), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, step, heights[0]), calibrated=False)
     message = (
         "The CT is not available: its position is unknown, and the grid has only the slices from the first"
-        " outline to the last"
+        " outline to the last, with one pixel as one millimetre; add the CT for true sizes."
     )
-    message += "." if spacing else ", with one pixel as one millimetre; add the CT for true sizes."
     return grid, {key: round((key[1] - heights[0]) / step) for key in keys}, [message]
 
 

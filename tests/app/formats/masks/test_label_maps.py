@@ -136,8 +136,6 @@ def test_png_masks(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(rater_mask.whole()[0], mask > 0)
     assert holds_masks(path) is True
-    sized = read_masks(path, spacing=(1, 0.5, 0.25)).masks[0].grid
-    assert (sized.calibrated, sized.spacing) == (True, (1, 0.5, 0.25))
     image = VolumeFile("a", path, Grid.plain((1, 6, 9), (1, 0.1, 0.1), calibrated=True))
     assert read_masks(path, [image]).masks[0].grid is image.grid
     other = VolumeFile("anna.tif", path, Grid.plain((1, 6, 9), (1, 0.3, 0.3), calibrated=True))
