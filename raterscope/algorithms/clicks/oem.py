@@ -292,11 +292,6 @@ def fit_evidence(
     return wide if gain > (-STRONG if len(narrow[0]) else STRONG) else narrow
 
 
-def usual_scatter(clicks: Clicks) -> float:
-    """Return the scatter that is assumed where the clicks do not show it, pixels."""
-    return _usual_scatter(clicks, _resolution(clicks))
-
-
 def _usual_scatter(clicks: Clicks, resolution: float) -> float:
     return max(math.sqrt(clicks.area) / 100, resolution)
 

@@ -36,11 +36,6 @@ class Copying:
     expected: FloatArray  # (P,): expected agreement of independent annotators
     outvoting: bool = False  # True if copying cannot be separated from a mistake shared by the rest
 
-    @property
-    def share(self) -> FloatArray:
-        """Share of the agreement beyond chance, as in Cohen's kappa: 1 is all."""
-        return np.asarray((self.same - self.expected) / (self.common - self.expected))
-
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Group annotators who copy directly or indirectly, the largest group first."""
         group: dict[int, set[int]] = {}

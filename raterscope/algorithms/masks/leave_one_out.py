@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,12 +165,6 @@ def _unpaired(values: Float32Array, axis: int, size: int) -> Float32Array:
     if len(second) == len(along):
         second[-1] += farther * along[-1]
     return np.ascontiguousarray(np.moveaxis(out, 0, axis))
-
-
-def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
-    """Return |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
-    crossed = [np.abs(ratio[voxel] + ratio[other]) / 2 for voxel, other in neighbours(mask)]
-    return np.concatenate(crossed).astype(np.float64) if crossed else np.empty(0)
 
 
 Places = tuple[NDArray[np.intp], ...]

@@ -409,18 +409,6 @@ def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> d
     return {name: group[0] for group in groups for name in group[1:]}
 
 
-def group_of(name: str, aliases: Aliases) -> tuple[str, ...]:
-    """Return all names of an annotator, the main name first.
-
-    Examples
-    --------
-    >>> group_of("u42", {"anna": "Anna K.", "u42": "Anna K."})
-    ('Anna K.', 'anna', 'u42')
-    """
-    main = aliases.get(name, name)
-    return (main, *(alias for alias, of in aliases.items() if of == main))
-
-
 def groups(aliases: Aliases) -> dict[str, tuple[str, ...]]:
     """Return all names of each joined annotator, by the main name."""
     names_of: dict[str, list[str]] = {}

@@ -155,12 +155,6 @@ class DriftPanel(QWidget):
         self._stop()
         self._show_nothing("Fuse with the dynamic model to see how annotators change.", offer=True)
 
-    def set_step(self, step: int) -> None:
-        """Move to a step without a signal."""
-        with QSignalBlocker(self.slider):
-            self.slider.setValue(step)
-        self._go(self.slider.value())
-
     @property
     def playing(self) -> bool:
         """True during playback."""

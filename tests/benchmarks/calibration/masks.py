@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.calibration import LEVELS, Calibration, calibrate, pool_calibrations
 from raterscope.algorithms.masks.data import BoolArray, Masks
 from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
-from raterscope.algorithms.masks.leave_one_out import crossings
+from raterscope.algorithms.masks.leave_one_out import neighbours
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows
@@ -59,7 +59,9 @@ def whole(
 
 def beyond(calibration: Calibration, mask: BoolArray) -> NDArray[np.float64]:
     """Return |mean| over scale along the outline of a mask; beyond the maps it is far."""
-    return crossings(mask, whole(calibration, calibration.ratio, mask.shape, -1e6))
+    ratio = whole(calibration, calibration.ratio, mask.shape, -1e6)
+    crossed = [np.abs(ratio[voxel] + ratio[other]) / 2 for voxel, other in neighbours(mask)]
+    return np.concatenate(crossed).astype(np.float64) if crossed else np.empty(0)
 
 
 def _sets() -> Iterator[tuple[str, list[Case], Spacing]]:

@@ -183,9 +183,6 @@ def test_the_slider_and_the_figures_go_to_the_same_step(panel, qtbot):
     panel.ternary.step_chosen.emit(60)
     assert steps == [41, 60]
     assert "vote 61, supernova: says 3 less often" in visible_words(panel)
-    panel.set_step(3)
-    assert steps == [41, 60]
-    assert panel.slider.value() == 3
 
 
 def test_only_three_outputs_make_a_triangle(panel):
