@@ -108,6 +108,16 @@ def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
     return labels
 
 
+def short_names(names: tuple[str, ...]) -> dict[str, str]:
+    """Shorten names to what distinguishes them; a first word that all share is dropped.
+
+    "Person 12" beside "Person 7" becomes "12".
+    """
+    labels = distinguishing_labels(names)
+    shared = len({label.partition("…")[0] for label in labels.values()}) == 1
+    return {name: (shared and label.partition("…")[2]) or label for name, label in labels.items()}
+
+
 def short_class_names(names: tuple[str, ...]) -> dict[str, str]:
     """Shorten class names: to the last part of a path where these differ, else to what distinguishes them.
 
@@ -115,7 +125,5 @@ def short_class_names(names: tuple[str, ...]) -> dict[str, str]:
     """
     tree = class_tree(names)
     if tree is None or len({path[-1] for path in tree.paths}) < len(names):
-        labels = distinguishing_labels(names)
-        shared = len({label.partition("…")[0] for label in labels.values()}) == 1
-        return {name: (shared and label.partition("…")[2]) or label for name, label in labels.items()}
+        return short_names(names)
     return {name: path[-1] for name, path in zip(names, tree.paths, strict=True)}

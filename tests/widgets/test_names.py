@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.names import SearchText, distinguishing_labels, short_class_names
+from raterscope.widgets.names import SearchText, distinguishing_labels, short_class_names, short_names
 
 SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 
@@ -79,3 +79,8 @@ def test_of_very_many_the_best_come_first_too():
     assert SearchText("volu").best(texts, 2) == [0, 1]
     assert SearchText("volunteer 77").best(texts, 1) == [78]
     assert SearchText("fav").best(texts, 5) == [20_001]
+
+
+def test_names_of_annotators_are_shortened_to_what_distinguishes_them():
+    assert short_names(("Person 12", "Person 7")) == {"Person 12": "12", "Person 7": "7"}
+    assert short_names(("anna", "Person 7")) == {"anna": "anna", "Person 7": "Person 7"}

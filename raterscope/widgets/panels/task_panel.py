@@ -18,7 +18,7 @@ from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
-from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.names import distinguishing_labels, short_names
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.class_bars import (
     FOLDED,
@@ -59,6 +59,7 @@ class TaskVote:
     weight: float = math.nan
     time: str = ""  # local time, empty if unknown
     brief: str = ""  # short form of `label` that distinguishes it from other outputs
+    brief_name: str = ""  # short form of `name` that distinguishes it from the other annotators
     program: bool = False  # whether it is the answer of a program, with its probability, and no vote
     # whether the output stands for another class than your decision, or else the ground truth; None if
     # neither is known
@@ -88,6 +89,8 @@ class TaskVotes(LineList[TaskVote]):
                 replace(vote, annotator=HIDDEN, name=f"{'program' if vote.program else 'annotator'} {index}")
                 for index, vote in enumerate(ordered, start=1)
             ]
+        brief = short_names(tuple(vote.name.removesuffix(PROGRAM) for vote in ordered))
+        ordered = [replace(vote, brief_name=brief[vote.name.removesuffix(PROGRAM)]) for vote in ordered]
         self._quiet = True
         self.set_lines(ordered)
         self.setCurrentIndex(QModelIndex())
@@ -136,13 +139,16 @@ class _VoteKind(LineKind[TaskVote]):
         # A wrong answer is marked by its sign too, not by its colour alone.
         sign = "✗ " if line.marked else ""
         text, brief = sign + line.label, sign + line.brief if line.brief else ""
-        width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, LABELLED * (right - left))
+        metrics = QFontMetrics(painter.font())
+        beside = metrics.horizontalAdvance(line.brief_name or line.name) + 10
+        most = max(LABELLED * (right - left), right - left - beside)
+        width = min(metrics.horizontalAdvance(text) + 2, most)
         room = QRectF(right - width, box.top(), width, box.height())
         paint_words(painter, room, text, palette.rejected if line.marked else palette.text,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
-        brief = line.name.removesuffix(PROGRAM) if line.program else ""
-        paint_words(painter, name, line.name, palette.second, elide=Qt.TextElideMode.ElideMiddle, brief=brief)
+        middle = Qt.TextElideMode.ElideMiddle
+        paint_words(painter, name, line.name, palette.second, elide=middle, brief=line.brief_name)
 
 
 SIDE, NARROW_SIDE = 120, 72
