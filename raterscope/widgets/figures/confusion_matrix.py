@@ -29,7 +29,7 @@ from raterscope.widgets.figures.cells import (
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import fits, paint_words
 from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
@@ -323,9 +323,10 @@ class MatrixFigure(Figure[tuple[int, int]]):
         left = min(longest + 10.0, self.room.width() / 3)
         width = min(LARGEST[0], (self.room.width() - left - 2) / columns)
         widest = max(metrics.horizontalAdvance(name) for name in answers)
-        turned = TURNED_FROM <= width < min(30.0, widest + 4.0)
-        if self._block is not None and width < widest + 4.0:
-            turned = self.room.height() - TURNED_ROOM - BAR_HEIGHT - 8 >= rows * NAMES_FROM
+        narrow = TURNED_FROM <= width < min(30.0, widest + 4.0)
+        # The names of the rows have priority.
+        high = self.room.height() - TURNED_ROOM - BAR_HEIGHT - 8 >= rows * NAMES_FROM
+        turned = high and (narrow or (self._block is not None and width < widest + 4.0))
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
         height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
         width, height = max(width, LEAST), max(height, LEAST)
@@ -445,6 +446,8 @@ class MatrixFigure(Figure[tuple[int, int]]):
                 painter.restore()
             else:
                 above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
+                if width < 30.0 and not fits(brief[name], painter.fontMetrics(), above.width()):
+                    continue  # the rows have the same names
                 centre = Qt.AlignmentFlag.AlignHCenter
                 paint_words(painter, above, name, palette.second, side=centre, brief=brief[name])
 

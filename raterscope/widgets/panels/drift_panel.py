@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
@@ -20,7 +20,15 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import Stretch, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, leave_keys_to, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import (
+    WIDEST,
+    ElidedLabel,
+    Header,
+    leave_keys_to,
+    placeholder,
+    plain_label,
+    plain_tip,
+)
 from raterscope.widgets.theme import pixels, set_lengths, text_size
 
 
@@ -143,6 +151,7 @@ class DriftPanel(QWidget):
         self._show_nothing(words, offer=False)
         self.changed.set_lines(lines)
         self.changed.setVisible(bool(lines))
+        self._arrange()
         self._header.set_aside(f"{counted(len(lines), 'annotator')} changed" if lines else "")
 
     def show_without_votes(self, words: str) -> None:
@@ -184,7 +193,21 @@ class DriftPanel(QWidget):
         super().resizeEvent(event)
         self._arrange()
 
+    def event(self, event: QEvent) -> bool:
+        """Follow the height of a sentence whose text or size changes."""
+        handled = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return handled
+
     def _arrange(self) -> None:
+        """Leave the room to the panels beside where only a sentence is shown."""
+        highest = WIDEST
+        if self._view is None and self.changed.isHidden():
+            margins, page = self.layout().contentsMargins(), self._pages.currentWidget().layout()  # type: ignore[union-attr]
+            highest = page.totalHeightForWidth(self.width() - margins.left() - margins.right())
+            highest += self._header.sizeHint().height() + margins.top() + margins.bottom() + 4
+        self.setMaximumHeight(highest)
         self._summary.setVisible(bool(self._summary.text()) and self.height() >= pixels(SUMMARY_FROM))
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -234,6 +257,7 @@ class DriftPanel(QWidget):
         self._header.set_aside("")
         self._header.setToolTip("")
         self._pages.setCurrentIndex(0)
+        self._arrange()
 
     def _on_figure(self) -> None:
         three = self._view is not None and len(self._view.outputs) == 3
