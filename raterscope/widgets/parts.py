@@ -20,16 +20,19 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QComboBox,
+    QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QMenu,
+    QScrollArea,
     QSizePolicy,
     QStyle,
     QStyleOptionComboBox,
     QStylePainter,
     QTabWidget,
     QToolTip,
+    QVBoxLayout,
     QWidget,
 )
 
@@ -125,6 +128,50 @@ class ElidedLabel(QLabel):
         metrics = QFontMetrics(self.font())
         text = metrics.elidedText(self.text().replace("\n", " "), self._elide, self.width())
         painter.drawText(self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+class ScrolledText(QScrollArea):
+    """Paragraphs of plain text, as high as they need; where there is less room, they scroll."""
+
+    def __init__(self, name: str, role: str = "") -> None:
+        super().__init__(widgetResizable=True)
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
+        self._label = plain_label("", role, wrap=True)
+        self._label.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._page = QWidget()
+        theme.set_role(self._page, "panel")
+        layout = QVBoxLayout(self._page)
+        layout.setContentsMargins(0, 0, 12, 0)
+        layout.addWidget(self._label)
+        self.setWidget(self._page)
+
+    def text(self) -> str:
+        """Return the text."""
+        return self._label.text()
+
+    def set_text(self, text: str) -> None:
+        """Set the text, from its beginning."""
+        self._label.setText(text)
+        self.setAccessibleDescription(text)
+        self.verticalScrollBar().setValue(0)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of all paragraphs at the present width."""
+        return QSize(0, self._page.heightForWidth(self.width()))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the height of two lines."""
+        return QSize(0, min(2 * self._label.fontMetrics().lineSpacing(), self.sizeHint().height()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Ask for another height at another width."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
 
 class PaintedButton(QAbstractButton):

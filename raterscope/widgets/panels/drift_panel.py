@@ -89,6 +89,7 @@ FIGURES = {
 CHOOSE = "Select an annotator to plot their rates over time."
 SUMMARY_FROM = 210
 """Minimum height at which the change is described above the figure; below it, in the header's tooltip."""
+MARGINS, SPACING = (12, 8, 12, 8), 4
 FRAME_MS = 40
 FRAMES = 150
 """Number of frames of a complete playback: six seconds, regardless of the number of votes."""
@@ -113,7 +114,7 @@ class DriftPanel(QWidget):
         self._timer = QTimer(self, interval=FRAME_MS)
         self._timer.timeout.connect(self._on_frame)
         self._pages = stacked(self._static(), self._way())
-        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
+        vertical(self._header, (self._pages, 1), inside=self, margins=MARGINS, spacing=SPACING)
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
         self.play.clicked.connect(self.toggle_play)
@@ -204,9 +205,9 @@ class DriftPanel(QWidget):
         """Leave the room to the panels beside where only a sentence is shown."""
         highest = WIDEST
         if self._view is None and self.changed.isHidden():
-            margins, page = self.layout().contentsMargins(), self._pages.currentWidget().layout()  # type: ignore[union-attr]
-            highest = page.totalHeightForWidth(self.width() - margins.left() - margins.right())
-            highest += self._header.sizeHint().height() + margins.top() + margins.bottom() + 4
+            left, top, right, bottom = MARGINS
+            highest = self._empty.totalHeightForWidth(self.width() - left - right)
+            highest += self._header.sizeHint().height() + top + bottom + SPACING
         self.setMaximumHeight(highest)
         self._summary.setVisible(bool(self._summary.text()) and self.height() >= pixels(SUMMARY_FROM))
 
@@ -220,7 +221,7 @@ class DriftPanel(QWidget):
         self.fuse = QPushButton("Fuse with the dynamic model")
         self.changed = ChangeList()
         page = QWidget()
-        vertical(
+        self._empty = vertical(
             self._nothing,
             (self.fuse, 0, Qt.AlignmentFlag.AlignLeft),
             (self.changed, 1),

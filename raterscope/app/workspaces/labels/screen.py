@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
@@ -33,12 +33,9 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
-from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, ScrolledText
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
-
-_LONGEST = 120
-"""Largest number of letters of a notice beside the table."""
 
 NAN = float("nan")
 NOTHING = "Import true classes or mark gold tasks (G) to measure every run and the majority vote."
@@ -69,37 +66,25 @@ class MethodTable(QWidget):
         theme.set_role(self, "panel")
         self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.header.set_title("Methods")
-        self.advice = plain_label("", "disputed", wrap=True)
+        self.advice = ScrolledText("Advice", "disputed")
         self.advice.hide()
         self.in_part = QPushButton("Down-weight votes")
         self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
         self.in_part.hide()
         row = horizontal(self.in_part, STRETCH, margins=(12, 0, 12, 8), spacing=None)
-        advice = horizontal((self.advice, 1), margins=(12, 0, 12, 8))  # style sheets reset a label's own
+        advice = horizontal((self.advice, 1), margins=(12, 0, 0, 8))
         vertical((self.table, 1), advice, row, inside=self)
 
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Show advice on how far to trust the model; hidden without any."""
         self.in_part.setVisible(err_together)
-        brief = [abbreviate(sentence) for sentence in sentences[: 1 if err_together else 2]]
-        self.advice.setText(" ".join(brief))
-        self.advice.setToolTip(plain_tip(" ".join(sentences)))
-        self.advice.setAccessibleDescription(" ".join(sentences))
+        self.advice.set_text("\n".join(sentences))
         self.advice.setVisible(bool(sentences))
 
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
         judged = max((run.assessment.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{counted(judged, 'known task')}" if runs else "")
-
-
-def abbreviate(sentence: str) -> str:
-    """Shorten a notice to the part before its first colon or bracket; the tooltip shows all of it."""
-    end = min((at for mark in (": ", " (", "; ") if (at := sentence.find(mark)) > 0), default=len(sentence))
-    brief = sentence[:end]
-    if len(brief) > _LONGEST:
-        brief = brief[:_LONGEST].rsplit(" ", 1)[0]
-    return sentence if len(brief) == len(sentence) else f"{brief} …"
 
 
 def _row(measured: MeasuredMethod) -> ComparisonRow:
@@ -185,7 +170,7 @@ class LabelsScreen(WorkspaceScreen):
         yield
         self.exclusion = ExclusionPanel()
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
-        self._sizes_before: list[int] | None = None
+        self._sizes_before: QByteArray | None = None
         self.evidence_split = split_widgets(
             Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion)
         )
@@ -265,14 +250,14 @@ class LabelsScreen(WorkspaceScreen):
     def make_room(self, needed: bool) -> None:
         """Give the preview of an exclusion the room of the widgets above it, or give it back."""
         if needed and self._sizes_before is None:
-            self._sizes_before = self.evidence_split.sizes()
+            self._sizes_before = self.evidence_split.saveState()
             self.drift.hide()
             self.matrix.setVisible(self.evidence_split.height() >= BOTH_FROM)
             self.evidence_split.setSizes(EXCLUDING)
         elif not needed and self._sizes_before is not None:
             self.drift.show()
             self.matrix.show()
-            self.evidence_split.setSizes(self._sizes_before)
+            self.evidence_split.restoreState(self._sizes_before)
             self._sizes_before = None
 
 

@@ -8,7 +8,7 @@ from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
-from raterscope.app.workspaces.labels.screen import MethodTable, abbreviate
+from raterscope.app.workspaces.labels.screen import MethodTable
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR
@@ -137,13 +137,21 @@ def test_a_fusion_of_a_closed_study_shows_no_message_in_the_next(fused, agreed_p
     assert fused.workspace.fusing.job is None
 
 
-def test_a_long_notice_is_shortened_with_a_full_tooltip(qtbot):
+def test_notices_are_whole_sentences_that_scroll(qtbot):
     table = MethodTable()
     qtbot.addWidget(table)
     full = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
-    table.set_advice([full, "Give the truth of some tasks."])
-    assert table.advice.text() == (
-        "7 of 92 annotators changed over their votes … Give the truth of some tasks."
-    )
-    assert "v-4914 (vote 13)" in table.advice.toolTip()
-    assert len(abbreviate("word " * 100)) < 130
+    table.set_advice([full, "Give the truth of some tasks."] * 8)
+    table.resize(300, 200)
+    table.show()
+    assert table.advice.text() == "\n".join([full, "Give the truth of some tasks."] * 8)
+    assert table.advice.verticalScrollBar().maximum() > 0
+    table.resize(1000, 600)
+    qtbot.waitUntil(lambda: table.advice.verticalScrollBar().maximum() == 0)
+
+
+def test_without_drift_the_confusion_matrix_has_the_room(fused):
+    matrix, drift = fused.workspace.matrix, fused.workspace.drift
+    assert drift.height() < matrix.height() / 2
+    for text in (drift._nothing, drift.fuse):
+        assert text.visibleRegion().boundingRect().height() == text.height()
