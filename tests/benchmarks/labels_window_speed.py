@@ -24,6 +24,7 @@ from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
+from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 
 from .window_driving import (
     ROUNDS,
@@ -244,10 +245,11 @@ class Session:
         driven.settle()
         with driven.once("what changes without an annotator, shown"):
             driven.key(Qt.Key.Key_X)
-            driven.wait(lambda: work.exclusion.state == "shown")
+            dialog = driven.window.findChild(ExclusionDialog)
+            driven.wait(lambda: dialog.panel.state == "shown")
             driven.paint()
         with driven.once("left out, on disk, crossed out on the wall", 50):
-            driven.deciding(partial(work.excluding._on_excluded, "always the same"))()
+            driven.deciding(partial(dialog.panel.decided.emit, "always the same"))()
             driven.wait(driven.decided)
             driven.paint()
         measure_fusing_again(driven, 5)

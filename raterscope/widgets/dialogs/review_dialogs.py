@@ -70,10 +70,8 @@ class ExclusionDialog(FormDialog):
             height=460 if weights else 360,
         )
         self.reason = ""
-        self.panel = ExclusionPanel(reasons, marks=marks, answers=answers, weights=weights)
+        self.panel = ExclusionPanel(annotator, reasons, marks=marks, answers=answers, weights=weights)
         self.panel.set_weight(weight)
-        self.panel.exclude_key.hide()
-        self.panel.set_annotators(annotator)
         vertical(self.panel, inside=self)
         self.panel.decided.connect(self._on_decided)
         self.panel.cancelled.connect(self._on_cancelled)

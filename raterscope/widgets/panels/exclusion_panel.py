@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QLineEdit, QProgressBar, QPushButton, QWidget
 from raterscope.text import counted, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
-from raterscope.widgets.hints import KeyButton, KeyHelp
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
@@ -157,11 +157,12 @@ SEEN = 2
 
 
 class ExclusionPanel(QWidget):
-    """Preview of an exclusion. X requests it, Exclude with a reason decides, Esc cancels.
+    """Preview of an exclusion. Exclude with a reason decides, Esc cancels.
 
-    `reasons`: reasons offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`:
-    nouns of the annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that
-    can replace an exclusion.
+    `subject`: the annotators to exclude, such as "annotator 79142" or "301 annotators". `reasons`: reasons
+    offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`: nouns of the
+    annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that can replace an
+    exclusion.
     """
 
     choice_changed = Signal()  # another choice was made, see `weight`; a preview of it is requested
@@ -171,6 +172,7 @@ class ExclusionPanel(QWidget):
 
     def __init__(
         self,
+        subject: str,
         reasons: Sequence[str] = REASONS,
         *,
         marks: str = "votes",
@@ -178,19 +180,14 @@ class ExclusionPanel(QWidget):
         weights: Sequence[float] = (),
     ) -> None:
         super().__init__()
-        self._marks = marks
+        self._subject, self._marks = subject, marks
         self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
         self._again = False
         """Another choice discards a reason that was given for this one."""
-        self._exclude_word = ("exclude…", "rejected", f"Show which {answers} would change")
-        self._again_word = ("restore", "accent", f"Count their {marks} again in the next fusion")
         theme.set_role(self, "panel")
         self.setAccessibleName("Exclude")
-        self._subject = ""
         self._changes: Sequence[Change] = ()
-        self.exclude_key = KeyButton("X", *self._exclude_word)
         self._summary = ElidedLabel("", "small")
-        row = horizontal(self.exclude_key, (self._summary, 1), spacing=12)
         choosing = self._make_choosing()
         choosing.setHidden(not weights)
         self._title = plain_label("", wrap=True)
@@ -202,7 +199,7 @@ class ExclusionPanel(QWidget):
         """Empty space goes below, where no list takes it."""
         vertical(
             choosing,
-            row,
+            self._summary,
             self._title,
             self._error,
             self._working,
@@ -214,7 +211,7 @@ class ExclusionPanel(QWidget):
             spacing=8,
         )
         self.changes.selectionModel().currentChanged.connect(self._on_change)
-        self.set_annotators("")
+        self._set_state("idle")
 
     @property
     def weight(self) -> float | None:
@@ -225,19 +222,6 @@ class ExclusionPanel(QWidget):
         """Select one of the offered weights; any other value selects exclusion."""
         name = str(weight)
         self.choice.set_mode(name if name in self._weights else OUT)
-
-    def set_annotators(self, subject: str, summary: str = "", *, out: bool = False) -> None:
-        """Set the annotators to exclude and clear the preview.
-
-        `subject`: such as "annotator 79142" or "community 3, 301 annotators"; empty for none. `summary`:
-        summary known so far: "would change 4 of 963 labels". `out`: whether they are excluded, so that the
-        key restores them.
-        """
-        self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
-        self._subject = subject
-        self._again = False
-        self._summary.setText(summary)
-        self._set_state("idle")
 
     def set_working(self, fraction: float, words: str) -> None:
         """Show the progress of the preview."""
@@ -257,12 +241,6 @@ class ExclusionPanel(QWidget):
         self.changes.set_lines(self._changes)
         set_lengths(self.changes, minimumHeight=min(len(self._changes), SEEN) * ChangeKind.height)
         self._ask("shown")
-
-    def show_failure(self, sentence: str) -> None:
-        """Show why the preview failed; X tries again."""
-        self._error.setText(sentence)
-        self._summary.setText("")
-        self._set_state("failed")
 
     def show_unknown(self, sentence: str) -> None:
         """Show why the changes are unknown, and ask for a reason all the same."""
@@ -327,13 +305,12 @@ class ExclusionPanel(QWidget):
 
     def _set_state(self, state: str) -> None:
         self.state = state
-        self.exclude_key.setEnabled(bool(self._subject) and state in ("idle", "failed"))
         known = state in ("shown", "unknown")
         self._title.setText(self._consequence() if known else self._fusing() if state == "working" else "")
         if state != "shown":
             self._changes = ()
         self._title.setVisible(bool(self._title.text()))
-        self._error.setVisible(state in ("failed", "unknown"))
+        self._error.setVisible(state == "unknown")
         self._working.setVisible(state == "working")
         self.changes.setVisible(len(self._changes) > 0)
         self._form.setVisible(known or (state == "working" and self._again))
@@ -381,11 +358,9 @@ class ExclusionPanel(QWidget):
 
     def _on_cancel(self) -> None:
         if self.state == "working":
-            # The caller ends the preview, by `set_annotators`.
+            # The caller ends the preview, by `show_unknown`.
             self._cancel.setEnabled(False)
             self._cancel.setText("Cancelling")
-        else:
-            self._set_state("idle")
         self.cancelled.emit()
 
 

@@ -11,18 +11,16 @@ pytestmark = pytest.mark.usefixtures("dark")
 
 @pytest.fixture
 def panel(qtbot):
-    widget = ExclusionPanel()
+    widget = ExclusionPanel("annotator 79142")
     qtbot.addWidget(widget)
     widget.resize(360, 480)
     widget.show()
-    widget.set_annotators("annotator 79142")
     return widget
 
 
 @pytest.fixture
 def heard(panel):
     messages = []
-    panel.exclude_key.clicked.connect(lambda: messages.append("preview"))
     panel.decided.connect(lambda reason: messages.append(("excluded", reason)))
     panel.cancelled.connect(lambda: messages.append("cancelled"))
     panel.task_chosen.connect(lambda task: messages.append(("task", task)))
@@ -40,11 +38,10 @@ def preview(tasks=(417, 93, 5, 6)) -> ExclusionPreview:
 @pytest.fixture
 def weighing(qtbot):
     """A panel that offers to let an annotator count less, and what it says."""
-    panel = ExclusionPanel(weights=(0.75, 0.5, 0.25))
+    panel = ExclusionPanel("kim", weights=(0.75, 0.5, 0.25))
     qtbot.addWidget(panel)
     panel.resize(400, 480)
     panel.show()
-    panel.set_annotators("kim")
     messages = []
     panel.decided.connect(lambda reason: messages.append((panel.weight, reason)))
     panel.choice_changed.connect(lambda: messages.append(panel.weight))
@@ -100,28 +97,16 @@ def test_only_leaving_out_is_offered_where_weights_mean_nothing(panel):
     assert "COUNTS" not in visible_words(panel)
 
 
-def test_no_annotator_can_be_excluded_before_someone_is_chosen(panel, heard):
-    panel.set_annotators("")
-    panel.exclude_key.click()
-    assert heard == []
-    panel.set_annotators("annotator 1", "would change 4 of 963 labels")
-    assert "would change 4 of 963 labels" in visible_words(panel)
-    panel.exclude_key.click()
-    assert heard == ["preview"]
-
-
 def test_the_preview_is_shown_before_anything_is_done(panel, heard, qtbot):
-    panel.exclude_key.click()
     panel.set_working(0.4, "iteration 12")
     assert "Fusing without annotator 79142" in visible_words(panel)
     assert "iteration 12" in visible_words(panel)
-    assert not panel.exclude_key.isEnabled()
     panel.show_preview(preview())
     assert "would change 4 of 963 labels" in visible_words(panel)
     assert panel.changes.model().index(0, 0).data() == "task 0417: not becomes supernova"
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
-    assert heard == ["preview", ("task", 417), ("task", 93)]
+    assert heard == [("task", 417), ("task", 93)]
 
 
 def test_excluding_takes_a_reason(panel, heard, qtbot):
@@ -139,15 +124,13 @@ def test_excluding_takes_a_reason(panel, heard, qtbot):
 
 
 @pytest.mark.parametrize("way", ["keep", "escape"])
-def test_keeping_puts_everything_away(panel, heard, qtbot, way):
+def test_the_exclusion_can_be_cancelled(panel, heard, qtbot, way):
     panel.show_preview(preview())
     if way == "keep":
         panel.cancel.click()
     else:
         qtbot.keyClick(panel.reason.words, Qt.Key.Key_Escape)
     assert heard == ["cancelled"]
-    assert not panel.changes.isVisible()
-    assert panel.exclude_key.isEnabled()
 
 
 def test_cancel_is_acknowledged_at_once_and_progress_on_its_way_does_not_take_it_back(panel, heard):
@@ -158,16 +141,17 @@ def test_cancel_is_acknowledged_at_once_and_progress_on_its_way_does_not_take_it
     assert cancel.text() == "Cancelling"
     cancel.click()
     assert heard == ["cancelled"]
-    panel.set_annotators("annotator 79142")
+    panel.show_unknown("The preview was cancelled.")
     panel.set_working(0.0, "again")
     assert cancel.text() == "Cancel"
 
 
-def test_a_failure_is_a_sentence_and_can_be_tried_again(panel, heard):
-    panel.show_failure("Nobody else voted on <b>12</b> tasks.")
+def test_a_failure_is_a_sentence_and_the_exclusion_can_be_decided_all_the_same(panel, heard):
+    panel.show_unknown("Nobody else voted on <b>12</b> tasks.")
     assert "Nobody else voted on <b>12</b> tasks." in visible_words(panel)
-    panel.exclude_key.click()
-    assert heard == ["preview"]
+    panel.reason.buttons[0].click()
+    panel.exclude.click()
+    assert heard == [("excluded", "answers at random")]
 
 
 def test_no_change_is_stated_too(panel):

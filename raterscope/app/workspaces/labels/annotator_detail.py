@@ -17,19 +17,21 @@ from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.result import Copying
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.community_charts import aligned_steps
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion
 from raterscope.app.workspaces.labels import communities, view
 from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
+from raterscope.app.workspaces.labels.screen import EXCLUDE, RESTORE, LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text import LEAST_P, counted, percent
+from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.layouts import LateContent
 from raterscope.widgets.panels.drift_panel import ChangeLine
+from raterscope.widgets.panels.exclusion_panel import REASONS, ExclusionPanel
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
 
@@ -459,111 +461,76 @@ def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> Dr
 
 
 class Exclusion(LabelsPart):
-    """Controller of the exclusion panel, which records decisions."""
+    """Exclusion of the selected annotators, with a preview before, and their restoring."""
 
     message = Signal(str)
+    task_chosen = Signal(int)  # a task whose label would change
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
-        self._panel = core.screen.exclusion
-        self._chosen: tuple[str, ...] = ()
-        self._subject = ""
-        self._task = LatestTask()
-        self._panel.exclude_key.clicked.connect(self.begin)
-        self._panel.decided.connect(self._on_excluded)
-        self._panel.cancelled.connect(self._on_cancelled)
-        core.session.scene_changed.connect(self._clear)
-        core.session.cleared.connect(self._clear)
-        core.session.selection_changed.connect(self._on_selection)
-        core.session.blind_changed.connect(self._on_blind)
-
-    def _clear(self) -> None:
-        self._task.cancel()
-        self._chosen = ()
-        self._subject = ""
+        self._names: tuple[str, ...] = ()
+        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None)
+        core.screen.exclude_key.clicked.connect(self.begin)
+        core.session.selection_changed.connect(self.refresh)
         self.refresh()
 
-    @while_shown
-    def _on_selection(self, annotators: tuple[int, ...]) -> None:
-        self._task.cancel()
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        if not self._session.shown:
+            return ()
         names = self._session.scene.labels.annotators
-        self._chosen = tuple(names[annotator] for annotator in annotators)
-        self._name()
-        self.refresh()
-
-    @while_shown
-    def _on_blind(self) -> None:
-        """Hide the annotators' names, and clear a preview."""
-        self._task.cancel()
-        self._name()
-        self.refresh()
-
-    def _name(self) -> None:
-        scene = self._session.scene
-        if len(self._chosen) == 1:
-            number = scene.labels.annotators.index(self._chosen[0])
-            self._subject = view.name_of(scene, number, blind=self._session.blind)
-        else:
-            self._subject = counted(len(self._chosen), "annotator")
-
-    def refresh(self) -> None:
-        """Show the selected annotators, and whether they are already excluded."""
-        excluded = self._excluded
-        excluded_reasons = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
-        reasons, count = sorted(set(excluded_reasons)), len(excluded_reasons)
-        all_out = bool(count) and count == len(self._chosen)
-        words = f"{'' if all_out else f'{count} of them '}excluded: {'; '.join(reasons[:3])}" if count else ""
-        self._panel.set_annotators(self._subject if self._chosen else "", words, out=all_out)
-        self._screen.make_room(False)
+        return tuple(names[annotator] for annotator in self._session.selection)
 
     @property
     def _excluded(self) -> Mapping[str, str]:
         contents = self._document.contents
         return contents.review.excluded if contents else {}
 
+    def refresh(self) -> None:
+        """Show whether the selected annotators are excluded, and why."""
+        chosen, excluded = self._chosen, self._excluded
+        reasons = [excluded[name] for name in chosen if name in excluded]
+        all_out = bool(reasons) and len(reasons) == len(chosen)
+        subject = "" if all_out else f"{len(reasons)} of them "
+        why = "; ".join(sorted(set(reasons))[:3])
+        self._screen.excluded.setText(f"{subject}excluded: {why}" if reasons else "")
+        self._screen.exclude_key.set_word(*(RESTORE if all_out else EXCLUDE))
+        self._screen.exclude_key.setEnabled(bool(chosen))
+
     def begin(self) -> None:
-        """Fuse without the selected annotators, and show the changes; restore them if they are excluded."""
-        if not self._session.shown or not self._chosen:
+        """Preview and exclude the selected annotators; restore them if all are excluded."""
+        chosen, excluded = self._chosen, self._excluded
+        if not chosen:
             self.message.emit("Select an annotator or a community first.")
-            return
-        scene = self._session.scene
-        if self._excluded.keys() >= set(self._chosen):
-            self._document.record(Decision(verb="include", annotators=self._chosen))
-            return
-        if scene.fusion is None or scene.run is None:
-            self._panel.show_failure("Press Fuse (F5) first to preview what would change.")
+        elif excluded.keys() >= set(chosen):
+            self._document.record(Decision(verb="include", annotators=chosen))
+        else:
+            session, self._names = self._session, chosen
+            one = name_of(session.scene, session.selection[0], blind=session.blind)
+            dialog = ExclusionDialog(
+                one if len(chosen) == 1 else counted(len(chosen), "annotator"), self._screen.window(),
+                reasons=REASONS, marks="votes", answers="labels",
+            )  # fmt: skip
+            dialog.panel.task_chosen.connect(self.task_chosen)
+            self._excluding.open(dialog, tuple(name for name in chosen if name not in excluded))
+
+    def _show(self, panel: ExclusionPanel) -> None:
+        scene = self._session.scene if self._session.shown else None
+        if scene is None or scene.fusion is None or scene.run is None:
+            panel.show_unknown("Press Fuse (F5) first to preview what would change.")
             return
         try:
             plan = LabelPlan.from_dict(scene.run.settings)
         except SettingsError as error:
-            self._panel.show_failure(f"The run's settings cannot be read: {error.about(error.label)}")
+            panel.show_unknown(f"The run's settings cannot be read: {error.about(error.label)}")
             return
-        work = partial(_preview, scene, plan, frozenset(self._chosen))
-        job = self._jobs.start("Fusing without them", work)
-        self._panel.set_working(0.0, "fusing without them")
-        self._screen.make_room(True)
-        self._task.follow(
-            job, partial(self._on_preview, scene), progressed=self._on_progress,
-            failed=self._panel.show_failure,
-        )  # fmt: skip
+        job = self._jobs.start("Fusing without them", partial(_preview, scene, plan, frozenset(self._names)))
+        self._excluding.follow("fusing without them", job, partial(self._on_preview, scene))
 
-    def _on_progress(self, job: Job) -> None:
-        self._panel.set_working(job.fraction, job.words)
-
-    def _on_preview(self, scene: Scene, preview: ExclusionPreview) -> None:
-        self._panel.show_preview(
+    def _on_preview(self, scene: Scene, panel: ExclusionPanel, preview: ExclusionPreview) -> None:
+        panel.show_preview(
             Preview(preview.task, preview.before, preview.after, scene.labels.tasks, scene.classes)
         )
-
-    def _on_excluded(self, reason: str) -> None:
-        excluded = self._excluded
-        names = tuple(name for name in self._chosen if name not in excluded)
-        if names:
-            self._document.record(Decision(verb="exclude", annotators=names, reason=reason))
-
-    def _on_cancelled(self) -> None:
-        self._task.cancel()
-        self.refresh()
 
 
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:

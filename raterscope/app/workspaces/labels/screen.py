@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
@@ -24,16 +24,16 @@ from raterscope.widgets.figures.community_plots import CommunityTriangles, Parti
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, DecisionPlot
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, vertical
 from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
 from raterscope.widgets.panels.drift_panel import ConfusionPanel, DriftPanel
 from raterscope.widgets.panels.evaluation_panels import CostPanel, FoldsPanel, TrustPanel, scrolled
-from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
-from raterscope.widgets.parts import ChoiceBox, ScrolledText
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, ScrolledText
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
@@ -146,11 +146,10 @@ def _mean(name: str, curves: Sequence[Curve]) -> Curve:
 NO_VOTES = "Press Fuse (F5) to see which tasks need another vote, and which annotator to ask."
 NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 
-EXCLUDING = [240, 0, 420]
+EXCLUDE = ("exclude…", "rejected", "Show which labels would change")
+RESTORE = ("restore", "accent", "Count their votes again in the next fusion")
 LEAST_MATRIX = 176
 """Smallest height at which the rates of four classes are readable."""
-BOTH_FROM = 560
-"""From this height on the confusion matrix stays visible beside the preview of an exclusion."""
 
 
 class LabelsScreen(WorkspaceScreen):
@@ -168,9 +167,13 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs = TabPages()
         self.matrix, self.drift = ConfusionPanel(), DriftPanel()
         yield
-        self.exclusion = ExclusionPanel()
+        self.exclude_key, self.excluded = KeyButton("X", *EXCLUDE), ElidedLabel("", "small")
+        self.exclusion = QWidget()
+        theme.set_role(self.exclusion, "panel")
+        horizontal(
+            self.exclude_key, (self.excluded, 1), inside=self.exclusion, margins=(12, 8, 12, 8), spacing=12
+        )
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
-        self._sizes_before: QByteArray | None = None
         self.evidence_split = split_widgets(
             Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion)
         )
@@ -246,19 +249,6 @@ class LabelsScreen(WorkspaceScreen):
             self.bottom: [600, 600],
         }
         yield
-
-    def make_room(self, needed: bool) -> None:
-        """Give the preview of an exclusion the room of the widgets above it, or give it back."""
-        if needed and self._sizes_before is None:
-            self._sizes_before = self.evidence_split.saveState()
-            self.drift.hide()
-            self.matrix.setVisible(self.evidence_split.height() >= BOTH_FROM)
-            self.evidence_split.setSizes(EXCLUDING)
-        elif not needed and self._sizes_before is not None:
-            self.drift.show()
-            self.matrix.show()
-            self.evidence_split.restoreState(self._sizes_before)
-            self._sizes_before = None
 
 
 LabelsCore = WorkspaceCore[LabelsScreen, LabelsSession]

@@ -119,7 +119,7 @@ class LabelsWorkspace(LabelsScreen):
             part.refused.connect(self.refused)
         self.cell_tasks.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(lambda key: self.tasks.select(key[0]))
-        self.exclusion.task_chosen.connect(self.tasks.select)
+        self.exclusion_preview.task_chosen.connect(self.tasks.select)
         self.pictures.serve(self.cell_tasks.pictures)
         self.method_table.table.run_chosen.connect(self.runs.choose)
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from raterscope.app.workspaces.labels.view import matrix_view, wall_view
 from tests.app.driving import LONG, idle
-from tests.app.workspaces.labels.driving import key
+from tests.app.workspaces.labels.driving import key, preview_exclusion
 from tests.app.workspaces.labels.made import LIAR
 
 
@@ -34,10 +34,9 @@ def all_words(window) -> str:
 def leave_out(window, qtbot, *annotators):
     workspace = window.workspace
     workspace.annotator_detail.choose(annotators)
-    key(window, qtbot, Qt.Key.Key_X)
-    qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
-    workspace.exclusion.reason.words.setText("always the same answer")
-    workspace.exclusion.exclude.click()
+    panel = preview_exclusion(window, qtbot)
+    panel.reason.words.setText("always the same answer")
+    panel.exclude.click()
     idle(window, qtbot)
 
 

@@ -10,7 +10,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from raterscope.app.workspaces.labels.screen import MethodTable
 from tests.app.driving import LONG, idle, open_study
-from tests.app.workspaces.labels.driving import fuse, key
+from tests.app.workspaces.labels.driving import fuse, key, preview_exclusion
 from tests.app.workspaces.labels.made import LIAR
 from tests.reading import visible_words
 
@@ -71,10 +71,7 @@ def test_an_exclusion_without_effect_reports_no_changes(fused, qtbot):
     workspace = fused.workspace
     fused.resize(1440, 900)
     workspace.annotator_detail.choose((LIAR,))
-    key(fused, qtbot, Qt.Key.Key_X)
-    panel = workspace.exclusion
-    qtbot.waitUntil(lambda: panel.state == "shown", timeout=LONG)
-    idle(fused, qtbot)
+    panel = preview_exclusion(fused, qtbot)
     assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
     assert panel._title.height() < 60
     assert panel._form.y() - panel._title.geometry().bottom() < 20
@@ -98,15 +95,15 @@ def test_an_empty_list_of_tasks_gives_the_reason(fused, qtbot):
 
 def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
     workspace = fused.workspace
-    button = workspace.exclusion.exclude_key
+    button = workspace.exclude_key
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
     workspace.annotator_detail.choose((LIAR,))
     idle(fused, qtbot)
     assert button.text() == "restore"
-    assert workspace.exclusion._summary.text() == "excluded: a test account"
+    assert workspace.excluded.text() == "excluded: a test account"
     workspace.annotator_detail.choose((LIAR, 3))
     assert button.text() == "exclude…"
-    assert workspace.exclusion._summary.text() == "1 of them excluded: a test account"
+    assert workspace.excluded.text() == "1 of them excluded: a test account"
     workspace.annotator_detail.choose((LIAR,))
     key(fused, qtbot, Qt.Key.Key_X)
     assert not fused.document.contents.review.excluded

@@ -14,7 +14,7 @@ from raterscope.app.study.labels import add_votes
 from raterscope.app.workspaces.labels import view
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from tests.app.driving import LONG, idle, open_study
-from tests.app.workspaces.labels.driving import fuse, key
+from tests.app.workspaces.labels.driving import fuse, key, preview_exclusion
 from tests.app.workspaces.labels.made import CLASSES, LIAR, PEOPLE, TASKS, table, votes
 
 
@@ -134,11 +134,13 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
 def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     workspace = fused.workspace
     workspace.annotator_detail.choose((LIAR, 3))
-    key(fused, qtbot, Qt.Key.Key_X)
-    qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
+    panel = preview_exclusion(fused, qtbot)
     assert not fused.document.contents.decisions
-    workspace.exclusion.reason.words.setText("always the same answer")
-    workspace.exclusion.exclude.click()
+    panel.task_chosen.emit(3)
+    idle(fused, qtbot)
+    assert workspace.tasks.current == 3
+    panel.reason.words.setText("always the same answer")
+    panel.exclude.click()
     idle(fused, qtbot)
     review = fused.document.contents.review
     assert review.excluded == {"ann 11": "always the same answer", "ann 03": "always the same answer"}
