@@ -40,6 +40,9 @@ _ABOUT_TRAINING = (
     "A fifth of the groups is for validation. The {item}s of a group, such as a patient or slide, are all in "
     "training or all in validation."
 )
+_USUAL = "DICOM for cases of DICOM series, NIfTI for others"
+_OF_ALL_CASES = ("cvat",)
+"""Formats that hold all cases in one file."""
 _ABOUT_GROUPS = "A group, such as a patient or slide, is counted over its {item}s."
 
 
@@ -70,12 +73,15 @@ class StudyExporter(QObject):
         self._item = item
         self._window = window
 
-    def start(self, export: Export, deidentify: bool = False) -> None:
-        """Find the runs behind an export, ask for a file or folder, and write it."""
+    def start(self, export: Export, deidentify: bool = False, *, all_cases: bool = False) -> None:
+        """Find the runs behind an export, ask for a file or folder, and write it.
+
+        `all_cases`: whether an export of the case on screen is of all cases, into a folder.
+        """
         contents = self._document.contents
         if contents is None:
             return
-        folder = export.by_question and len(contents.of(export.kinds[0])) > 1
+        folder = all_cases or (export.by_question and len(contents.of(export.kinds[0])) > 1)
         item = self._item() if export.by_case and not folder else None
         items = () if item is None else (item,)
         request = Request(export.what, export.formats[0], contents.path, items, deidentify)
@@ -200,7 +206,7 @@ class StudyExporter(QObject):
 
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Write; ask first if slices are uneven and the format needs even ones."""
-        from raterscope.app.formats.masks.export import REGULAR
+        from raterscope.app.formats.masks.export import ANY_SLICES, REGULAR
         from raterscope.app.formats.volumes.resampling import explain_irregularity
 
         entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
@@ -209,28 +215,42 @@ class StudyExporter(QObject):
         if request.format not in REGULAR or not reason:
             self._write(export, request)
             return
+        others = " and ".join(ANY_SLICES[name] for name in export.formats if name in ANY_SLICES)
+        kept = f" Every slice stays in place in {others}." if others else ""
         ask(
             self._window,
             title,
             "Resample to a regular grid?",
-            f"{reason}. This format needs a regular grid. Edges may shift by half a voxel. "
-            "DICOM SEG and RTSTRUCT keep every slice in place.",
+            f"{reason}. This format needs a regular grid. Edges may shift by half a voxel.{kept}",
             "Resample",
             "Cancel",
             partial(self._write, export, replace(request, resample=True)),
         )
 
     def _choose_folder(self, contents: Contents, export: Export, request: Request, title: str) -> None:
-        """Ask for the folder of a file for each question, and for their format where there are several."""
-        formats = {FORMATS[name].words: name for name in export.formats}
-        chosen, accepted = next(iter(formats)), True
-        if len(formats) > 1:
-            chosen, accepted = QInputDialog.getItem(self._window, title, "Format", list(formats), 0, False)
-        many = len(contents.of(export.kinds[0]))
-        words = f"{title}: select a folder for the files of {many:,} questions"
+        """Ask for the folder of a file for each question or case, and for their format if there are several.
+
+        Cases may each have their usual format: DICOM for a DICOM series.
+        """
+        forms = {FORMATS[name].words: name for name in export.formats if name not in _OF_ALL_CASES}
+        usual: dict[int, str] = {}
+        if export.by_case:
+            usual = {image.id: usual_format(export, (image,)) for image in contents.images}
+            if len(set(usual.values())) > 1:
+                forms = {_USUAL: usual_format(export, contents.images), **forms}
+            else:
+                first = next(iter(usual.values()))
+                forms = dict(sorted(forms.items(), key=lambda form: form[1] != first))
+        chosen, accepted = next(iter(forms)), True
+        if len(forms) > 1:
+            chosen, accepted = QInputDialog.getItem(self._window, title, "Format", list(forms), 0, False)
+        many = f"{len(usual):,} cases" if usual else f"{len(contents.of(export.kinds[0])):,} questions"
+        words = f"{title}: select a folder for the files of {many}"
         folder = accepted and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
         if folder:
-            self._write(export, replace(request, format=formats[chosen], path=Path(folder)))
+            formats = usual if chosen == _USUAL else {}
+            request = replace(request, format=forms[chosen], formats=formats, path=Path(folder))
+            self._check_grid(contents, export, request, title)
 
     def _write(self, export: Export, request: Request) -> None:
         title = f"Exporting {export.title.lower()}"

@@ -95,6 +95,7 @@ class Menus(QObject):
             self._action(samples, SETUPS[name].title, None, partial(self.sample_requested.emit, name))
         self._action(menu, "Simulate…", None, reproduction.ask_simulation)
         self.export_menu = menu.branch("Export")
+        self.all_cases_menu = Menu("All cases", self.export_menu)
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         storing = self._action(menu, "Store the consensus in PACS…", None, self.store_requested.emit)
         report = self._action(menu, "Report…", None, files.write_report)
@@ -206,6 +207,8 @@ class Menus(QObject):
         self._cohort.setVisible(contents is not None and not all(case.is_done for case in contents.cohort))
         for action in self._of_study:
             action.setEnabled(contents is not None)
+        several = contents is not None and len(contents.images) > 1
+        self.all_cases_menu.menuAction().setVisible(several)
 
     def follow_workspace(
         self, kind: str, review: Sequence[QAction], workspace: QWidget | None = None
@@ -217,15 +220,21 @@ class Menus(QObject):
             self.review_menu.removeAction(action)
         self.review_menu.addActions(review)
         self.export_menu.clear()
+        self.all_cases_menu.clear()
         self.deidentified_menu.clear()
         contents = self._document.contents
         readers = contents is not None and contents.has_readers
         for words, export, deidentify in menu_entries(kind, readers=readers):
             action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
             action.triggered.connect(without_checked(partial(self._exporter.start, export, deidentify)))
-        if not self.deidentified_menu.isEmpty():
-            self.export_menu.addSeparator()
-            self.export_menu.addMenu(self.deidentified_menu)
+            if export.by_case and not deidentify:
+                action = self.all_cases_menu.addAction(words)
+                start = partial(self._exporter.start, export, all_cases=True)
+                action.triggered.connect(without_checked(start))
+        self.export_menu.addSeparator()
+        for menu in (self.all_cases_menu, self.deidentified_menu):
+            if not menu.isEmpty():
+                self.export_menu.addMenu(menu)
 
     def fill_recent(self) -> None:
         """Fill the menu of recent studies."""

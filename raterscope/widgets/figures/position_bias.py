@@ -31,7 +31,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.parts import leave_keys_to, plain_label
+from raterscope.widgets.parts import ElidedLabel, leave_keys_to, plain_label
 from raterscope.widgets.theme import set_lengths
 
 GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
@@ -283,6 +283,7 @@ class RateCut:
     flagged: NDArray[np.bool_]  # (p,)
     words: str = ""  # guarantee in a few words; empty if the number flagged is enough
     others: int = 0  # number of flagged annotators that are not shown
+    by_test: int | None = None  # number flagged by the test alone; None if decisions change nothing
 
     def marks_like(self, other: RateCut) -> bool:
         """Return whether the bars look the same at another cut."""
@@ -500,6 +501,8 @@ class KnockoffBars(FigurePanel):
         flagged = int(cut.flagged.sum()) + cut.others
         self._flagged.setText(f"{counted(flagged)} flagged")
         theme.set_role(self._flagged, "rejected" if flagged else "second")
+        self._by_test.setText("" if cut.by_test is None else f"{cut.by_test:,} before your decisions")
+        self._by_test.setVisible(cut.by_test is not None)
         self.header.set_aside(cut.words or ASIDE)
         self._show_rate(cut.rate)
 
@@ -524,6 +527,9 @@ class KnockoffBars(FigurePanel):
         self._flagged = plain_label()
         set_lengths(self._flagged, minimumWidth=92)
         self._flagged.setFont(theme.font(theme.BODY, bold=True))
+        self._by_test = ElidedLabel("", "small")
+        self._by_test.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._by_test.hide()
         self.modes = ModeSwitch(MODES)
         self.draw = QSpinBox()
         self.draw.setAccessibleName("Draw")
@@ -536,6 +542,7 @@ class KnockoffBars(FigurePanel):
         first.addWidget(self.draw)
         first.addWidget(self._rate)
         first.addWidget(self._flagged)
+        first.addWidget(self._by_test)
         self.draw.setToolTip("Which draw of knockoffs is shown (Up and Down)")
         page = QWidget()
         vertical(first, (self.figure, 1), inside=page, spacing=4)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.coding import Code
@@ -20,7 +20,7 @@ from raterscope.app.window.command_palette import CommandPalette
 from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.dialogs.review_dialogs import StructureDialog
-from tests.app.driving import LONG, idle, press
+from tests.app.driving import LONG, idle, open_study, press
 from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write
 
@@ -127,6 +127,38 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     assert item.name in requests[0]
     (mask,) = read_masks(tmp_path / "mine.seg.nrrd").masks
     assert mask.values.any()
+
+
+def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, folder, monkeypatch):
+    volume = a_patient(folder / "ct")
+    other = folder / "mr"
+    other.mkdir()
+    path = folder / "s.rscope"
+    with Study.create(path) as study:
+        store(read_files(four_raters(other, "case1_")), study)
+        for file in two_raters(folder, volume):
+            reading = MaskOptions(annotator=file.stem)
+            store(read_files([volume.path, file], reading=reading), study)
+        images = [entry.id for entry in study.images()]
+        assert len(images) == 2
+        keep(fuse_inputs(gather(images, study), MaskPlan.make("majority")), study)
+    open_study(window, qtbot, path)
+    out = folder / "out"
+    out.mkdir()
+    offered = []
+    monkeypatch.setattr(
+        QInputDialog, "getItem", lambda *given: (offered.extend(given[3]) or given[3][0], True)
+    )
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
+    assert window.menus.all_cases_menu.menuAction().isVisible()
+    actions = window.menus.all_cases_menu.actions()
+    next(action for action in actions if action.text() == "Consensus…").trigger()
+    qtbot.waitUntil(lambda: "Exported consensus of run" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
+    assert FORMATS["dicom-seg"].words in offered
+    names = sorted(file.name for file in out.iterdir())
+    assert [name.endswith("_consensus_seg.dcm") for name in names].count(True) == 1
+    assert [name.endswith("_consensus.nii.gz") for name in names].count(True) == 1
 
 
 def deidentified_dialog(window, qtbot):

@@ -48,9 +48,17 @@ def test_a_case_with_missing_slices_asks_before_resampling(uneven, qtbot, tmp_pa
     box = uneven.findChild(QMessageBox)
     assert box.text() == "Resample to a regular grid?"
     assert SENTENCE.split(". ")[0] in box.informativeText()
+    assert "DICOM SEG and RTSTRUCT" in box.informativeText()
     box.reject()
     idle(uneven, qtbot)
     assert not out.exists()
+    uncertainty = uneven.menus.export_menu.actions()[words.index("Uncertainty…")]
+    uncertainty.trigger()
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in uneven.findChildren(QMessageBox)), timeout=LONG)
+    box = next(box for box in uneven.findChildren(QMessageBox) if box.isVisible())
+    assert "DICOM" not in box.informativeText()  # it has no such format
+    box.reject()
+    idle(uneven, qtbot)
     export.trigger()
     qtbot.waitUntil(lambda: any(box.isVisible() for box in uneven.findChildren(QMessageBox)), timeout=LONG)
     next(box for box in uneven.findChildren(QMessageBox) if box.isVisible()).accept()

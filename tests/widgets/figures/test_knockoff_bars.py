@@ -1,5 +1,7 @@
 """The false discovery rate: the slider asks, the answer moves the cut; bars are walked and chosen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -9,6 +11,7 @@ from PySide6.QtWidgets import QLabel
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import KnockoffBars, RateCut, StatisticsView
+from tests.reading import visible_words
 
 LEFT = Qt.MouseButton.LeftButton
 STATISTIC = np.array([[9.0, -1.0, 4.0, np.nan, 0.5], [8.0, 1.0, 5.0, np.nan, -0.5]])
@@ -159,3 +162,10 @@ def test_the_name_of_the_threshold_lies_within_the_chart(bars):
     assert [note.words for note in chart.notes] == ["threshold 9"]
     assert chart.y.high == 9.0
     assert chart.notes[0].shift[1] > 0  # downwards, since there is no room above
+
+
+def test_the_number_before_decisions_is_stated_where_decisions_change_it(bars):
+    bars.show_statistics(view())
+    assert "before your decisions" not in visible_words(bars)
+    bars.set_cut(replace(cut(0.1), by_test=19))
+    assert "19 before your decisions" in visible_words(bars)

@@ -100,8 +100,10 @@ REGULAR = ("nifti", "seg.nrrd", "nnunet")
 OF_SERIES = ("dicom-seg", "rtstruct", "dicom-sr")
 """Formats that refer to the images of the DICOM series that was marked."""
 
-INSTEAD_OF_IMAGE = "Resample to a regular grid (--resample, or in the window)"
-INSTEAD = "Resample to a regular grid (--resample, or in the window), or write DICOM SEG or RTSTRUCT"
+ANY_SLICES = {"dicom-seg": "DICOM SEG", "rtstruct": "RTSTRUCT"}
+"""Formats that keep every slice in place."""
+
+RESAMPLE = "Resample to a regular grid (--resample, or in the window)"
 
 
 def write_masks(
@@ -150,10 +152,23 @@ def write_masks(
     return write(path, structures, grid, source=source, deidentify=deidentify, description=description)
 
 
-def check_geometry(path: Path, kind: str, grid: Grid, source: VolumeFile | None, *, resample: bool) -> None:
-    """Raise `InputError` if a format cannot hold masks on this grid, or has no series to refer to."""
+def check_geometry(
+    path: Path,
+    kind: str,
+    grid: Grid,
+    source: VolumeFile | None,
+    *,
+    resample: bool,
+    formats: Sequence[str] = tuple(ANY_SLICES),
+) -> None:
+    """Raise `InputError` if a format cannot hold masks on this grid, or has no series to refer to.
+
+    `formats`: those in which the masks or maps can be written.
+    """
     if kind in REGULAR and not resample and (reason := explain_irregularity(grid)):
-        raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
+        others = " or ".join(ANY_SLICES[name] for name in formats if name in ANY_SLICES)
+        instead = f"{RESAMPLE}, or write {others}" if others else RESAMPLE
+        raise InputError(f"cannot be written: {reason}. {instead}", file=path)
     if kind in OF_SERIES:
         require_source(path, source, grid)
 
@@ -308,7 +323,7 @@ def write_nifti_image(
     grid = volume.grid
     if reason := explain_irregularity(grid):
         if not resample:
-            raise InputError(f"cannot be written: {reason}. {INSTEAD_OF_IMAGE}", file=path)
+            raise InputError(f"cannot be written: {reason}. {RESAMPLE}", file=path)
         grid = regular_grid(grid)
         channels = [resampled(values, volume.grid, grid) for values in channels]
     first = source.files[0]

@@ -38,6 +38,7 @@ from raterscope.app.kinds.masks.annotators import (
     dispute_rows,
 )
 from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
+from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.masks.variability import (
     difference_statistics,
     measure_differences,
@@ -159,9 +160,11 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     full = [(case, case_stem(case.entry, by)) for case, structures in cases.items() if structures]
     forms = {case: request.formats.get(case.entry.id, request.format) for case, _ in full}
     sources = {case: find_source(study, case.entry, needed=form in OF_SERIES) for case, form in forms.items()}
+    formats = next(export.formats for export in MASKS.exports if export.what == request.what)
     for case, form in forms.items():
         file = request.path if len(full) == 1 else Path(case.entry.name)
-        check_geometry(file, form, case.entry.lattice, sources[case], resample=request.resample)
+        grid = case.entry.lattice
+        check_geometry(file, form, grid, sources[case], resample=request.resample, formats=formats)
     files: list[Path] = []
     for case, path, step in files_for(request, full, watch, forms):
         share = 0.5 if request.with_images else 1.0

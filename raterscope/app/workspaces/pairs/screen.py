@@ -194,7 +194,8 @@ class RunComparison(PairsPart):
         self._task.follow(job, partial(self._on_read, scene.run.id))
 
     def _on_read(self, run_shown: int, outcomes: Sequence[Outcome]) -> None:
-        self._table.set_rows(rows_of(outcomes, run_shown), counted(len(outcomes), "run"))
+        runs = counted(len(outcomes), "run")
+        self._table.set_rows(rows_of(outcomes, run_shown), f"{runs}, before your decisions")
 
 
 def rows_of(outcomes: Sequence[Outcome], run_shown: int) -> tuple[ComparisonRow, ...]:

@@ -187,7 +187,8 @@ def rate_cut(
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
         words = f"{words}; {elsewhere}" if words else elsewhere
     others = int(flagged.sum() - flagged[annotators].sum())
-    return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], words, others)
+    by_test = None if np.array_equal(flagged, cut.flagged) else int(cut.flagged.sum())
+    return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], words, others, by_test)
 
 
 def statistics_view(
