@@ -32,10 +32,11 @@ from raterscope.algorithms.clicks._prospects import (
     predict_changes,
     predict_votes,
 )
+from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, problem_of
 from raterscope.algorithms.clicks.image_priors import Experience, advice_for
-from raterscope.algorithms.clicks.result import Fusion, Votes
+from raterscope.algorithms.clicks.result import HALF_WIDTH, Detection, Fusion, Votes, level_error
 from raterscope.algorithms.clicks.voting import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, silent
@@ -208,7 +209,7 @@ def predict_outlook(
     detected = fusion.detection.detected
     chance, appearing = drawn.chance.mean(axis=0), drawn.appearing
     additional = 0.0 if correct is None else correct(drawn.any)
-    sensitivity, precision = _accuracy(crowd, detected, prospect)
+    sensitivity, precision = _accuracy(crowd, fusion, prospect)
     watch(1.0, "looked ahead")
     return ExpectedChanges(
         more=settings.more,
@@ -216,7 +217,7 @@ def predict_outlook(
         chance=chance,
         appearing=appearing,
         fresh=drawn.fresh,
-        expected=float(chance.sum()) + appearing + additional,
+        expected=float(chance.sum()) + appearing + drawn.moved + additional,
         any=1 - (1 - drawn.any) * float(np.exp(-additional)),
         missed=prospect.missed,
         sensitivity=sensitivity,
@@ -278,12 +279,13 @@ def _scatter(fusion: Fusion) -> float:
     return float(np.sqrt(np.median(np.trace(covariance, axis1=1, axis2=2)) / 2))
 
 
-def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tuple[FloatArray, FloatArray]:
+def _accuracy(crowd: ImageModel, fusion: Fusion, prospect: Changes) -> tuple[FloatArray, FloatArray]:
     """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
 
     Missed and false detections are whole numbers: the intervals are rounded outwards.
     """
-    present = np.where(crowd.problem.known, crowd.problem.truth, crowd.posterior)
+    detected, known = fusion.detection.detected, crowd.problem.known
+    present = np.where(known, crowd.problem.truth, crowd.posterior)
     doubt = present * (1 - present)
     hits, missing = float(present[detected].sum()), float(present[~detected].sum()) + prospect.missed
     number = int(detected.sum())
@@ -295,13 +297,25 @@ def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tupl
     missed = hits / np.maximum(sensitivity[1:], 1e-9) - hits
     missed[:] = np.ceil(missed[0]), np.floor(missed[1])
     sensitivity[1:] = hits / np.maximum(hits + missed, 1e-9)
-    free = detected & ~crowd.problem.known
-    common = float(crowd.looks.present[free] @ crowd.honesty.deviation(crowd.share[free]))
-    doubtful = float(doubt[detected].sum()) + common**2
-    precision = _beta(hits, number - hits, doubtful / max(number, 1) ** 2)
-    precision[1:] = np.floor(precision[1] * number), np.ceil(precision[2] * number)
-    precision[1:] /= max(number, 1)
-    return sensitivity, precision
+    return sensitivity, _precision(crowd, fusion.detection, hits, number)
+
+
+def _precision(crowd: ImageModel, detection: Detection, hits: float, number: int) -> FloatArray:
+    """Estimate the share of structures among the detections, (3,), as the number of structures is."""
+    if not number:
+        return np.full(3, np.nan)
+    low, high = detection.posterior_low, detection.posterior_high
+    if len(low) == len(detection.posterior):
+        posterior, low, high = (values[detection.detected] for values in (detection.posterior, low, high))
+        _, least, most = expected_count(posterior, low, high, detection.level_error)
+    else:  # an image that was not rated
+        free, posterior = detection.detected & ~crowd.problem.known, crowd.posterior
+        error = level_error(crowd.honesty.decisions) * crowd.honesty.deviation(crowd.share[free])
+        variance = float(crowd.looks.present[free] @ error) ** 2
+        variance += float((posterior[free] * (1 - posterior[free])).sum())
+        spread = HALF_WIDTH * np.sqrt(variance)
+        least, most = max(np.floor(hits - spread), 0.0), min(np.ceil(hits + spread), float(number))
+    return np.array([hits, min(least, hits), max(most, hits)]) / number
 
 
 def _beta(part: float, complement: float, variance: float) -> FloatArray:

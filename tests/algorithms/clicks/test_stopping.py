@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal, norm
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks._prospects import count_chances, detection_chance, later_detection_chance
 from raterscope.algorithms.clicks._structure_share import StructureShare
+from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.stopping import (
     ExpectedChanges,
     StoppingSettings,
@@ -177,10 +178,21 @@ def test_sensitivity_and_precision_are_those_against_the_truth():
     assert np.mean(covered) >= 0.75
 
 
-def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
-    """As it was when one variance stood for the crowd; it is the deviation of h now."""
+@pytest.mark.parametrize("level", [1.0, 1.7, 2.5])
+def test_the_precision_of_detections_is_that_of_their_expected_count(level):
     clicks, _ = crowd(6, seed=1, strays=4.0)
-    fusion, widths = fuse(clicks, PLAN), []
+    fusion = fuse(clicks, PLAN)
+    detection = replace(fusion.detection, level_error=level)
+    chosen = detection.detected
+    columns = [getattr(detection, name)[chosen] for name in ("posterior", "posterior_low", "posterior_high")]
+    precision = predict_outlook(clicks, replace(fusion, detection=detection), PLAN).precision
+    assert precision * chosen.sum() == pytest.approx(expected_count(*columns, level))
+
+
+def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
+    """As it was when one variance stood for the crowd; it is the deviation of h now, of unrated images."""
+    clicks, _ = crowd(6, seed=1, strays=4.0)
+    fusion, widths = fuse(clicks, PLAN, rated=False), []
     for deviation in (0.0, 0.03, 0.08):
         monkeypatch.setattr(
             StructureShare, "deviation", lambda _, share, known=deviation: np.full(len(share), known)
