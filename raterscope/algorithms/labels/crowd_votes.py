@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from threading import Event
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -115,6 +115,9 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))
 
 
+_VOTES_OF_ROW = 10
+"""Votes for each annotator and output from which they are counted in halves."""
+
 _MANY_TERMS = 2_000_000
 """Votes times classes from which compiled code sums them; for fewer, loading it takes longer."""
 
@@ -125,12 +128,24 @@ def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -
     if len(labels) * classes >= _MANY_TERMS:
         from raterscope.algorithms.labels._ibcc_kernels import sum_votes
 
-        by_output = np.zeros((annotators, outputs, classes))
-        for first in range(0, len(labels), _PIECE):
-            watch(first / len(labels), "counting votes")
-            votes = slice(first, first + _PIECE)
-            sum_votes(labels.task[votes], labels.annotator[votes], labels.label[votes], weight, by_output)
-        return np.ascontiguousarray(by_output.transpose(0, 2, 1))
+        report = partial(watch, 0.0, "counting votes")
+        # In two halves where the tables, which are added up, are much smaller than the votes.
+        halves = 2 if annotators * outputs < len(labels) // _VOTES_OF_ROW else 1
+        parts = parts_of(len(labels), -(-len(labels) // halves))
+
+        def count(first: int, last: int) -> FloatArray:
+            by_output = np.zeros((annotators, outputs, classes))
+            for low, high in parts_of(last - first, _PIECE):
+                if halves == 1:
+                    report()
+                votes = slice(first + low, first + high)
+                sum_votes(labels.task[votes], labels.annotator[votes], labels.label[votes], weight, by_output)
+            return by_output
+
+        total, *others = run_parts(count, parts, report)
+        for other in others:
+            total += other
+        return np.ascontiguousarray(total.transpose(0, 2, 1))
     pair = labels.annotator.astype(np.int64) * outputs + labels.label
     total = np.empty((annotators, classes, outputs))
     for j in range(classes):

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.names import read_name
-from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
+from raterscope.algorithms.progress import Background, Check, Watch, part, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects
 from raterscope.app.formats.records import TaskContents
@@ -126,10 +127,15 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
                 pieces[name].append(array)
         rows += len(arrays[0])
         read += BLOCK
-    coded = [name for name in column if name != "time"]
-    for name, step in steps_of(part(watch, 0.7, 1.0), coded):
-        kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        result.coded[name] = _unify(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
+    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    with Background() as beside:
+        unified = {
+            name: beside.start(pyarrow.chunked_array(pieces.pop(name), type=kind).unify_dictionaries)
+            for name in column
+            if name != "time"
+        }
+        for name, step in steps_of(part(watch, 0.7, 1.0), list(unified)):
+            result.coded[name] = _number_names(unified.pop(name), name, beside, step)
     if "time" in column:
         result.time, result.no_time = times.seconds(), times.no_time
     if "read" in result.coded:
@@ -162,20 +168,37 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
     return Coded(list(number), of_pair[index])
 
 
-def _unify(chunks: Any, name: str, watch: Watch) -> Coded:
-    """Unify the numbers of equal names. Arrow reports no progress, so it runs in another thread."""
+def _number_names(unified: Callable[[Check], Any], name: str, beside: Background, watch: Watch) -> Coded:
+    """Take the names of a column with their numbers, which Arrow unifies in another thread."""
     words = f"numbering every {name}"
-    chunks = wait_watching(chunks.unify_dictionaries, watch, 0.0, words)
+    chunks = unified(partial(watch, 0.0, words))
     if not chunks.num_chunks:
         return Coded([], np.empty(0, dtype=np.int32))
+    numbers = beside.start(partial(_join_numbers, chunks))
     names: list[str] = []
     dictionary = chunks.chunk(0).dictionary
     for start in range(0, len(dictionary), _SLICE):
         watch(0.5 + 0.5 * start / len(dictionary), words)
         names += dictionary.slice(start, _SLICE).to_pylist()
+    index = numbers(partial(watch, 1.0, words))
+    return Coded(names, index) if _has_bare_names(dictionary) else _strip(names, index, watch)
+
+
+def _join_numbers(chunks: Any) -> NDArray[np.int32]:
     # Arrow's own conversion to NumPy would import pandas if it is installed.
     index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks.chunks])
-    return _strip(names, index.astype(np.int32, copy=False), watch)
+    return index.astype(np.int32, copy=False)
+
+
+def _has_bare_names(dictionary: Any) -> bool:
+    """Return whether an Arrow column of texts has nothing but ASCII letters, digits and signs, no quotes."""
+    _, ends, text = dictionary.buffers()
+    if text is None:
+        return False
+    begin = dictionary.offset
+    first, last = np.frombuffer(ends, dtype=np.int32)[[begin, begin + len(dictionary)]]
+    letters = np.frombuffer(text, dtype=np.int8)[first:last]
+    return bool(letters.min(initial=127) > ord(" ")) and not (letters == ord("'")).any()
 
 
 def _strip(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import distinct_values
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, no_check, parts_of, run_parts, silent
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.annotations import JOINT, Document, Remarks, join_choices
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
@@ -502,10 +502,12 @@ def _most_repeats(table: LabelTable) -> int:
     """Return an upper bound of the votes that repeat an annotator's vote on a task, without sorting them."""
     bits = (8 * len(table) + 1).bit_length()
     marked = np.zeros(1 << bits, dtype=np.bool_)
-    for first in range(0, len(table), _HASHED_AT_ONCE):
-        rows = slice(first, first + _HASHED_AT_ONCE)
-        pair = _pairs(table.annotator[rows], table.task[rows], table).view(np.uint64)
+
+    def mark(first: int, last: int) -> None:
+        pair = _pairs(table.annotator[first:last], table.task[first:last], table).view(np.uint64)
         marked[pair * _HASH >> np.uint64(64 - bits)] = True
+
+    run_parts(mark, parts_of(len(table), _HASHED_AT_ONCE), no_check)
     return len(table) - int(np.count_nonzero(marked))
 
 
