@@ -132,6 +132,7 @@ class Trust:
     calibration: Calibration
     # what was measured on comparable crowds, a sentence; used if nothing is known of this run
     comparable: str = ""
+    errors: str = ""  # number of errors expected among the other items, a sentence
     axes: tuple[str, str] = ("probability", "share that is right")  # names of the calibration's axes
 
     independent: ClassVar[bool] = True
@@ -179,7 +180,10 @@ class Trust:
         return self.judged >= FEW and self.p_value < LEVEL and error > LEAST_ERROR
 
     def in_words(self) -> str:
-        """Describe the trust in a sentence or two."""
+        """Describe the trust in a few sentences."""
+        return f"{self._compared_in_words()} {self.errors}".rstrip()
+
+    def _compared_in_words(self) -> str:
         if not self.judged:
             words = (
                 f"Nothing contradicts or confirms these probabilities: no {self.noun} has a known truth, and "

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.active_learning import NextVotes, Terms, next_votes, usual_load
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, IndexArray, LabelFusion, Labels
+from raterscope.algorithms.labels.expected_errors import Checked, count_errors
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, integer, number
 
@@ -147,8 +148,7 @@ class VoteCurve:
 
     most: NDArray[np.int64]  # (S,): votes of each task, at most
     votes: FloatArray  # (S,): votes per task, mean
-    # (S, 3): expected accuracy by the model, mean over draws, with the interval in which the accuracy lies
-    # with 95 % probability if the posteriors are right
+    # (S, 3): expected accuracy by the model, mean over draws, with its 95 % interval; see `expected_errors`
     expected: FloatArray
     # (S, 3): on gold tasks, mean over draws, with Wilson's interval; NaN without gold tasks
     accuracy: FloatArray
@@ -172,7 +172,8 @@ def measure_vote_curve(
     voted = number > 0
     every = run(labels, part(watch, 0.0, 0.1))
     most = np.unique(np.geomspace(1, int(number.max(initial=1)), _SIZES).round().astype(np.int64))
-    votes, stated, spread, right = (np.zeros((len(most), draws)) for _ in range(4))
+    votes, right = np.zeros((len(most), draws)), np.zeros((len(most), draws))
+    expected = np.ones((len(most), draws, 3))
     pairs = [(size, draw) for draw in range(draws) for size in range(len(most))]
     ranks = [
         vote_ranks(labels, np.random.default_rng(draw).permutation(len(labels))) for draw in range(draws)
@@ -180,19 +181,17 @@ def measure_vote_curve(
     for (size, draw), step in steps_of(part(watch, 0.1, 0.8), pairs):
         fewer = labels.subset(ranks[draw] < most[size])
         fusion = every if len(fewer) == len(labels) else run(fewer, step)
-        sure = fusion.posterior[voted].max(axis=1, initial=0.0)
         votes[size, draw] = len(fewer) / max(int(voted.sum()), 1)
-        stated[size, draw] = sure.mean()
-        spread[size, draw] = math.sqrt(float((sure * (1 - sure)).sum())) / len(sure)
+        checked = Checked.by_truth(fusion, _unseen(labels, truth))
+        errors = count_errors(fusion.algorithm, fusion.posterior[voted].max(axis=1, initial=0.0), checked)
+        wrong = np.array([errors.expected, errors.high, errors.low])
+        expected[size, draw] = 1 - wrong / max(errors.tasks, 1)
         right[size, draw] = (fusion.label()[judged] == truth[judged]).mean() if len(judged) else math.nan
     gains = extrapolate_gain(labels, every, run, draws, part(watch, 0.8, 1.0))
-    expected = stated.mean(axis=1)
-    half_width = 1.96 * np.sqrt(np.square(spread).mean(axis=1) + stated.var(axis=1))
     accuracy = right.mean(axis=1)
     ends = [wilson(share * len(judged), len(judged)) for share in accuracy.tolist()]
-    low, high = np.maximum(expected - half_width, 0.0), np.minimum(expected + half_width, 1.0)
     return VoteCurve(
-        most, votes.mean(axis=1), np.stack([expected, low, high], axis=1),
+        most, votes.mean(axis=1), expected.mean(axis=1),
         np.column_stack([accuracy, np.array(ends)]), len(judged), draws, gains,
     )  # fmt: skip
 

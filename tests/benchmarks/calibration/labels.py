@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.expected_errors import expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, run, unvoted_tasks
+from raterscope.algorithms.labels.vote_budget import vote_ranks
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
 
@@ -75,6 +77,13 @@ def rows() -> list[Row]:
     for method in METHODS:
         for kind in KINDS:
             results += _of_simulation(method, kind)
+    thinned = [(_thinned(labels, most), truth) for labels, truth in crowds.values() for most in (2, 3, 5)]
+    drawn = {
+        f"simulated, {kind}": [draw(crowd, 300 + at) for at, crowd in enumerate(some)]
+        for kind, some in KINDS.items()
+    }
+    for data, some in {"real crowds": list(crowds.values()), "real, thinned": thinned, **drawn}.items():
+        results += _of_errors(data, some)
     for name, (labels, truth) in crowds.items():
         results += _of_decisions(name, labels, truth)
     for kind, some in KINDS.items():
@@ -182,6 +191,42 @@ def _of_simulation(method: str, kind: str) -> list[Row]:
     ]
     if method == "pooled":
         results.append(Row("labels", _USUAL, data, math.nan, float(np.mean(usual)), len(usual)))
+    return results
+
+
+def _thinned(labels: Labels, most: int) -> Labels:
+    order = np.random.default_rng(most).permutation(len(labels))
+    return labels.subset(vote_ranks(labels, order) < most)
+
+
+def _of_errors(data: str, crowds: list[tuple[Labels, ClassArray]]) -> list[Row]:
+    """Compare expected with actual numbers of wrong labels, after the most disputed tasks were decided."""
+    fused = [(_fused("pooled", labels), truth) for labels, truth in crowds]
+    results = []
+    for decided in (0, *DECIDED[2:], 100):
+        held, width, gap = [], [], []
+        for fusion, truth in fused:
+            judged = np.flatnonzero((truth != OPEN) & (fusion.votes > 0))
+            if decided > len(judged) // 2:
+                continue
+            order = judged[np.argsort(fusion.posterior[judged].max(axis=1), kind="stable")]
+            known, remaining = np.full(len(truth), OPEN, dtype=np.int16), order[decided:]
+            known[order[:decided]] = truth[order[:decided]]
+            unknown = np.setdiff1d(np.arange(len(truth)), remaining)
+            errors = expected_errors(fusion, known, decided=unknown.tolist())
+            wrong = int((fusion.label()[remaining] != truth[remaining]).sum())
+            held.append(errors.low <= wrong <= errors.high)
+            width.append((errors.high - errors.low) / errors.tasks)
+            gap.append(abs(errors.expected - wrong) / errors.tasks)
+        here = f"{data}, {decided} decided"
+        for number, nominal, values in (
+            ("interval of wrong labels holds", 0.95, held),
+            ("its width, share of the tasks", math.nan, width),
+            ("expected share of wrong labels, error", 0.0, gap),
+        ):
+            if values:
+                mean = float(np.mean(values))
+                results.append(Row("labels", f"pooled: {number}", here, nominal, mean, len(values)))
     return results
 
 

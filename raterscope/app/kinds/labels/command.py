@@ -63,7 +63,10 @@ from raterscope.app.kinds.labels.runs import (
     Inputs,
     Question,
     advice_on,
+    checked_before,
     digest_once,
+    errors_in_words,
+    errors_of,
     fuse_inputs,
     gather,
     groups_of,
@@ -131,7 +134,8 @@ def fuse_study(
         if options.run is not None:
             answer = _run_shown(study, options.run, questions)
         else:
-            answer = fuse_inputs(gather(questions, study, part(watch, 0.0, 0.2)), plan, part(watch, 0.2, 1))
+            inputs = gather(questions, study, part(watch, 0.0, 0.2), algorithm=plan.algorithm)
+            answer = fuse_inputs(inputs, plan, part(watch, 0.2, 1.0))
     inputs = answer.inputs
     source = {"file": path.name, "last_decision": inputs.decision, "excluded": list(inputs.excluded)}
     return answer, [source | ({} if options.run is None else {"run": options.run})]
@@ -153,7 +157,9 @@ def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
         answered = read_answer(study, study.question(question))
         if answered is not None:
             name = answered.entry.name
-            items[name], questions_read[name] = question, answered.question
+            items[name] = question
+            checked = checked_before(study, question, plan.algorithm, run)
+            questions_read[name] = replace(answered.question, checked=checked)
             outcomes[name] = Outcome(name, answered.result, "", "", run.seconds)
     if not outcomes:
         raise InputError(f"run {number} has no result for this question", file=study.path)
@@ -294,6 +300,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         f"{counted(doubtful, 'task')} disputed (< {percent(_DOUBTFUL)})",
     ]
     yield "; ".join(words + ([f"{counted(held_count, 'truth')} held fixed"] if held_count else []))
+    yield from filter(None, [errors_in_words(errors_of(question, fusion))])
     if fusion.power < 1.0:
         yield f"each vote is weighted {fusion.power:g}, which predicts held-out votes best"
     accuracy, _, _ = accuracies(rates_for(question, result))

@@ -11,7 +11,8 @@ import numpy as np
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.catalogue import labeller_title
-from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.data import OPEN, LabelFusion
+from raterscope.algorithms.labels.expected_errors import Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import (
@@ -40,7 +41,14 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
-from raterscope.app.kinds.labels.runs import Question, read_truths, unseen_truths
+from raterscope.app.kinds.labels.runs import (
+    Question,
+    checked_before,
+    errors_in_words,
+    read_truths,
+    stated_before,
+    unseen_truths,
+)
 from raterscope.app.review import ReviewState, SampledItem
 from raterscope.app.study import RunEntry, Study
 from raterscope.figures.description import Key
@@ -65,11 +73,12 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
         return None
     fusion = result.fusion
     truth = unseen_truths(result, read_truths(study, study.question(question), fusion))
+    errors = errors_in_words(errors_shown(study, question, run, fusion))
     model = assess(fusion.posterior, truth, fusion.classes)
     if model is not None:
-        trust = Trust("task", True, model.calibration)
+        trust = Trust("task", True, model.calibration, errors=errors)
     else:
-        trust = trust_from("task", [], [_decided(study, question, run)])
+        trust = replace(trust_from("task", [], [_decided(study, question, run)]), errors=errors)
     if trust.judged >= FEW:
         return trust
     crowd = study.vote_set(question, run.imported)
@@ -83,6 +92,25 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     return replace(trust, comparable=f"{words} {_SHARED}")
 
 
+def errors_shown(study: Study, question: int, run: RunEntry, fusion: LabelFusion) -> ExpectedErrors:
+    """Return how many labels of a run are expected to be wrong, by truths and by decisions made since."""
+    truth = read_truths(study, study.question(question), fusion)
+    decided, since = [], []
+    decisions, label = study.review_state().tasks(question), fusion.label()
+    names = study.vote_set(question, run.imported).tasks[: len(label)] if decisions else ()
+    for task, name in enumerate(names):
+        decision = decisions.get(name)
+        if decision is None:
+            continue
+        decided.append(task)
+        is_new = decision.decision > run.known and fusion.known[task] == OPEN == truth[task]
+        if is_new and fusion.votes[task] and decision.label in fusion.classes:  # not a parent
+            since.append((fusion.posterior[task].max(), fusion.classes[label[task]] == decision.label))
+    checked = Checked.of([p for p, _ in since], [yes for _, yes in since])
+    held = checked_before(study, question, run.algorithm, run).held()
+    return expected_errors(fusion, truth, checked.joined(held), decided)
+
+
 def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArray, BoolArray]:
     """Return each decided task's probability before the decision, and whether the consensus was right."""
     runs, classes = study.runs.all(), study.question(question).scheme.classes
@@ -91,21 +119,7 @@ def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArr
         run = run_before(runs, shown_run, question, decided_task.decision)
         if run is not None and decided_task.label in classes:  # not a parent
             by_run.setdefault(run.id, []).append((name, decided_task.label))
-    pairs: list[tuple[float, bool]] = []
-    for number, tasks in by_run.items():
-        result = study.runs.result(number, question)
-        if not isinstance(result, LabelResult):
-            continue
-        fusion, label = result.fusion, result.fusion.label()
-        names = study.vote_set(question, study.runs.get(number).imported).tasks[: len(label)]
-        index_of = {name: task for task, name in enumerate(names)}
-        for name, decided_class in tasks:
-            task = index_of.get(name)
-            if task is not None and fusion.known[task] == OPEN:
-                pairs.append(
-                    (float(fusion.posterior[task].max()), fusion.classes[label[task]] == decided_class)
-                )
-    return np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool)
+    return stated_before(study, question, by_run)
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:

@@ -124,7 +124,9 @@ def _functions() -> Functions:
         make_plan=LabelPlan.make,
         read_plan=LabelPlan.from_dict,
         plan_texts=plan_texts,
-        gather=lambda items, study, _plan, _hold_truth, watch: gather(items, study, watch),
+        gather=lambda items, study, plan, _hold_truth, watch: gather(
+            items, study, watch, algorithm=plan.algorithm
+        ),
         fuse=lambda inputs, plan, _jobs, watch: fuse_inputs(inputs, plan, watch),
         keep=keep,
         summarise=summarise,

@@ -7,7 +7,7 @@ fusion, the truths and the communities of one question, and is judged beside the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -27,6 +27,7 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelSettings,
 )
+from raterscope.algorithms.labels.expected_errors import NOTHING, Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -36,7 +37,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
 from raterscope.app.review import ReviewState, standing_names
-from raterscope.app.study import RunEntry, Study
+from raterscope.app.study import RunEntry, Study, StudyError
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import (
     decided_classes,
@@ -49,6 +50,7 @@ from raterscope.app.study.labels import (
 )
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.vote_sets import class_indices
+from raterscope.text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,7 @@ class Question:
     excluded: Labels | None = None
     # class probabilities of programs, combined with the consensus of the votes
     programs: tuple[Program, ...] = ()
+    checked: Checked = NOTHING  # decisions held fixed, with what earlier runs of the method stated
 
 
 Inputs = outcome.Inputs[Question]
@@ -69,8 +72,13 @@ Draft = outcome.Draft[LabelFusion]
 Answer = outcome.Answer[LabelPlan, Inputs, LabelResult]
 
 
-def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
-    """Read the votes on questions of a study, in the given order; questions without votes are skipped."""
+def gather(
+    questions: Sequence[int], study: Study, watch: Watch = silent, *, algorithm: str = "pooled"
+) -> Inputs:
+    """Read the votes on questions of a study, in the given order; questions without votes are skipped.
+
+    `algorithm`: what they are fused by; earlier runs by it are compared with the decisions.
+    """
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Question | None:
@@ -84,7 +92,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         labels = replace(labels.with_weights(state.weights), aliases=aliases)
         programs = programs_of(study, number, tuple(state.programs - state.excluded.keys()))
         truth = with_gold(crowd, state.gold_tasks(number))
-        return Question(labels, truth, excluded_votes(study, number, tuple(state.apart)), programs)
+        out = excluded_votes(study, number, tuple(state.apart))
+        return Question(labels, truth, out, programs, checked_before(study, number, algorithm))
 
     names = {number: study.question(number).name for number in questions}
     inputs = outcome.gather(names, study, read, watch, words="reading the votes on")
@@ -134,6 +143,7 @@ def question_record(ended: Outcome[LabelResult], question: Question, plan: Label
         "objective_is": trace.name,
         "each_vote_counts": fusion.power,
         "truths": ended.fusion.truths,
+        "expected_errors": asdict(errors_of(question, fusion)),
         "communities": None if groups is None else groups.count,
     }
     by_method = judge(question, plan, ended.fusion)
@@ -178,6 +188,70 @@ def rates_for(question: Question, result: LabelResult) -> Rates:
 def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
     """Return the truths that a result was fused without."""
     return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
+
+
+def stated_before(
+    study: Study, question: int, by_run: Mapping[int, Sequence[tuple[str, str]]]
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return what runs stated on tasks that were open then, and whether their labels were right, (M,) each.
+
+    `by_run`: names of the tasks and their true classes, by the number of the run.
+    """
+    pairs: list[tuple[float, bool]] = []
+    for number, tasks in by_run.items():
+        result = study.runs.result(number, question)
+        if not isinstance(result, LabelResult):
+            continue
+        fusion, label = result.fusion, result.fusion.label()
+        names = study.vote_set(question, study.runs.get(number).imported).tasks[: len(label)]
+        index_of = {name: task for task, name in enumerate(names)}
+        for name, true in tasks:
+            task = index_of.get(name)
+            if task is not None and fusion.known[task] == OPEN:
+                pairs.append((float(fusion.posterior[task].max()), fusion.classes[label[task]] == true))
+    return np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool)
+
+
+def checked_before(study: Study, question: int, algorithm: str, run: RunEntry | None = None) -> Checked:
+    """Return the decisions that a run holds fixed, by what the latest run before each had stated.
+
+    `run`: run by the algorithm; by default one that begins now.
+    """
+    known = study.last_decision() if run is None else run.known
+    classes = study.question(question).scheme.classes
+    runs = [
+        each
+        for each in study.runs.all()
+        if (each.kind, each.algorithm) == ("labels", algorithm)
+        and question in each.items
+        and (run is None or each.id < run.id)
+    ]
+    by_run: dict[int, list[tuple[str, str]]] = {}
+    for name, task in study.review_state().tasks(question).items():
+        earlier = [each.id for each in runs if each.known < task.decision <= known]
+        if earlier and task.label in classes:  # not a parent
+            by_run.setdefault(max(earlier), []).append((name, task.label))
+    try:
+        return Checked.of(*stated_before(study, question, by_run))
+    except StudyError:  # an earlier run is damaged
+        return NOTHING
+
+
+def errors_of(question: Question, fusion: LabelFusion) -> ExpectedErrors:
+    """Return how many labels of a fusion are expected to be wrong."""
+    return expected_errors(fusion, question.truth, question.checked.held())
+
+
+def errors_in_words(errors: ExpectedErrors) -> str:
+    """Describe how many labels are expected to be wrong; empty if the class of every task is known."""
+    if not errors.tasks:
+        return ""
+    words = (
+        f"Of {counted(errors.tasks, 'label')} of tasks without a known class, {errors.expected:,.0f} are "
+        f"expected to be wrong (95 % interval {errors.low:,} to {errors.high:,}"
+    )
+    differs = f"{errors.stated:,.0f}" != f"{errors.expected:,.0f}"
+    return words + (f"; the probabilities alone state {errors.stated:,.0f})." if differs else ").")
 
 
 def digest_of(questions: Mapping[str, Question]) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.active_learning import NextVotes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
+from raterscope.algorithms.labels.expected_errors import Checked, count_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
@@ -74,10 +75,19 @@ def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUG
     total = int((fusion.votes > 0).sum())
     if not enough.any():
         return f"No task has enough votes ({FEWEST} and a posterior of {limit:g})."
-    words = f"{int(enough.sum()):,} of {counted(total, 'task')} have enough votes ({FEWEST} and a posterior"
+    words = (
+        f"{int(enough.sum()):,} of {counted(total, 'task')} have enough votes ({FEWEST} and a posterior of "
+        f"{limit:g})."
+    )
     gold = enough & (truth != OPEN)
+    if not gold.any():
+        sure = fusion.posterior[enough & (fusion.known == OPEN)].max(axis=1, initial=0.0)
+        errors = count_errors(fusion.algorithm, sure, Checked.by_truth(fusion, truth))
+        counts = (errors.expected, errors.low, errors.high)
+        share = estimate(*(count / max(errors.tasks, 1) for count in counts))
+        return f"{words} Their expected error is {share}; G marks a decided task as gold, which measures it."
     wrong, judged = int((fusion.label()[gold] != truth[gold]).sum()), int(gold.sum())
-    return f"{words} of {limit:g}). {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
+    return f"{words} {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
 
 
 def cost_in_words(cost: Cost, limit: float = ENOUGH) -> str:

@@ -1,5 +1,6 @@
 """Every figure of an annotator is the same in the window, in the files and in the report."""
 
+import json
 import re
 
 import numpy as np
@@ -9,9 +10,10 @@ from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.drift import FALSE_ALARMS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.evaluation import errors_shown, trust_in_labels
+from raterscope.app.kinds.labels.runs import errors_in_words, fuse_inputs, gather, keep
 from raterscope.app.report import write_report
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels import annotator_detail, view
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
@@ -84,3 +86,42 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
         assert all(sentence in " ".join(text.split()) for text in (record, notices))
         assert sentence in page.replace("&lt;", "<")
     assert f"{OUT} (excluded: asleep)" in page
+
+
+def test_expected_errors_agree_and_follow_decisions(path, tmp_path, capsys):
+    def everywhere(study):
+        run_shown, result = study.shown.run_and_result(1, "labels", None)
+        errors = errors_shown(study, 1, run_shown, result.fusion)
+        words = errors_in_words(errors)
+        assert trust_in_labels(study, 1).in_words().endswith(words)
+        page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+        assert words in page.replace("\xa0", " ")
+        return errors, words
+
+    def by_command(words, *options):
+        capsys.readouterr()
+        assert run("fuse", "labels", path, *options, "-o", tmp_path / "out") == 0
+        record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+        assert words in capsys.readouterr().out
+        return record["questions"][0]["expected_errors"]
+
+    with Study.open(path) as study:
+        number = keep(fuse_inputs(gather([1], study), LabelPlan.make("pooled")), study)
+        before, words = everywhere(study)
+    assert before.tasks == TASKS
+    assert by_command(words)["high"] == before.high
+    with Study.open(path) as study:
+        fusion = study.runs.result(number, 1).fusion
+        label, names = fusion.label(), study.vote_set(1).tasks
+        for task in np.argsort(fusion.posterior.max(axis=1))[:20].tolist():
+            wrong = TaskSubject(task=names[task], label=fusion.classes[(label[task] + 1) % 3])
+            study.record(Decision(verb="label", item=1, subject=wrong, run=number))
+        decided, _ = everywhere(study)
+        assert (decided.tasks, decided.known) == (TASKS - 20, 20)
+        assert decided.expected > decided.stated
+        number = keep(fuse_inputs(gather([1], study), LabelPlan.make("pooled")), study)
+        after, words = everywhere(study)
+    assert (after.tasks, after.known) == (TASKS - 20, 20)
+    for options in ((), ("--run", number)):
+        record = by_command(words, *options)
+        assert (record["low"], record["high"], record["known"]) == (after.low, after.high, 20)

@@ -473,6 +473,13 @@ _MEASURES = (
         "The probability that its answer is wrong: 1 minus the largest of its probabilities.",
     ),
     (
+        "Labels expected to be wrong",
+        "The sum of the tasks' doubts. Its interval allows for sampling, and for probabilities that are too "
+        "high or too low in a crowd as a whole: the logit of being right is piecewise linear in the stated "
+        "logit ([@cox1958]), and its coefficients vary between crowds as in real and simulated ones. Truths "
+        "that the run did not use, and decisions made since, update them by Bayes' rule.",
+    ),
+    (
         "Communities",
         "Annotators' confusion matrices compared by the Hellinger distance of their rows, and the network of "
         "their similarities divided into communities ([@simpson2013], section 5; [@psorakis2011], "
