@@ -79,7 +79,6 @@ class _Matrix(Figure[tuple[int, int]]):
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._label = ""
         self._describe: Callable[[int, int], str] | None = None
-        self._selected: str | None = None
         self._low = 0.0
 
     def show_matrix(
@@ -96,10 +95,6 @@ class _Matrix(Figure[tuple[int, int]]):
         # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
         self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0
         self.pointed = None
-        self.update()
-
-    def select(self, name: str | None) -> None:
-        self._selected = name
         self.update()
 
     def words(self, part: tuple[int, int]) -> str:

@@ -282,17 +282,12 @@ class _Flow(Figure[Part]):
         super().__init__(name)
         set_lengths(self, minimumWidth=240, minimumHeight=140)
         self._view: FlowView | None = None
-        self._selected: int | None = None
         self._layout: tuple[QRectF, Layout] | None = None
 
     def show_flow(self, view: FlowView | None) -> None:
         self._view = view
         self._layout = None
         self.point(None)
-        self.redraw()
-
-    def select(self, number: int | None) -> None:
-        self._selected = number
         self.redraw()
 
     @property

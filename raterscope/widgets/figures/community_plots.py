@@ -216,15 +216,10 @@ class _Triangles(Figure[TrianglePart]):
         super().__init__(name)
         set_lengths(self, minimumWidth=240, minimumHeight=140)
         self._view: TrianglesView | None = None
-        self._selected: int | None = None
 
     def show_view(self, view: TrianglesView | None) -> None:
         self._view = view
         self.point(None)
-        self.redraw()
-
-    def select(self, number: int | None) -> None:
-        self._selected = number
         self.redraw()
 
     def words(self, part: TrianglePart) -> str:

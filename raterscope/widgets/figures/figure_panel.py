@@ -84,11 +84,17 @@ class Figure(QWidget, Generic[Part]):
         self.setMouseTracking(True)
         set_lengths(self, minimumWidth=96, minimumHeight=72)
         self.pointed: Part | None = None
+        self._selected: Any = None
         self.header: Header | None = None  # header above it, whose title its pictures have
         self.menu = FigureMenu(self, self, self.table)  # menu to copy and save the figure
         self._still: QPixmap | None = None
         self._picturing = False
         theme.notifier().changed.connect(self._on_look)
+
+    def select(self, part: Any, /) -> None:
+        """Select a part, or none, without a signal."""
+        self._selected = part
+        self.redraw()
 
     @property
     def room(self) -> QRectF:

@@ -139,7 +139,6 @@ class _Similarity(Figure[tuple[int, int]]):
         self._table: _Table | None = None
         self._network: _Network | None = None
         self._mode = "matrix"
-        self._selected: int | None = None
         self._picture = QImage()
 
     def has(self, mode: str) -> bool:
@@ -171,10 +170,6 @@ class _Similarity(Figure[tuple[int, int]]):
     def set_mode(self, mode: str) -> None:
         self._mode = mode
         self._reset()
-
-    def select(self, community: int | None) -> None:
-        self._selected = community
-        self.redraw()
 
     def _reset(self) -> None:
         self.point(None)
