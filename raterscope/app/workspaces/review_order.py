@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -152,9 +152,12 @@ class Disputed:
     items: Collection[str]  # a mapping has the chance of an error on each
     matter: int | None  # those on which a decision matters; None if unknown
 
-    def matters(self, name: str) -> bool:
-        """Return whether a decision on an item matters."""
-        return isinstance(self.items, Mapping) and self.items.get(name, 0.0) >= MATTERS
+    def count_mattering(self, names: Iterable[str]) -> int:
+        """Count the items on which a decision matters."""
+        items = self.items
+        if not isinstance(items, Mapping):
+            return 0
+        return sum(items.get(name, 0.0) >= MATTERS for name in names)
 
 
 Read = Callable[[int, Study], Collection[str] | None]
@@ -284,8 +287,8 @@ class RemainingQuestions(QObject):
         skipped = sum(name in disputed.items or name in contested for name in {*passed}.difference(decided))
         matter = disputed.matter
         if matter is not None:
-            matter -= sum(map(disputed.matters, decided))
-            matter += sum(not disputed.matters(name) for name in contested)
+            matter -= disputed.count_mattering(decided)
+            matter += len(contested) - disputed.count_mattering(contested)
         total = len(disputed.items) + others
         return Part("", total, total - len(decided) - skipped, skipped, matter)
 

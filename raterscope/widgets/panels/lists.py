@@ -26,6 +26,10 @@ Index = QModelIndex | QPersistentModelIndex
 LINE = Qt.ItemDataRole.UserRole
 
 
+PAINTED = 500
+"""Lines whose last painting is remembered."""
+
+
 class LineKind(RowDelegate, Generic[Line]):
     """Painting, height and text of one kind of list line."""
 
@@ -169,6 +173,12 @@ class LongList(LineList[Line]):
         self._model.replace(lines)
         self.verticalScrollBar().setValue(position)
 
+    def renew_lines(self, lines: Sequence[Line]) -> None:
+        """Replace the lines by as many with the same keys; only those that changed are painted again."""
+        height = self.viewport().height()
+        first, last = self.rowAt(0), self.rowAt(height - 1)
+        self._model.renew(lines, range(max(first, 0), last + 1 if last >= 0 else len(lines)))
+
     def go_to(self, row: int) -> None:
         """Make a line current and visible; -1 makes none current."""
         index = self._model.index(row)
@@ -182,6 +192,8 @@ class _LineModel(QAbstractListModel):
         super().__init__(parent)
         self.kind = kind
         self.lines: Sequence[Any] = ()
+        self._painted: dict[int, Any] = {}
+        """Lines as painted last, by row."""
 
     def set_lines(self, lines: tuple[Any, ...]) -> None:
         key, before = self.kind.key, self.lines
@@ -207,6 +219,12 @@ class _LineModel(QAbstractListModel):
         self._own().insert(row, line)
         self.endInsertRows()
 
+    def renew(self, lines: Sequence[Any], in_sight: range) -> None:
+        painted, self.lines = self._painted, lines
+        for row in in_sight:
+            if painted.get(row) != lines[row]:
+                self.dataChanged.emit(self.index(row), self.index(row))
+
     def _own(self) -> list[Any]:
         """Return the lines as a list that may be changed."""
         if not isinstance(self.lines, list):
@@ -222,8 +240,12 @@ class _LineModel(QAbstractListModel):
         return 0 if parent is not None and parent.isValid() else len(self.lines)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        line = self.lines[index.row()]
+        row = index.row()
+        line = self.lines[row]
         if role == LINE:
+            if len(self._painted) >= PAINTED:
+                self._painted.clear()
+            self._painted[row] = line
             return line
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self.kind.words(line)

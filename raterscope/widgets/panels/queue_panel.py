@@ -403,9 +403,13 @@ class LongQueue(QueueFrame):
 
     def set_view(self, view: QueueView | None) -> None:
         """Show other items, or that there are none; the current item and the scroll position stay."""
-        self._shown = view
+        before, self._shown = self._shown, view
+        lines = () if view is None else LinesOnDemand(view.order, view.item)
         self._quiet = True
-        self.view.set_lines(() if view is None else LinesOnDemand(view.order, view.item))
+        if view is not None and before is not None and np.array_equal(view.order, before.order):
+            self.view.renew_lines(lines)
+        else:
+            self.view.set_lines(lines)
         self._quiet = False
         listed = len(self.view.lines)
         total = 0 if view is None else view.total

@@ -1,8 +1,11 @@
 """The queue of annotators: what a line says, who is gone to, what the filter asks for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.pair_browser import (
@@ -14,6 +17,7 @@ from raterscope.widgets.panels.pair_browser import (
     AnnotatorList,
     AnnotatorsView,
 )
+from raterscope.widgets.panels.queue_items import QueueKind
 from raterscope.widgets.tables.annotator_grid import GridColumn
 from tests.reading import accessible_text, visible_words
 
@@ -144,3 +148,35 @@ def test_values_of_a_column_have_the_same_decimals():
     texts = [column.words(row, brief=True) for row in range(3)]
     assert texts[2] == ""
     assert len({len(text) for text in texts[:2]}) == 1
+
+
+def test_only_lines_that_changed_are_painted_again(queue, qtbot, monkeypatch):
+    painted = []
+    paint = QueueKind.paint_line
+    monkeypatch.setattr(
+        QueueKind,
+        "paint_line",
+        lambda self, painter, box, line: (painted.append(line), paint(self, painter, box, line)),
+    )
+    many = view(400)
+    queue.set_view(many)
+    queue.select(3)
+    qtbot.waitUntil(lambda: bool(painted))
+    in_sight = queue.view.rowAt(queue.view.viewport().height() - 1) + 1
+    decided = many.decided.copy()
+    decided[[1, 4, 300]] = FLAGGED
+    QApplication.processEvents()
+    painted.clear()
+    queue.set_view(replace(many, decided=decided))
+    QApplication.processEvents()
+    assert {1, 4} <= {line.key for line in painted} <= {1, 3, 4}  # 3 is the current one
+    assert all(("flagged by you" in line.detail) == (line.key != 3) for line in painted)
+    assert queue.current == queue.view.currentIndex().row() == 3
+    painted.clear()
+    queue.view.go_to(300)
+    qtbot.waitUntil(lambda: any(line.key == 300 for line in painted))
+    assert all(("flagged by you" in line.detail) == (line.key in (1, 4, 300)) for line in painted)
+    painted.clear()
+    queue.set_view(replace(many, decided=decided, order=many.order[::-1]))
+    QApplication.processEvents()
+    assert len({line.key for line in painted}) >= in_sight
