@@ -92,6 +92,10 @@ class PreviewedExclusion:
         """Open a dialog whose decision on these annotators is recorded."""
         self.cancel()
         self.dialog, panel = dialog, dialog.panel
+        contents = self._document.contents
+        if contents is not None and contents.runs:
+            since = set(contents.review.excluded) - set(contents.runs[-1].excluded)
+            panel.also = f", with {counted(len(since), 'annotator')} excluded since the run" if since else ""
         panel.choice_changed.connect(self.show)
         panel.cancelled.connect(self._on_cancelled)
         dialog.accepted.connect(partial(self._on_accepted, dialog, tuple(names)))

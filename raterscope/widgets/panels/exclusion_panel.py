@@ -188,6 +188,8 @@ class ExclusionPanel(QWidget):
         self.setAccessibleName("Exclude")
         self._changes: Sequence[Change] = ()
         self._summary = ElidedLabel("", "small")
+        self.also = ""
+        """What the changes include besides this exclusion."""
         choosing = self._make_choosing()
         choosing.setHidden(not weights)
         self._title = plain_label("", wrap=True)
@@ -237,7 +239,7 @@ class ExclusionPanel(QWidget):
     def show_preview(self, preview: Preview) -> None:
         """Show the changes and ask for a reason."""
         self._changes = preview.changes()
-        self._summary.setText(preview.summary())
+        self._summary.setText(f"{preview.summary()}{self.also}")
         self.changes.set_lines(self._changes)
         set_lengths(self.changes, minimumHeight=min(len(self._changes), SEEN) * ChangeKind.height)
         self._ask("shown")

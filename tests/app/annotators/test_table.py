@@ -259,6 +259,21 @@ def test_the_preview_of_a_weight_is_what_the_next_fusion_of_every_kind_gives(fou
     assert report.read_text(encoding="utf-8").count("Down-weighted annotators: cleo as ¼ (hasty)") == 4
 
 
+def test_the_preview_of_a_second_exclusion_includes_the_first_in_every_kind(four_study):
+    with Study.open(four_study) as study:
+        alone, both = preview_change(["cleo"], None, study), preview_change(["ben", "cleo"], None, study)
+        assert [kind.changed for kind in alone] != [kind.changed for kind in both]
+        study.record(Decision(verb="exclude", annotators=("ben",), reason="test account"))
+        second = preview_change(["cleo"], None, study)
+        assert [(kind.kind, kind.changed) for kind in second] == [(kind.kind, kind.changed) for kind in both]
+        study.record(Decision(verb="include", annotators=("ben",)))
+        half = Decision(verb="weigh", annotators=("ben",), subject=WeightSubject(weight=0.5))
+        weighed = preview_change(["ben", "cleo"], 0.5, study)
+        study.record(half)
+        second = preview_change(["cleo"], 0.5, study)
+        assert [kind.changed for kind in second] == [kind.changed for kind in weighed]
+
+
 def test_courses_follow_an_annotator_through_all_kinds(four_study):
     with Study.open(four_study) as study:
         found = read_courses({"anna", "Anna K."}, study)

@@ -50,11 +50,12 @@ class RunInputs:
     """Inputs and results of a run, by image name."""
 
     plan: FusionPlan
-    weights: Mapping[str, float]  # the reduced weights of annotators
+    weights: Mapping[str, float]  # the reduced weights of annotators now
     items: dict[str, int]  # the images' numbers
     clicks: dict[str, Clicks]  # with what was held fixed
     fusions: dict[str, Fusion]
-    # clicks of images on which the expert decided or viewed spots since, with what is held fixed now
+    # clicks of images on which the expert decided or viewed spots since, or with annotators who were excluded
+    # or down-weighted since, with what is held fixed now
     decided: dict[str, Clicks]
 
 
@@ -92,7 +93,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     last_view = entry.log.get("last_view")
     views = study.views.by_image(last=last_view if isinstance(last_view, int) else 0)
     state_now, views_now = study.review_state(), study.views.by_image()
-    inputs = RunInputs(plan, entry.weights, {}, {}, {}, {})
+    inputs = RunInputs(plan, state_now.weights, {}, {}, {}, {})
     for done, image in enumerate(entry.items):
         name = names[image]
         watch(done / len(entry.items), f"reading the clicks of {name}")
@@ -105,6 +106,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
                 replace(clicks, **read_knowledge(image, known, viewed, truth)._asdict())
                 for known, viewed in ((state, views), (state_now, views_now))
             )
+            now = now.without(set(state_now.excluded)).with_weights(state_now.weights)
             inputs.clicks[name] = then
             if digest_of({name: then}) != digest_of({name: now}):
                 inputs.decided[name] = now
@@ -121,8 +123,8 @@ def recount(
 ) -> Recount:
     """Fuse a run's images again without some annotators, or with another weight, and list changed decisions.
 
-    Present decisions are held fixed, as by the next fusion. Only the images with these annotators, or with
-    decisions since the run, are clustered again. With a plan that learns across images, all are
+    Present decisions hold, as in the next fusion. Only the images with these annotators, or with decisions
+    since the run, are clustered again. With a plan that learns across images, all are
     detected again with the others' experience of the crowd.
 
     `weight`: new weight of the annotators; None excludes them. `state`: the current decisions, which do not

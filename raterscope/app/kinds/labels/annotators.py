@@ -276,6 +276,7 @@ def _course(measure: Measure, right: FloatArray, noun: str) -> Course:
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
     """Fuse the questions shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
+    state = study.review_state()
     affected, notes = [], []
     for answered in _answers(study, part(watch, 0.0, 0.1)):
         labels = answered.question.labels
@@ -296,7 +297,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for (answered, plan, remaining), step in steps_of(part(watch, 0.1, 1.0), affected):
         labels = answered.question.labels
         result = preview_exclusion(
-            labels,
+            labels.without(set(state.excluded)).with_weights(state.weights),
             answered.result.fusion,
             set(names),
             partial(run_with_programs, plan, remaining),

@@ -273,7 +273,7 @@ class ConsensusChange:
 
 
 def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> FusedCase | None:
-    """Read a case as a run had it, with the present decisions on regions; None if the run has no result."""
+    """Read a case as a run had it, with the present decisions; None if the run has no result."""
     watch(0.0, "reading the masks")
     entry = study.runs.get(run)
     state = study.review_state(entry.known)
@@ -285,8 +285,15 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
         for fusion, report in zip(result.fusions, result.reports, strict=True)
         if report.programs is not None
     }
-    plan, regions = MaskPlan.from_dict(entry.settings), study.review_state().regions(image)
-    case = replace(case, regions=regions, settled=settled_of(study, regions), weights=entry.weights)
+    plan, now = MaskPlan.from_dict(entry.settings), study.review_state()
+    regions = now.regions(image)
+    records = {
+        structure: {name: mask for name, mask in raters.items() if name not in now.excluded}
+        for structure, raters in case.records.items()
+    }
+    case = replace(
+        case, records=records, regions=regions, settled=settled_of(study, regions), weights=now.weights
+    )
     return FusedCase(plan, case, result.fusions, programs)
 
 

@@ -177,6 +177,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
     """Fuse the questions shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
+    state = study.review_state()
     affected, notes = [], []
     for answered in _answers(study, part(watch, 0.0, 0.1)):
         rows = [row for row, name in enumerate(answered.pairs.annotators) if name in names]
@@ -193,7 +194,8 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     changes: list[ChangedAnswer] = []
     for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
         before = apply_decisions(study, answered, part(step, 0.0, 0.1))
-        others = answered.pairs.reweighed(set(names), weight)
+        others = answered.pairs.without(set(state.excluded)).with_weights(state.weights)
+        others = others.reweighed(set(names), weight)
         if not len(others):
             notes.append(f"{plain(answered.question.name)} would have no comparisons left.")
             continue

@@ -524,7 +524,12 @@ class Exclusion(LabelsPart):
         except SettingsError as error:
             panel.show_unknown(f"The run's settings cannot be read: {error.about(error.label)}")
             return
-        job = self._jobs.start("Fusing without them", partial(_preview, scene, plan, frozenset(self._names)))
+        contents = self._document.contents
+        assert contents is not None
+        review = contents.review
+        votes = scene.fixed.without(set(review.excluded)).with_weights(review.weights)
+        work = partial(_preview, replace(scene, fixed=votes), plan, frozenset(self._names))
+        job = self._jobs.start("Fusing without them", work)
         self._excluding.follow("fusing without them", job, partial(self._on_preview, scene))
 
     def _on_preview(self, scene: Scene, panel: ExclusionPanel, preview: ExclusionPreview) -> None:
