@@ -181,7 +181,7 @@ class Trust:
 
     def in_words(self) -> str:
         """Describe the trust in a few sentences."""
-        return f"{self._compared_in_words()} {self.errors}".rstrip()
+        return f"{self.errors} {self._compared_in_words()}".lstrip()
 
     def _compared_in_words(self) -> str:
         if not self.judged:

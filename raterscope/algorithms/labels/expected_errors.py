@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from raterscope.algorithms.array_operations import max_rows
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion
 
 _POOLED = ((0.0, 0.0, 0.0), (0.42, 0.46, 0.64))
@@ -111,7 +112,7 @@ def expected_errors(
     counts = (fusion.votes > 0) & (fusion.known == OPEN) & (truth == OPEN)
     counts[list(decided)] = False
     checked = Checked.by_truth(fusion, truth).joined(checked)
-    return count_errors(fusion.algorithm, fusion.posterior[counts].max(axis=1, initial=0.0), checked)
+    return count_errors(fusion.algorithm, max_rows(fusion.posterior)[counts], checked)
 
 
 def count_errors(algorithm: str, probability: FloatArray, checked: Checked = NOTHING) -> ExpectedErrors:

@@ -247,11 +247,11 @@ def errors_in_words(errors: ExpectedErrors) -> str:
     if not errors.tasks:
         return ""
     words = (
-        f"Of {counted(errors.tasks, 'label')} of tasks without a known class, {errors.expected:,.0f} are "
-        f"expected to be wrong (95 % interval {errors.low:,} to {errors.high:,}"
+        f"Of {counted(errors.tasks, 'label')} of unknown truth, {errors.expected:,.0f} are expected to be "
+        f"wrong (95 % interval {errors.low:,} to {errors.high:,}"
     )
     differs = f"{errors.stated:,.0f}" != f"{errors.expected:,.0f}"
-    return words + (f"; the probabilities alone state {errors.stated:,.0f})." if differs else ").")
+    return words + (f"; by the probabilities alone {errors.stated:,.0f})." if differs else ").")
 
 
 def digest_of(questions: Mapping[str, Question]) -> str:

@@ -66,10 +66,13 @@ def measure_cost(
     return Cost(curve, replay_limits(question.labels, question.truth, fuse, part(watch, 0.4, 1.0)))
 
 
-def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH) -> str:
-    """Describe how many tasks have enough votes, with their error on gold tasks.
+def enough_in_words(
+    fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH, decided: ClassArray | None = None
+) -> str:
+    """Describe how many tasks have enough votes, with their error on gold tasks, or the expected one.
 
-    `truth`: (N,), classes of gold tasks that were not held fixed, `OPEN` elsewhere.
+    `truth`: (N,), classes of gold tasks that were not held fixed, `OPEN` elsewhere. `decided`: (N,), classes,
+    or from J on parents, that the expert decided since.
     """
     enough = has_enough(fusion, limit) & (fusion.votes > 0)
     total = int((fusion.votes > 0).sum())
@@ -81,7 +84,12 @@ def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUG
     )
     gold = enough & (truth != OPEN)
     if not gold.any():
-        sure = fusion.posterior[enough & (fusion.known == OPEN)].max(axis=1, initial=0.0)
+        enough &= fusion.known == OPEN
+        if decided is not None:
+            enough &= decided == OPEN
+            is_class = (truth == OPEN) & (decided < len(fusion.classes))
+            truth = np.where(is_class, decided, truth).astype(np.int16)
+        sure = fusion.posterior[enough].max(axis=1, initial=0.0)
         errors = count_errors(fusion.algorithm, sure, Checked.by_truth(fusion, truth))
         counts = (errors.expected, errors.low, errors.high)
         share = estimate(*(count / max(errors.tasks, 1) for count in counts))

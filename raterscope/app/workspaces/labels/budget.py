@@ -113,7 +113,8 @@ class ActiveLearning(LabelsPart):
         ]
         assert scene.result is not None
         truth = unseen_truths(scene.result, scene.truth)
-        enough = enough_in_words(scene.result.fusion, truth, self._budget.settings.enough)
+        limit = self._budget.settings.enough
+        enough = enough_in_words(scene.result.fusion, truth, limit, self._tasks.decided)
         self._screen.ask.show_lines(lines, NONE_NEEDED, f"{assigned.in_words()} {enough}")
 
     def _annotator_name(self, scene: Scene, annotator: int) -> str:

@@ -93,7 +93,7 @@ def test_expected_errors_agree_and_follow_decisions(path, tmp_path, capsys):
         run_shown, result = study.shown.run_and_result(1, "labels", None)
         errors = errors_shown(study, 1, run_shown, result.fusion)
         words = errors_in_words(errors)
-        assert trust_in_labels(study, 1).in_words().endswith(words)
+        assert trust_in_labels(study, 1).in_words().startswith(words)
         page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
         assert words in page.replace("\xa0", " ")
         return errors, words
