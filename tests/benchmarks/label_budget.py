@@ -116,13 +116,13 @@ def simulated(seed: int, tasks: int = 400, annotators: int = 60) -> tuple[Labels
 
 
 def table_of_stopping(root: Path, crowds: list[str]) -> None:
-    print("crowd, limit: tasks stopped, votes used, error by posteriors / measured (95 %)")
+    print("crowd, limit: tasks stopped, votes used, measured error (95 %)")
     for name in crowds:
         labels, truth = read_labels_of(root, name)
         for row in replay_limits(labels, truth, lambda own, watch: run(own, PLAN, watch), limits=(0.9, 0.95)):
             print(
                 f"{name:10s} {row.limit:.2f}: {row.stopped / row.tasks:.2f} {row.used / row.votes:.2f} "
-                f"{row.stated:.3f} / {row.error:.3f} ({row.low:.3f} to {row.high:.3f})",
+                f"{row.error:.3f} ({row.low:.3f} to {row.high:.3f})",
                 flush=True,
             )
 
