@@ -60,12 +60,12 @@ def add_classes(
     Examples
     --------
     >>> from raterscope.algorithms.clicks.fusion import fuse
-    >>> from raterscope.algorithms.simulation.click_crowds import name_clicks, separated_crowd
-    >>> crowd = separated_crowd(20, seed=3)
-    >>> named, truth = name_clicks(crowd.clicks, crowd.mean, ("ring", "schizont"), seed=1)
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
+    >>> clicks = separated_crowd(20, seed=3).clicks
+    >>> named = replace(clicks, classes=("ring", "schizont"), label=(clicks.x > 500).astype(np.int64))
     >>> (fusion,) = add_classes([named], [fuse(named)])
     >>> [fusion.classes.names[label] for label in fusion.classes.label()[:3]]
-    ['ring', 'ring', 'schizont']
+    ['ring', 'schizont', 'ring']
     """
     pairs = [*zip(clicks, fusions, strict=True), *others]
     names = class_names([image_clicks for image_clicks, _ in pairs])

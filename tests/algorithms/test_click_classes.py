@@ -9,7 +9,8 @@ from scipy.spatial import cKDTree
 from raterscope.algorithms.click_classes import add_classes, class_names
 from raterscope.algorithms.clicks.data import KnownSpots
 from raterscope.algorithms.clicks.fusion import fuse
-from raterscope.algorithms.simulation.click_crowds import name_clicks, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
+from tests.algorithms.clicks.crowds import name_clicks
 
 CLASSES = ("ring", "trophozoite", "schizont", "gametocyte")
 SHARES = (0.55, 0.25, 0.1, 0.1)

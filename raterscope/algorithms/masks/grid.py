@@ -312,16 +312,6 @@ class Grid:
             for step in dict.fromkeys(steps)
         )
 
-    def part(self, origin: tuple[int, int, int], shape: tuple[int, int, int]) -> Grid:
-        """Return the grid of a part that begins at the voxel `origin`."""
-        matrix = self.matrix.copy()
-        matrix[:3, 3] = self.to_patient(np.array(origin, dtype=float))
-        offsets = None
-        if self.slice_offsets is not None:
-            kept = self.slice_offsets[origin[0] : origin[0] + shape[0]]
-            offsets = tuple(offset - kept[0] for offset in kept)
-        return Grid.from_matrix(shape, matrix, calibrated=self.calibrated, slice_offsets=offsets)
-
     def letters(self, axis: int) -> tuple[str, str]:
         """Return the patient's sides at the low and the high end of an axis (0 slice, 1 row, 2 column).
 

@@ -250,21 +250,13 @@ def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
     return Likelihood(3, shape, settings.shape is None)
 
 
-def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> Float32Array:
-    """Return each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope.
-
-    Raises `MasksError` for several structures.
-    """
-    out = np.empty(masks.values.shape, dtype=np.float32)
-    for layer, values in zip(out, _layers(masks, settings, watch), strict=True):
-        layer[:] = values
-    return out
-
-
 def _layers(
     masks: Masks, settings: RobustSettings, watch: Watch, measured: Measured | None = None
 ) -> Iterator[Float32Array]:
-    """Yield the raters' distances one by one, in the same array; see `distances`."""
+    """Yield the raters' signed distances, mm, one by one, in the same array.
+
+    Those of probabilities are their logit over the slope. Raises `MasksError` for several structures.
+    """
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     out = np.empty(masks.shape, dtype=np.float32)

@@ -7,9 +7,7 @@ the two coins of the detection stage (OEM-DEM paper, section 5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from zlib import crc32
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -99,55 +97,6 @@ def _marks(smear: Smear, annotator: Annotator, rng: np.random.Generator) -> tupl
     marks = np.repeat(marks, 1 + (rng.random(len(marks)) < annotator.double), axis=0)
     times = np.cumsum(rng.gamma(2.0, 0.9, len(marks))) + 2.0
     return marks, np.round(times, 2)
-
-
-def name_clicks(
-    clicks: Clicks,
-    structures: FloatArray,
-    classes: tuple[str, ...],
-    seed: int,
-    *,
-    image: int = 0,
-    shares: Sequence[float] | None = None,
-    accuracy: tuple[float, float] = (0.6, 0.95),
-    reach: float = 50.0,
-) -> tuple[Clicks, IntArray]:
-    """Give clicks classes, with some mistakes; return clicks and the classes of the K structures.
-
-    A click has the class of the nearest structure, or a wrong one. An annotator's wrong classes are drawn
-    from their own distribution, as if they took trophozoites for schizonts. Clicks far from all structures
-    have random classes.
-
-    `structures`: (K, 2).
-    `classes`: (C,).
-    `image`: number of the image; an annotator of one name and seed confuses the same classes on all images.
-    `shares`: C numbers, share of each class among the structures; equal by default.
-    `accuracy`: (low, high), share of an annotator's right classes, uniform between the two.
-    `reach`: largest distance of a click to its structure, in pixels.
-    """
-    from scipy.spatial import cKDTree
-
-    rng, count = np.random.default_rng([seed, image]), len(classes)
-    truth = rng.choice(count, len(structures), p=shares)
-    confusion = np.array([_confusion(name, seed, count, accuracy) for name in clicks.annotators])
-    label = rng.choice(count, len(clicks), p=shares)
-    distance, nearest = cKDTree(structures).query(clicks.points)
-    near = np.flatnonzero(distance <= reach)
-    rows = confusion[clicks.annotator[near], truth[nearest[near]]]
-    label[near] = (rows.cumsum(axis=1) < rng.random((len(near), 1)) * rows.sum(axis=1, keepdims=True)).sum(
-        axis=1
-    )
-    return replace(clicks, classes=classes, label=np.minimum(label, count - 1)), truth.astype(np.int64)
-
-
-def _confusion(name: str, seed: int, count: int, accuracy: tuple[float, float]) -> FloatArray:
-    """Draw the confusion matrix of an annotator, (C, C)."""
-    rng = np.random.default_rng([seed, crc32(name.encode())])
-    right, wrong = rng.uniform(*accuracy), rng.dirichlet(np.full(count, 0.5), count)
-    np.fill_diagonal(wrong, 0.0)
-    wrong *= (1 - right) / np.maximum(wrong.sum(axis=1, keepdims=True), 1e-12)
-    np.fill_diagonal(wrong, right)
-    return wrong
 
 
 GRADES = ((0.6, 0.95), (0.3, 0.75), (0.1, 0.25))

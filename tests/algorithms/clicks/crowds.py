@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -135,3 +137,50 @@ def _clicks(rows: list[dict[str, str]], looked: int, extent: tuple[float, float,
         (*names, *quiet),
         extent,
     )
+
+
+def name_clicks(
+    clicks: Clicks,
+    structures: np.ndarray,
+    classes: tuple[str, ...],
+    seed: int,
+    *,
+    image: int = 0,
+    shares: Sequence[float] | None = None,
+    accuracy: tuple[float, float] = (0.6, 0.95),
+    reach: float = 50.0,
+) -> tuple[Clicks, np.ndarray]:
+    """Give clicks classes, with some mistakes; return clicks and the classes of the K structures.
+
+    A click has the class of the nearest structure, or a wrong one. An annotator's wrong classes are drawn
+    from their own distribution, as if they took trophozoites for schizonts. Clicks far from all structures
+    have random classes.
+
+    `structures`: (K, 2).
+    `classes`: (C,).
+    `image`: number of the image; an annotator of one name and seed confuses the same classes on all images.
+    `shares`: C numbers, share of each class among the structures; equal by default.
+    `accuracy`: (low, high), share of an annotator's right classes, uniform between the two.
+    `reach`: largest distance of a click to its structure, in pixels.
+    """
+    rng, count = np.random.default_rng([seed, image]), len(classes)
+    truth = rng.choice(count, len(structures), p=shares)
+    confusion = np.array([_confusion(name, seed, count, accuracy) for name in clicks.annotators])
+    label = rng.choice(count, len(clicks), p=shares)
+    distance, nearest = cKDTree(structures).query(clicks.points)
+    near = np.flatnonzero(distance <= reach)
+    rows = confusion[clicks.annotator[near], truth[nearest[near]]]
+    label[near] = (rows.cumsum(axis=1) < rng.random((len(near), 1)) * rows.sum(axis=1, keepdims=True)).sum(
+        axis=1
+    )
+    return replace(clicks, classes=classes, label=np.minimum(label, count - 1)), truth.astype(np.int64)
+
+
+def _confusion(name: str, seed: int, count: int, accuracy: tuple[float, float]) -> np.ndarray:
+    """Draw the confusion matrix of an annotator, (C, C)."""
+    rng = np.random.default_rng([seed, crc32(name.encode())])
+    right, wrong = rng.uniform(*accuracy), rng.dirichlet(np.full(count, 0.5), count)
+    np.fill_diagonal(wrong, 0.0)
+    wrong *= (1 - right) / np.maximum(wrong.sum(axis=1, keepdims=True), 1e-12)
+    np.fill_diagonal(wrong, right)
+    return wrong

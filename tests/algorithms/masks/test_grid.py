@@ -1,5 +1,7 @@
 """Where voxels lie: against SimpleITK, and what makes two lattices one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -30,7 +32,6 @@ def test_voxels_lie_where_another_program_has_them():
     assert grid.to_index(np.array(position)) == pytest.approx(index)
     assert grid.spacing == pytest.approx(SPACING)
     assert grid.voxel_volume == pytest.approx(np.prod(SPACING))
-    assert grid.part(index, (1, 2, 3)).to_patient(np.zeros(3)) == pytest.approx(position)
 
 
 @pytest.mark.parametrize(("voxels", "same"), [(0.0, True), (0.005, True), (0.02, False), (1.0, False)])
@@ -42,7 +43,7 @@ def test_a_lattice_of_other_spacing_at_the_same_corner_is_another():
     assert not Grid.plain(SHAPE, (2.5, 0.8, 0.6), calibrated=True).same_as(
         Grid.plain(SHAPE, (2.5, 0.8, 0.61), calibrated=True)
     )
-    assert not turned().same_as(turned().part((0, 0, 0), (5, 7, 8)))
+    assert not turned().same_as(replace(turned(), shape=(5, 7, 8)))
 
 
 def test_what_is_not_calibrated_lies_wherever_the_other_does():
@@ -95,12 +96,6 @@ def test_uneven_slices_lie_at_their_own_positions(shear):
     assert grid.to_index(grid.to_patient(anywhere)) == pytest.approx(anywhere)
     assert grid.to_patient(np.array([1.5, 0, 0])) == pytest.approx(np.array(ORIGIN) + 4.25 * way)
     assert grid.spacing == pytest.approx(SPACING)
-
-
-def test_a_part_of_uneven_slices_keeps_their_positions():
-    part = uneven().part((2, 1, 0), (3, 4, 4))
-    assert part.to_patient(np.array([2, 0, 0])) == pytest.approx(uneven().to_patient(np.array([4, 1, 0])))
-    assert part.slice_offsets == pytest.approx((0.0, 1.0, 6.0))
 
 
 def test_even_and_uneven_slices_of_one_shape_are_two_lattices():

@@ -1,5 +1,7 @@
 """A moved volume is registered; what cannot be registered is refused or reported as failed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -121,7 +123,7 @@ def test_bad_volumes_are_refused(case):
     with pytest.raises(RefusedError, match="The series has the same value everywhere"):
         register(case, GRID, constant, GRID, silent)
     with pytest.raises(RefusedError, match="The series has 1 x 32 x 32 voxels"):
-        register(case, GRID, case[:1], GRID.part((0, 0, 0), (1, 32, 32)), silent)
+        register(case, GRID, case[:1], replace(GRID, shape=(1, 32, 32)), silent)
     endless = case.copy()
     endless[0, 0, 0] = np.inf
     with pytest.raises(RefusedError, match="The case has values that are not finite"):
@@ -152,7 +154,7 @@ def test_an_uneven_grid_keeps_its_slices_when_it_is_moved():
 
 
 def test_overlap_is_a_share_of_the_smaller_volume():
-    half = GRID.part((0, 0, 0), (12, 32, 32))
+    half = replace(GRID, shape=(12, 32, 32))
     assert overlap_of(GRID, half) == overlap_of(half, GRID) == 1
     assert overlap_of(RigidMotion((0, 0, 18.0)).move(half), half) == pytest.approx(0.5)
     assert overlap_of(RigidMotion((500, 0, 0)).move(half), half) == 0

@@ -9,13 +9,12 @@ from scipy.ndimage import gaussian_filter
 from scipy.stats import norm
 
 from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks, MasksError
-from raterscope.algorithms.masks.distance import domain
+from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.robust import (
     GaussianSettings,
     GDPSettings,
     LaplaceSettings,
     StudentSettings,
-    distances,
     gaussian,
     gdp,
     laplace,
@@ -35,6 +34,11 @@ CLIP = float(np.log((1 - 1e-6) / 1e-6) / 5)
 def run(name: str, masks: Masks, **values: object) -> MaskFusion:
     function, settings = MODELS[name]
     return function(masks, settings(**values))
+
+
+def distances(masks: Masks, settings: LaplaceSettings) -> np.ndarray:
+    """Measure every rater's signed distances, mm."""
+    return np.stack([signed_distance(values, masks.spacing, settings.clip) for values in masks.values])
 
 
 def crowd(shape: tuple[int, int, int] = (14, 22, 24), raters: int = 4, seed: int = 0) -> Masks:
@@ -240,7 +244,7 @@ def plain_laplace(data: np.ndarray, floor: float, rounds: int) -> tuple[np.ndarr
 
 
 def test_float32_and_merged_voxels_give_what_float64_gives():
-    from raterscope.algorithms.masks.robust import distances, side_length
+    from raterscope.algorithms.masks.robust import side_length
 
     masks = crowd(seed=5)
     settings = LaplaceSettings(max_iterations=30, tolerance=0.0)

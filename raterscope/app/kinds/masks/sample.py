@@ -75,11 +75,6 @@ class Nodule:
     origin: Box  # (slice, row, column): the first voxel of the masks in the grid
     masks: NDArray[np.bool_]  # (4, Z, Y, X)
 
-    @property
-    def volumes(self) -> NDArray[np.float64]:
-        """(4,): mm³."""
-        return np.asarray(np.count_nonzero(self.masks, axis=(1, 2, 3)) * self.grid.voxel_volume)
-
     @cached_property
     def agreement(self) -> float:
         """Mean Dice of the pairs of radiologists."""

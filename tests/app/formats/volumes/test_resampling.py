@@ -54,7 +54,9 @@ def test_a_linear_field_stays_what_it_is() -> None:
 
 def test_a_shift_by_one_voxel_is_exact_and_empty_beyond() -> None:
     mask = RNG.random(SOURCE.shape) < 0.5
-    shifted = SOURCE.part((1, -2, 3), SOURCE.shape)
+    matrix = SOURCE.matrix.copy()
+    matrix[:3, 3] = SOURCE.to_patient(np.array([1.0, -2.0, 3.0]))
+    shifted = Grid.from_matrix(SOURCE.shape, matrix)
     expected = np.zeros_like(mask)
     expected[:-1, 2:, :-3] = mask[1:, :-2, 3:]
     result = resample(mask, SOURCE, shifted)

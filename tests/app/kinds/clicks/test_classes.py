@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.algorithms.simulation.click_crowds import name_clicks, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.cli import main
 from raterscope.app.formats import read
 from raterscope.app.formats.points import read_points
@@ -16,6 +16,7 @@ from raterscope.app.formats.sources import Source
 from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import Decision, SpotSubject, fold, in_words, known_spots
 from raterscope.app.study import Study
+from tests.algorithms.clicks.crowds import name_clicks
 from tests.app.tables import rows_of
 
 CLASSES = ("ring", "trophozoite", "white blood cell")

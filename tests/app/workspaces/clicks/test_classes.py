@@ -3,9 +3,10 @@
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.algorithms.simulation.click_crowds import name_clicks, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.cli import main
 from raterscope.app.study import Study
+from tests.algorithms.clicks.crowds import name_clicks
 from tests.app.driving import idle, open_study, press
 
 CLASSES = ("ring", "schizont", "white blood cell")

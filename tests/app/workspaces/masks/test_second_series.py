@@ -1,6 +1,7 @@
 """A second series is found by its position, registered, resampled, and shown over the case."""
 
 import sys
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -169,7 +170,7 @@ def test_volumes_are_prepared_within_limits():
 def test_a_flat_image_and_unknown_positions_are_refused():
     values = np.zeros((10, 16, 16), dtype=np.float32)
     with pytest.raises(RefusedError, match="The series has 1 x 16 x 16 voxels"):
-        register_series(values, COARSE, values[:1], COARSE.part((0, 0, 0), (1, 16, 16)), silent)
+        register_series(values, COARSE, values[:1], replace(COARSE, shape=(1, 16, 16)), silent)
     with pytest.raises(RefusedError, match="position of the case's voxels are unknown"):
         register_series(values, Grid.plain(values.shape), values, COARSE, silent)
 
