@@ -128,7 +128,7 @@ def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, palette: Theme) -
     if mark.interval == "bars":
         canvas.segments(np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1), Pen(ink))
     elif len(x) > 1:
-        starts = column_starts(x, layout.box.width, 1.0)
+        starts = column_starts(x, layout.box.width)
         x, low, high = x[starts], np.maximum.reduceat(low, starts), np.minimum.reduceat(high, starts)
         outline = np.concatenate([np.column_stack([x, low]), np.column_stack([x, high])[::-1]])
         canvas.area(outline, ink, BAND)
@@ -288,9 +288,9 @@ def column_spans(
     return low, high
 
 
-def column_starts(x: NDArray[np.float64], width: float, dense: float = DENSE) -> NDArray[np.int64]:
+def column_starts(x: NDArray[np.float64], width: float) -> NDArray[np.int64]:
     """Return the first point of each column of pixels; all points where they are few."""
-    if len(x) <= dense * max(width, 1.0):
+    if len(x) <= max(width, 1.0):
         return np.arange(len(x))
     return np.flatnonzero(np.diff(np.floor(x).astype(np.int64), prepend=np.iinfo(np.int64).min))
 

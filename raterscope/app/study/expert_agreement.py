@@ -64,14 +64,14 @@ class Interval(NamedTuple):
     low: float = _NONE
     high: float = _NONE
 
-    def in_words(self, digits: int = 2) -> str:
+    def in_words(self) -> str:
         """Write it: "0.81 (95 % interval 0.62 to 0.95)"; empty if unknown."""
         if np.isnan(self.value):
             return ""
-        words = f"{self.value:.{digits}f}"
+        words = f"{self.value:.2f}"
         if np.isnan(self.low):
             return words
-        return f"{words} (95 % interval {self.low:.{digits}f} to {self.high:.{digits}f})"
+        return f"{words} (95 % interval {self.low:.2f} to {self.high:.2f})"
 
 
 _UNKNOWN = Interval()

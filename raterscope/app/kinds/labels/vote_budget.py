@@ -98,13 +98,13 @@ def enough_in_words(
     return f"{words} {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
 
 
-def cost_in_words(cost: Cost, limit: float = ENOUGH) -> str:
-    """Describe what stopping at a limit would have saved, its error, and the gain of more votes."""
+def cost_in_words(cost: Cost) -> str:
+    """Describe what stopping at the usual limit would have saved, its error, and the gain of more votes."""
     sentences = []
-    replay = next((each for each in cost.replays if each.limit == limit), None)
+    replay = next((each for each in cost.replays if each.limit == ENOUGH), None)
     if replay is not None and replay.votes:
         saved = percent(1 - replay.used / replay.votes)
-        sentences.append(f"Stopping at {limit:g} would have saved {saved} of the votes.")
+        sentences.append(f"Stopping at {ENOUGH:g} would have saved {saved} of the votes.")
         wrong = round(replay.error * replay.judged) if replay.judged else 0
         sentences.append(_error_in_words(wrong, replay.judged, replay.low, replay.high))
     for votes, gain in zip(("One more vote per task", "Twice the votes"), cost.curve.gains, strict=False):
