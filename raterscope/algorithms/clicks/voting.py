@@ -19,6 +19,10 @@ WHOLE = 0.99
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
 
+REACH_OF_REJECTED = 2.25
+"""The same for a spot that is no structure, 1.5 standard deviations: the rejection of another cluster would
+hide a structure."""
+
 
 @dataclass(frozen=True)
 class AssignmentSettings(Settings):
@@ -98,8 +102,9 @@ def apply_known_spots(
 ) -> tuple[Clustering, NDArray[np.int8]]:
     """Match known spots to clusters, and append known structures without a cluster.
 
-    A known spot belongs to the nearest cluster by Mahalanobis distance, within 99 % of its probability; each
-    cluster belongs to one spot, the nearest pairs first. A known structure without a cluster becomes one,
+    A known spot belongs to the nearest cluster by Mahalanobis distance, a structure within 99 % of its
+    probability, another within 1.5 standard deviations; each cluster belongs to one spot, the nearest pairs
+    first. A known structure without a cluster becomes one,
     with the click scatter as covariance; clicks near it that were not votes are its inliers. On an image
     known to hold no structure, all other clusters are known artefacts.
 
@@ -126,8 +131,9 @@ def clusters_of_spots(clicks: Clicks, clustering: Clustering, known: KnownSpots)
     covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
     spot, cluster, distance = _near_pairs(np.column_stack([known.x, known.y]), clustering.mean, covariance)
     taken = np.zeros(len(clustering), dtype=bool)
+    within_reach = known.present[spot] | (distance <= REACH_OF_REJECTED)
     for row in np.argsort(distance, kind="stable"):
-        if cluster_of[spot[row]] < 0 and not taken[cluster[row]]:
+        if within_reach[row] and cluster_of[spot[row]] < 0 and not taken[cluster[row]]:
             cluster_of[spot[row]] = cluster[row]
             taken[cluster[row]] = True
     return cluster_of

@@ -43,6 +43,7 @@ _SUPERSEDED: Mapping[str, Collection[str] | None] = {
 A spot that was added or moved and is accepted then stays where it was put.
 """
 REACH = 3.0
+REACH_OF_REJECTED = 1.5
 SHORTEST_REACH = 3.0
 
 
@@ -254,7 +255,8 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
     """Match judged spots with clusters by position; None for a spot without a cluster.
 
     The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
-    standard deviations along its long axis, and at least three pixels.
+    standard deviations along its long axis, of a rejected spot up to 1.5, and at least three pixels. The
+    rejection of another cluster would hide a structure.
 
     `mean`: (M, 2). `covariance`: (M, 2, 2).
     """
@@ -266,8 +268,8 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
     middle = (covariance[:, 0, 0] + covariance[:, 1, 1]) / 2
     half_gap = np.hypot((covariance[:, 0, 0] - covariance[:, 1, 1]) / 2, covariance[:, 0, 1])
     longest = np.sqrt(np.maximum(middle + half_gap, 0.0))
-    reach = np.maximum(REACH * longest, SHORTEST_REACH)
-    rows, columns = np.nonzero(distance <= reach[None, :])
+    times = np.array([REACH_OF_REJECTED if spot.verdict == "rejected" else REACH for spot in spots])
+    rows, columns = np.nonzero(distance <= np.maximum(times[:, None] * longest, SHORTEST_REACH))
     used: set[int] = set()
     for pair in np.argsort(distance[rows, columns], kind="stable"):
         spot, cluster = int(rows[pair]), int(columns[pair])

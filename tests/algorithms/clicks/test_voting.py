@@ -121,6 +121,12 @@ def settle(spots, result=None):
     return apply_known_spots(CLICKS, result, spots, votes_of(CLICKS, result))
 
 
+def test_the_rejection_of_a_spot_needs_a_nearer_cluster_than_its_acceptance():
+    for away, rejected in ((2.9, [0, -1]), (3.1, [-1, -1])):  # clusters' standard deviations are 2
+        assert settle(known((20.0 + away, 20.0, False)))[1].tolist() == rejected
+        assert settle(known((20.0 + away, 20.0, True)))[1].tolist() == [1, -1]
+
+
 def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
     undecided = np.full(2, -1, dtype=np.int8)
     assert viewed_clusters(CLICKS, clustering(), undecided) is None

@@ -132,3 +132,11 @@ def test_a_wide_cluster_is_found_from_farther_away() -> None:
 def test_a_moved_spot_is_matched_where_its_cluster_stands() -> None:
     (spot,) = fold(journal(on("move", 30, from_x=10, from_y=0))).spots(1)
     assert match([spot], np.array([[30.0, 0.0], [10.0, 0.0]]), rounds(1, 1)) == [1]
+
+
+def test_the_rejection_of_a_spot_is_carried_to_a_nearer_cluster_than_its_acceptance() -> None:
+    accepted = a_spot(0)
+    rejected = replace(accepted, verdict="rejected")
+    for away, expected in ((4.0, [0]), (5.0, [None])):  # the cluster's standard deviation is 3
+        assert match([rejected], np.array([[away, 0.0]]), rounds(9)) == expected
+        assert match([accepted], np.array([[away, 0.0]]), rounds(9)) == [0]
