@@ -20,13 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from threading import Event
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.similarity import Float32Array
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, parts_of, run_parts, silent, watch_until
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 FloatArray = NDArray[np.float64]
@@ -49,6 +52,9 @@ _REFINED = 4
 
 _JOINING = 20
 """Iterations that assign another annotator to fixed communities."""
+
+_MANY = 100
+"""Annotators, or cells of them, from which the starts are followed in several threads."""
 
 _GAIN = 1e-3
 """Minimum increase of the modularity for another round of Louvain's method."""
@@ -131,7 +137,7 @@ def factorise(
     numbers from 0. The result has no communities if the network has no links.
 
     `network`: (M, M), dense or sparse by rows, symmetric and not negative; the diagonal counts.
-    `watch`: called twice an iteration.
+    `watch`: called several times a second; with one thread, or few annotators, before the first start.
     `weight`: (M,), number of equal annotators that each row stands for.
     """
     settings = FactorisationSettings() if settings is None else settings
@@ -150,16 +156,20 @@ def factorise(
         unit = float(count @ ((ordered * ordered) @ count)) / total
         tempering = settings.evidence * float(count.sum(dtype=np.float64)) * unit / total
     scaled = ordered * np.float32(1 / unit)
-    best: Factors | None = None
-    for at in range(settings.restarts):
-        rng = np.random.default_rng((settings.seed, at))
-        share = part(watch, at / settings.restarts, (at + 1) / settings.restarts)
-        search = _Search(scaled, count, tempering, settings)
-        start = search.random(rng) if settings.as_printed else search.likely(rng)
-        result = search.run(start, share, unit)
-        if best is None or result.objective[-1] < best.objective[-1]:
-            best = result
-    assert best is not None
+    search, stopped = _Search(scaled, count, tempering, settings), Event()
+
+    check = partial(watch_until(stopped), 0.0, "")
+
+    def run(first: int, last: int) -> list[Factors]:
+        generators = (np.random.default_rng((settings.seed, at)) for at in range(first, last))
+        starts = map(search.random if settings.as_printed else search.likely, generators)
+        return [search.run(start, check, unit) for start in starts]
+
+    report = partial(watch, 0.0, "searching communities")
+    parts = parts_of(settings.restarts, 1 if size >= _MANY else settings.restarts)
+    found = chain.from_iterable(run_parts(run, parts, report, stopped.set))
+    best = min(found, key=lambda result: result.objective[-1])
+    watch(1.0, "searching communities")
     return Factors(
         best.member[back], np.ascontiguousarray(best.link[:, back]), best.shrinkage, best.objective,
         best.converged, unit, tempering,
@@ -212,19 +222,17 @@ class _Search:
         self.annotators = float(many.sum(dtype=np.float64))
         self.constant = _self_information(network, many)
 
-    def run(self, start: tuple[Float32Array, Float32Array], watch: Watch, unit: float) -> Factors:
+    def run(self, start: tuple[Float32Array, Float32Array], check: Check, unit: float) -> Factors:
         member, link = start
         beta = self._shrinkage(member, link)
         trace: list[float] = []
         converged = False
         for at in range(self.settings.max_iterations):
-            fraction = at / self.settings.max_iterations
-            words = f"{member.shape[1]} communities left"
-            watch(fraction, words)
+            check()
             ratio = self._ratio(member, link)
             heavy = member * self.many[:, None]
             link = self._step(heavy.sum(axis=0), beta)(link.T, ratio.T @ heavy).T
-            watch(fraction, words)
+            check()
             ratio = self._ratio(member, link)
             reach = (link * self.many).T
             member = self._step(reach.sum(axis=0), beta)(member, ratio @ reach)
@@ -238,7 +246,6 @@ class _Search:
             if converged:
                 break
         trace = trace or [self._objective(member, link, beta)]
-        watch(1.0, f"{member.shape[1]} communities left")
         return Factors(member, link, beta, np.array(trace), converged, unit, self.tempering)
 
     def random(self, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
