@@ -341,7 +341,7 @@ class _Lines(ChartFigure):
 
     def __init__(self) -> None:
         super().__init__("Regularisation path")
-        set_lengths(self, minimumWidth=200, minimumHeight=120)
+        set_lengths(self, minimumWidth=126, minimumHeight=120)
         self._path: PathView | None = None
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)

@@ -87,7 +87,7 @@ class SideCounts(ChartPanel):
 
     def __init__(self) -> None:
         super().__init__("Left and right", NO_SIDES, brief="Sides")
-        set_lengths(self.figure, minimumWidth=150, minimumHeight=120)
+        set_lengths(self.figure, minimumWidth=104, minimumHeight=120)
         self.figure.setToolTip("On the dashed line: left as often as right")
         self.scale = ModeSwitch(SCALES)
         self.header.row.addWidget(self.scale)
@@ -321,7 +321,7 @@ class StatisticBars(ColumnFigure):
 
     def __init__(self) -> None:
         super().__init__("Evidence for a bias")
-        set_lengths(self, minimumWidth=200, minimumHeight=70)
+        set_lengths(self, minimumWidth=180, minimumHeight=70)
         self._view: StatisticsView | None = None
         self._cut: RateCut | None = None
         self._order = np.empty(0, np.int64)
