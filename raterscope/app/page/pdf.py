@@ -41,19 +41,34 @@ _ROOM_AT_FOOT = 0.27
 
 _BREAK = QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore
 
+_ABOVE = 22.0
+"""Space above a section that does not begin a page, in CSS pixels."""
+
+_SHORT = 1 / 3
+"""Share of the last page of a section below which the next section begins on the same page."""
+
 
 def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) -> None:
     """Start new pages so that related parts stay together.
 
     A heading, or a block before a table, stays with what follows. A table starts with at least one row, and
-    is kept together if it fits half a page. No row is divided.
+    is kept together if it fits half a page. No row is divided. The last page of a section is shared with the
+    next if it would be mostly empty.
 
     `paper`: laid out on its pages. `height`: height of a page.
     """
     parts = list(_parts(paper.rootFrame()))
-    first = 0
+    first = section = 0
     for index, block in enumerate(parts):
         watch(index / len(parts), "laying out pages")
+        if index and isinstance(block, QTextBlock) and block.blockFormat().pageBreakPolicy() == _BREAK:
+            begin, end = (
+                _bounding_box(paper, parts[section]).top(),
+                _bounding_box(paper, parts[index - 1]).bottom(),
+            )
+            if _page(begin, height) != _page(end, height) and end % height < _SHORT * height:
+                _go_on(block)
+            section = index
         following = parts[index + 1] if index + 1 < len(parts) else None
         if isinstance(block, QTextBlock) and (
             block.blockFormat().headingLevel() or isinstance(following, QTextTable)
@@ -134,6 +149,14 @@ def _start_page(part: _Part) -> None:
         return
     cursor, begin = QTextCursor(part), QTextBlockFormat()
     begin.setPageBreakPolicy(_BREAK)
+    cursor.mergeBlockFormat(begin)
+
+
+def _go_on(heading: QTextBlock) -> None:
+    """Begin a section on the page of the last one, below some space."""
+    cursor, begin = QTextCursor(heading), QTextBlockFormat()
+    begin.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_Auto)
+    begin.setTopMargin(_ABOVE)
     cursor.mergeBlockFormat(begin)
 
 

@@ -226,3 +226,24 @@ def test_a_table_of_thousands_of_images_is_cut_with_a_count():
     assert len(rows) == 401
     assert rows[-1] == ("… and 1,002 more", "")
     assert shortened(rows[:3]) == rows[:3]
+
+
+@pytest.mark.parametrize(("lines", "alone"), [(5, True), (60, False), (75, True)])
+def test_a_section_begins_on_the_nearly_empty_last_page_of_one_of_several(lines, alone, qapp):
+    sections = [
+        Section("First", [Prose([("", f"line {n}") for n in range(lines)])], breaks=True),
+        Section("Second", [Prose([("", "few words")])], breaks=True),
+    ]
+    paper, device, height = QTextDocument(), QImage(1, 1, QImage.Format.Format_RGB32), 1000.0
+    paper.documentLayout().setPaintDevice(device)
+    paper.setHtml(as_html(Contents("Made", [], sections), "paper"))
+    paper.setPageSize(QSizeF(700, height))
+    keep_together(paper, height)
+    blocks = [paper.findBlockByNumber(number) for number in range(paper.blockCount())]
+    tops = {block.text(): paper.documentLayout().blockBoundingRect(block).top() for block in blocks}
+    pages = {text: int(top // height) for text, top in tops.items()}
+    last = tops[f"line {lines - 1}"] % height
+    assert (pages["First"] == pages[f"line {lines - 1}"]) == (lines == 5)
+    assert (last < height / 3) == (lines != 75)
+    assert (pages["Second"] > pages[f"line {lines - 1}"]) == alone
+    paper.deleteLater()
