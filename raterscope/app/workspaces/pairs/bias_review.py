@@ -25,11 +25,13 @@ from raterscope.app.workspaces.pairs.scene import (
     FLAGGED,
     OPEN,
     Cut,
+    Match,
     Ranking,
     Scene,
     cut_at,
     detect_at,
     link_items,
+    measure_match,
     rank,
     test_again,
 )
@@ -234,6 +236,7 @@ class RateCut(PairsPart):
     moved = Signal()  # the cut changed
     rested = Signal()  # the cut was not moved for a while
     ranked = Signal()  # the items are ranked again
+    matched = Signal()  # the answers that agree with this ranking are counted
     detected = Signal()  # the detectable biases at the rate are known
     refused = Signal(str)
 
@@ -241,6 +244,8 @@ class RateCut(PairsPart):
         super().__init__(core)
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
+        self.match: Match | None = None
+        """Agreement of the answers with the ranking; while it is counted, with the previous one."""
         self._draws: SortedDraws | None = None
         self._linked: LinkedScores | None = None
         self._flagged: BoolArray | None = None
@@ -259,7 +264,7 @@ class RateCut(PairsPart):
     def _clear(self) -> None:
         self._stop()
         self._draws = self.cut = None
-        self.ranking = self._flagged = self._linked = self._test = None
+        self.ranking = self.match = self._flagged = self._linked = self._test = None
         self._detected_at = float("nan")
 
     def _on_scene(self) -> None:
@@ -338,6 +343,13 @@ class RateCut(PairsPart):
         linked, self.ranking = result
         self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
         self.ranked.emit()
+        work = partial(measure_match, self._session.scene, self.ranking)
+        job = self._jobs.start("Comparing answers with the ranking", work, quiet=True)
+        self._ranking_task.follow(job, self._on_matched, stopped=self._detect)
+
+    def _on_matched(self, match: Match) -> None:
+        self.match = match
+        self.matched.emit()
         self._detect()
 
 

@@ -162,8 +162,6 @@ class Ranking:
     """Ranking corrected for the biases of flagged annotators."""
 
     corrected: Scores
-    match: FloatArray  # (p,): share of each annotator's answers that agree with it
-    crowd_match: float  # share of all answers
     # before, after: (n,): ranks within components; 0 for items never compared
     before: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -181,10 +179,23 @@ def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -
     corrected = scores_of(linked, flagged, watch)
     return Ranking(
         corrected,
-        *match_ratios(scene.pairs, corrected.score),
         ranks(fusion.score, fusion.component),
         ranks(corrected.score, fusion.component),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Agreement of the answers with a ranking."""
+
+    each: FloatArray  # (p,): share of each annotator's answers that agree with it
+    crowd: float  # share of all answers
+
+
+def measure_match(scene: Scene, ranking: Ranking, watch: Watch) -> Match:
+    """Count the answers that agree with a ranking."""
+    watch(0.0, "comparing answers with the ranking")
+    return Match(*match_ratios(scene.pairs, ranking.corrected.score))
 
 
 def test_again(scene: Scene, watch: Watch) -> FlipTest | None:

@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import BiasEvidence, Evidence, OverTime, Side
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
-from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
+from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Match, Ranking, Scene
 from raterscope.text import counted, percent
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.position_bias import OverTimeView, RateCut, SidesView, StatisticsView
@@ -287,7 +287,7 @@ def bias_view(
     decided: int,
     behaviour: int,
     evidence: Evidence | None,
-    ranking: Ranking | None,
+    match: Match | None,
     contested: str = "",
 ) -> BiasView:
     """Return the evidence on one annotator; in blind mode, counts only until the annotator is decided."""
@@ -304,8 +304,8 @@ def bias_view(
     return replace(
         counted, behaviour=behaviour, flagged=flagged, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
-        match=_value_of(None if ranking is None else ranking.match, annotator),
-        crowd_match=float("nan") if ranking is None else ranking.crowd_match,
+        match=_value_of(None if match is None else match.each, annotator),
+        crowd_match=float("nan") if match is None else match.crowd,
         match_original=_value_of(analysis.match_original, annotator),
         selected=round(share * draws) if np.isfinite(share) else 0,
         draws=0 if scene.by_flips else draws,

@@ -100,6 +100,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut.moved.connect(self._flags_changed)
         self.rate_cut.rested.connect(self._sort)
         self.rate_cut.ranked.connect(self._on_ranked)
+        self.rate_cut.matched.connect(self._show_bias)
         self.rate_cut.detected.connect(self._on_detected)
         self.rate_cut.refused.connect(self.refused)
         self.bias_review.message.connect(self.message)
@@ -312,7 +313,6 @@ class PairsWorkspace(PairsScreen):
     def _on_ranked(self) -> None:
         scene, ranking = self.session.scene, self.rate_cut.ranking
         self.ranking.show_ranking(view.ranking_view(scene, ranking))
-        self._show_bias()
         self._late_table.request(partial(self._show_wins, scene, self.session.analysis, ranking))
 
     def _show_wins(self, scene: Scene, analysis: Analysis, ranking: Ranking | None) -> None:
@@ -391,7 +391,7 @@ class PairsWorkspace(PairsScreen):
             view.bias_view(
                 scene, analysis, annotator, self.rate_cut.cut, bool(self.flagged[annotator]),
                 int(self.bias_review.decided[annotator]), int(self._behaviour(scene, analysis)[annotator]),
-                self._evidence, self.rate_cut.ranking, self.bias_review.contested.get(annotator, ""),
+                self._evidence, self.rate_cut.match, self.bias_review.contested.get(annotator, ""),
             )
         )  # fmt: skip
 

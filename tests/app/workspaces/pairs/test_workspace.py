@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.evidence import match_ratios
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.wins import count_wins
 from raterscope.app.formats.records import PairTable
@@ -127,6 +128,12 @@ def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     assert len(fused.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
     qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
+    workspace.choose(20)
+    idle(fused, qtbot)  # the share of agreeing answers follows the ranking
+    agreeing, crowd_agreeing = match_ratios(workspace.session.scene.pairs, fusion.score)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel)]
+    expected = f"{percent(agreeing[20])}, crowd {percent(crowd_agreeing)}"
+    assert any(text.startswith(expected) for text in shown), (expected, shown)
 
 
 def test_a_leap_of_the_slider_soon_after_detectable_biases_arrived_ranks_at_once(opened, qtbot, monkeypatch):
