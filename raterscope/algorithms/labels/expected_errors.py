@@ -119,13 +119,15 @@ def count_errors(algorithm: str, probability: FloatArray, checked: Checked = NOT
     """Return how many labels of these probabilities, (n,), are expected to be wrong."""
     logit, number = _binned(probability)
     node, weight = _coefficients(_BY_METHOD.get(algorithm, _MODELS), checked)
-    expected = float(_wrong((weight @ node)[None], logit)[0] @ number)
+    updated, as_stated = _wrong(np.stack([weight @ node, np.zeros(3)]), logit)
+    stated = float((1 - probability).sum())
+    expected = max(stated + float((updated - as_stated) @ number), 0.0)  # bins are a little off
     wrong = _wrong(node, logit)
     spread = np.sqrt((wrong * (1 - wrong)) @ number)
     low, high = _interval(wrong @ number, spread, weight, len(probability))
     return ExpectedErrors(
-        len(probability), float((1 - probability).sum()), expected, min(low, math.floor(expected)),
-        max(high, math.ceil(expected)), len(checked.right),
+        len(probability), stated, expected, min(low, math.floor(expected)), max(high, math.ceil(expected)),
+        len(checked.right),
     )  # fmt: skip
 
 

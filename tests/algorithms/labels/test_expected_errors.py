@@ -29,8 +29,8 @@ def logits(probability, shift, slope, clear):
 
 def test_without_known_tasks_the_pooled_consensus_is_taken_at_its_word(stated):
     errors = count_errors("pooled", stated)
-    assert errors.expected == pytest.approx((1 - stated).sum(), rel=1e-3)
-    assert errors.expected == pytest.approx(errors.stated, rel=1e-3)
+    assert errors.stated == pytest.approx((1 - stated).sum())
+    assert errors.expected == pytest.approx(errors.stated)
     assert errors.low < errors.expected < errors.high
     assert count_errors("ibcc", stated).expected > 1.2 * errors.expected  # is known to be overconfident
 
