@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.expected_errors import expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, run, unvoted_tasks
-from raterscope.algorithms.labels.vote_budget import vote_ranks
+from raterscope.algorithms.labels.vote_budget import has_enough, vote_ranks
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
 
@@ -204,7 +204,7 @@ def _of_errors(data: str, crowds: list[tuple[Labels, ClassArray]]) -> list[Row]:
     fused = [(_fused("pooled", labels), truth) for labels, truth in crowds]
     results = []
     for decided in (0, *DECIDED[2:], 100):
-        held, width, gap = [], [], []
+        held, width, gap, enough_held = [], [], [], []
         for fusion, truth in fused:
             judged = np.flatnonzero((truth != OPEN) & (fusion.votes > 0))
             if decided > len(judged) // 2:
@@ -218,10 +218,17 @@ def _of_errors(data: str, crowds: list[tuple[Labels, ClassArray]]) -> list[Row]:
             held.append(errors.low <= wrong <= errors.high)
             width.append((errors.high - errors.low) / errors.tasks)
             gap.append(abs(errors.expected - wrong) / errors.tasks)
+            enough = remaining[has_enough(fusion)[remaining]]
+            if len(enough) >= _FEW:
+                unknown = np.setdiff1d(np.arange(len(truth)), enough)
+                errors = expected_errors(fusion, known, decided=unknown.tolist())
+                wrong = int((fusion.label()[enough] != truth[enough]).sum())
+                enough_held.append(errors.low <= wrong <= errors.high)
         here = f"{data}, {decided} decided"
         for number, nominal, values in (
             ("interval of wrong labels holds", 0.95, held),
             ("its width, share of the tasks", math.nan, width),
+            ("interval where votes are enough holds", 0.95, enough_held),
             ("expected share of wrong labels, error", 0.0, gap),
         ):
             if values:
