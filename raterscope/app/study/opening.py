@@ -135,6 +135,8 @@ def connect(
         if to_read and writable and _is_for_want_of_room(refused.__cause__):
             with contextlib.suppress(StudyError):  # where a killed program left something to be taken in
                 return _connected(path, False)
+        if to_read and not writable and isinstance(refused.__cause__, sqlite3.OperationalError):
+            return _snapshot(path)  # the log of a killed program can be read only where it can be written
         raise
 
 

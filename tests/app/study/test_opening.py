@@ -204,3 +204,22 @@ def test_a_study_without_write_permission_can_be_read(closed: Path, folder: Path
     assert len(lines) == 2 * len(copies)
     assert [copy.read_bytes() for copy in copies] == before
     assert all(list(copy.parent.iterdir()) == [copy] for copy in copies)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+@pytest.mark.parametrize("with_log", [True, False])
+def test_what_a_killed_program_left_without_write_permission_can_be_read(
+    closed: Path, folder: Path, with_log: bool
+) -> None:
+    own = Path(shutil.copy(closed, folder / "own.rscope"))
+    left = folder / "left"
+    left.mkdir()
+    with Study.open(closed) as study:
+        count = len(study.clicks(1))
+        study.record(study.decisions()[0])
+        for file in (closed, closed.with_name(f"{closed.name}-wal")) if with_log else (closed,):
+            Path(shutil.copy(file, left / file.name)).chmod(0o444)
+    left.chmod(0o555)
+    result, refused = as_another_user(READ, own, [left / closed.name])
+    assert result == f"{count} {2 if with_log else 1}"
+    assert "cannot be written" in refused
