@@ -139,6 +139,7 @@ class ScrolledText(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
+        self.most_lines = 99
         self._label = plain_label("", role, wrap=True)
         self._label.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._page = QWidget()
@@ -160,8 +161,9 @@ class ScrolledText(QScrollArea):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """Return the height of all paragraphs at the present width."""
-        return QSize(0, self._page.heightForWidth(self.width()))
+        """Return the height of all paragraphs at the present width, at most that of `most_lines`."""
+        most = self.most_lines * self._label.fontMetrics().lineSpacing()
+        return QSize(0, min(self._page.heightForWidth(self.width()), most))
 
     def minimumSizeHint(self) -> QSize:
         """Return the height of two lines."""

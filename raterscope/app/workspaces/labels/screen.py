@@ -37,6 +37,9 @@ from raterscope.widgets.parts import ChoiceBox, ElidedLabel, ScrolledText
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
+BESIDE_RUNS, BESIDE_NOTHING = 3, 99
+"""Largest number of lines of advice: the table of runs has priority."""
+
 NAN = float("nan")
 NOTHING = "Import true classes or mark gold tasks (G) to measure every run and the majority vote."
 MEASURES = (
@@ -83,6 +86,8 @@ class MethodTable(QWidget):
 
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
+        self.advice.most_lines = BESIDE_RUNS if runs else BESIDE_NOTHING
+        self.advice.updateGeometry()
         judged = max((run.assessment.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{counted(judged, 'known task')}" if runs else "")
 
