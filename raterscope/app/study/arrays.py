@@ -345,12 +345,16 @@ def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = sil
 
 def read_object(connection: sqlite3.Connection, number: int, kind: type[Record], path: Path) -> Record:
     """Read a record. Raises `StudyError` when it is damaged."""
-    row = connection.execute("SELECT size FROM objects WHERE id = ?", (number,)).fetchone()
-    chunks = connection.execute("SELECT data FROM chunks WHERE object = ? ORDER BY part", (number,))
+    rows = connection.execute(
+        "SELECT size, data FROM objects LEFT JOIN chunks ON object = id WHERE id = ? ORDER BY part", (number,)
+    )
     try:
-        if row is None:
+        first = rows.fetchone()
+        if first is None:
             raise DamagedError("a record is missing")
-        return unpack(kind, row[0], (data for (data,) in chunks))
+        size, data = first
+        pieces = chain([data] if data is not None else [], (data for _, data in rows))
+        return unpack(kind, size, pieces)
     except DamagedError as error:
         raise StudyError(
             f"is damaged (objects, row {number}: {error}); open a backup of it", file=path

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -59,6 +59,23 @@ class _Readers:
     def wait(self) -> None:
         with self._left:
             self._left.wait_for(lambda: not self.count)
+
+
+class _Reading:
+    """Access to a connection for reading. A generator would take longer than a small read."""
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is not None:
+            with translated_errors(self._path, "read"):
+                raise error
 
 
 class StudyFile:
@@ -218,11 +235,9 @@ class StudyFile:
             self._readers.wait()
             shut(self.path, self.connection, self._hold, discard)
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Read, with database errors as StudyError; for the modules of this package."""
-        with translated_errors(self.path, "read"):
-            yield self.connection
+        return _Reading(self.path, self.connection)
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:

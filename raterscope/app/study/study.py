@@ -330,7 +330,9 @@ class Study:
         with self.change() as connection:
             return self.store_marks(connection, table, watch, extent, skip_unknown)
 
-    def clicks(self, image_id: int, run: RunEntry | None = None) -> Clicks:
+    def clicks(
+        self, image_id: int, run: RunEntry | None = None, *, entry: ImageEntry | None = None
+    ) -> Clicks:
         """Return all clicks on an image, without known spots.
 
         Parameters
@@ -339,8 +341,10 @@ class Study:
         run : RunEntry, optional
             Give the clicks that went into this run: none imported later, none of who was excluded, joined
             names as one annotator, and the weights of then. The rows and annotators of its results are these.
+        entry : ImageEntry, optional
+            The image, if it was read already.
         """
-        entry = self.image(image_id)
+        entry = self.image(image_id) if entry is None else entry
         last = None if run is None else run.imported
         marks, lookers = self._read_clicks(image_id, last)
         scores, names = self.scores(image_id, last), self.annotators()
@@ -384,9 +388,12 @@ class Study:
         with self.reading():
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
         marks = renamed_marks(marks, self.shown.names("clicks"))
-        lookers = np.union1d(marks.looked, marks.annotator)
-        if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(self.annotators()):
+        occurring, annotators = np.concatenate([marks.looked, marks.annotator]), len(self.annotators())
+        if len(occurring) and not 0 <= occurring.min() <= occurring.max() < annotators:
             raise StudyError("is damaged: a mark has no annotator", file=self.path)
+        occurs = np.zeros(annotators, dtype=np.bool_)
+        occurs[occurring] = True
+        lookers = np.flatnonzero(occurs)
         self._click_counts[image_id, last] = len(marks.x), len(lookers)
         return marks, lookers
 

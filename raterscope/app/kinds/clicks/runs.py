@@ -138,20 +138,20 @@ def gather(
     """
     from raterscope.app.review import standing_names
 
-    names = {entry.id: entry.name for entry in study.images()}
+    entries = {entry.id: entry for entry in study.images()}
 
     views, radius = study.views.by_image(), study.settings.matching_radius()
 
     def read(image: int, state: ReviewState) -> Clicks:
         truth = study.truth(image) if hold_truth else None
-        clicks = study.clicks(image)
+        clicks = study.clicks(image, entry=entries[image])
         clicks = clicks.joined(standing_names(clicks.annotators, state.aliases))
         clicks = clicks.with_programs(set(state.programs - state.excluded.keys()), radius)
         clicks = clicks.without(set(state.excluded)).with_weights(state.weights)
         knowledge = read_knowledge(image, state, views, truth)
         return replace(clicks, **knowledge._asdict()) if knowledge.any() else clicks
 
-    names_by_image = {image: names[image] for image in images}
+    names_by_image = {image: entries[image].name for image in images}
     inputs = outcome.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
     other_images = OtherImages()
     if plan is not None:
