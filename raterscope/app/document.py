@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from raterscope.algorithms.image_display import Displays
     from raterscope.app.contents import Chosen, Contents, Journal, Written
     from raterscope.app.review import Decision, ReviewState
-    from raterscope.app.study import Study
+    from raterscope.app.study import RunEntry, Study
+    from raterscope.app.study.records import Item
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,30 @@ class Document(QObject):
     def numbers(self) -> Mapping[str, int]:
         """Number of each annotator in the study; empty if no study is open."""
         return {} if self.contents is None else self.contents.numbers
+
+    @property
+    def review(self) -> ReviewState:
+        """State that follows from the decisions; nothing is decided if no study is open."""
+        from raterscope.app.review import ReviewState
+
+        return ReviewState() if self.contents is None else self.contents.review
+
+    @property
+    def undo_words(self) -> tuple[str, str]:
+        """Describe the decisions that Undo and Redo change next; empty for none."""
+        contents = self.contents
+        if contents is None:
+            return "", ""
+        undo, redo = contents.review.undoable, contents.review.redoable
+        return contents.words(undo) if undo else "", contents.words(redo) if redo else ""
+
+    def items(self, kind: str) -> tuple[Item, ...]:
+        """List the images or questions of a kind; none if no study is open."""
+        return () if self.contents is None else self.contents.of(kind)
+
+    def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
+        """List the runs of a kind, the oldest first; none if no study is open."""
+        return () if self.contents is None else self.contents.runs_of(kind)
 
     def open(self, path: Path, *, create: bool = False) -> None:
         """Open or create a study and replace the present one, which stays open on failure."""

@@ -198,12 +198,11 @@ class Menus(QObject):
     def follow_study(self) -> None:
         """Enable the actions that the study allows, and name what undo and redo change."""
         contents = self._document.contents
-        undoable = contents.review.undoable if contents else None
-        redoable = contents.review.redoable if contents else None
-        self.undo_action.setEnabled(undoable is not None)
-        self.redo_action.setEnabled(redoable is not None)
-        self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
-        self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
+        undo, redo = self._document.undo_words
+        self.undo_action.setEnabled(bool(undo))
+        self.redo_action.setEnabled(bool(redo))
+        self.undo_action.setText(f"Undo {undo}".rstrip())
+        self.redo_action.setText(f"Redo {redo}".rstrip())
         self._cohort.setVisible(contents is not None and not all(case.is_done for case in contents.cohort))
         for action in self._of_study:
             action.setEnabled(contents is not None)

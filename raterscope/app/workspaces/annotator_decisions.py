@@ -179,7 +179,7 @@ class AnnotatorDecisions(QObject):
 
     def exclude_names(self, names: tuple[str, ...]) -> None:
         """Preview and exclude annotators; restore them if all are excluded."""
-        excluded = self._excluded
+        excluded = self._document.review.excluded
         if all(name in excluded for name in names):
             self._document.record(Decision(verb="include", annotators=self._all(names)))
             return
@@ -187,18 +187,18 @@ class AnnotatorDecisions(QObject):
 
     def weigh(self) -> None:
         """Preview and set a weight for the selected annotators."""
-        names, contents = self._needed(), self._document.contents
-        if names and contents is not None and set(names) <= contents.review.programs:
+        names = self._needed()
+        if names and set(names) <= self._document.review.programs:
             self.message.emit("Programs are weighted by how well they predict the others. X excludes them.")
         elif names:
             self._ask(names, HALF)
 
     def flag(self) -> None:
         """Ask for a reason and flag the selected annotators; remove the flag if all have it."""
-        names, contents = self._needed(), self._document.contents
-        if not names or contents is None:
+        names = self._needed()
+        if not names:
             return
-        if all(name in contents.review.flagged for name in names):
+        if all(name in self._document.review.flagged for name in names):
             self._document.record(Decision(verb="unmark", annotators=self._all(names)))
             return
         annotators = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
@@ -240,18 +240,12 @@ class AnnotatorDecisions(QObject):
 
     def separate(self) -> None:
         """Make the joined names of the selected annotators annotators of their own again."""
-        contents = self._document.contents
-        joined = groups(contents.review.aliases) if contents else {}
+        joined = groups(self._document.review.aliases)
         aliases = tuple(alias for name in self._needed() for alias in joined.get(name, (name,))[1:])
         if aliases:
             self._document.record(Decision(verb="separate", annotators=aliases))
         else:
             self.message.emit("The selected annotators have no joined names.")
-
-    @property
-    def _excluded(self) -> frozenset[str]:
-        contents = self._document.contents
-        return frozenset(contents.review.excluded) if contents else frozenset()
 
     def _needed(self) -> tuple[str, ...]:
         names = self._selected()
@@ -260,8 +254,7 @@ class AnnotatorDecisions(QObject):
         return names
 
     def _all(self, names: Sequence[str]) -> tuple[str, ...]:
-        contents = self._document.contents
-        return all_names(names, contents.review.aliases if contents else {})
+        return all_names(names, self._document.review.aliases)
 
     def _on_checked(self, names: tuple[str, ...], refusal: str) -> None:
         if refusal:
@@ -279,7 +272,8 @@ class AnnotatorDecisions(QObject):
         subject = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
         dialog = ExclusionDialog(
             subject, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
-            weights=(FULL, *WEIGHTS) if self._weighed(names) else WEIGHTS, weight=weight,
+            weights=WEIGHTS if self._document.review.weighed.keys().isdisjoint(names) else (FULL, *WEIGHTS),
+            weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
         self._excluding.open(dialog, self._all(names))
@@ -311,10 +305,6 @@ class AnnotatorDecisions(QObject):
 
     def _forget(self) -> None:
         self._effects = {}
-
-    def _weighed(self, names: Sequence[str]) -> bool:
-        contents = self._document.contents
-        return contents is not None and not contents.review.weighed.keys().isdisjoint(names)
 
 
 def _refusal(names: Sequence[str], study: Study, watch: Watch) -> str:

@@ -137,8 +137,7 @@ class Navigation(QObject):
             on_done()
 
     def _items(self) -> list[int]:
-        contents = self._document.contents
-        return [entry.id for entry in contents.of(self._kind)] if contents else []
+        return [entry.id for entry in self._document.items(self._kind)]
 
 
 class QuestionNavigation(Navigation):
@@ -171,8 +170,7 @@ class QuestionNavigation(Navigation):
 
     def refresh(self) -> None:
         """List the questions, and read the current one again, or the first if it no longer exists."""
-        contents = self._document.contents
-        questions = contents.of(self._kind) if contents else ()
+        questions = self._document.items(self._kind)
         self._box.clear()
         for question in questions:
             self._box.addItem(question.name, question.id)
@@ -290,8 +288,7 @@ class ItemNavigation(Navigation):
         self._pixels.want(item)
 
     def _has_runs(self) -> bool:
-        contents = self._document.contents
-        return contents is not None and bool(contents.runs_of(self._kind))
+        return bool(self._document.runs_of(self._kind))
 
     def _on_queue_ordered(self) -> None:
         """Start with the most disputed image once it is known."""

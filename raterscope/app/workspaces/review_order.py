@@ -215,16 +215,13 @@ class RemainingQuestions(QObject):
     @property
     def names(self) -> dict[int, str]:
         """Names of the questions."""
-        contents = self._document.contents
-        return {question.id: question.name for question in contents.of(self._kind)} if contents else {}
+        return {question.id: question.name for question in self._document.items(self._kind)}
 
     @property
     def settled(self) -> dict[int, tuple[Collection[str], Collection[str]]]:
         """The decided and the skipped items of each question."""
-        contents = self._document.contents
-        if contents is None:
-            return {}
-        return {question: self._settled(contents.review, question) for question in self._disputed}
+        review = self._document.review
+        return {question: self._settled(review, question) for question in self._disputed}
 
     def select(self, question: int | None) -> None:
         """Set the question on screen."""
@@ -244,8 +241,7 @@ class RemainingQuestions(QObject):
 
     def recount(self) -> None:
         """Show the progress of the review above the queue."""
-        contents, units = self._document.contents, dict(self.units())
-        questions = [question.id for question in contents.of(self._kind)] if contents else []
+        units, questions = dict(self.units()), [*self.names]
         words = []
         if self._current in questions:
             part, position = units.get(self._current), questions.index(self._current) + 1
@@ -265,10 +261,8 @@ class RemainingQuestions(QObject):
         self.changed.emit()
 
     def _count_contested(self, questions: Collection[int]) -> int:
-        contents = self._document.contents
-        if contents is None:
-            return 0
-        return sum(len(self._contested(contents.review, question)) for question in questions)
+        review = self._document.review
+        return sum(len(self._contested(review, question)) for question in questions)
 
     def nothing_left(self) -> str:
         """Return the message that nothing is left to go to, or why."""

@@ -191,8 +191,7 @@ class RunChanges(QObject):
 
     def _recall(self, follow: Callable[[], object] | None = None) -> bool:
         """Find the changes by an earlier session's last fusion, then call `follow`; False without any."""
-        contents = self._document.contents
-        runs = () if contents is None else contents.runs_of(self._runs.kind)
+        runs = self._document.runs_of(self._runs.kind)
         if self.changes is not None or len(runs) < 2:
             return False
         self._screen.changes_panel.set_changes("Comparing the last two runs…", ())

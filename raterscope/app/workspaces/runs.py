@@ -235,10 +235,8 @@ class RunControl(QObject):
 
     def start(self, request: RunRequest, plan: Plan, current: int | None) -> None:
         """Fuse the requested items, the one on screen first, and show the result."""
-        contents = self._document.contents
-        if contents is None:
-            return
-        items = [item.id for item in contents.of(self.kind) if request.all_items or item.id == current]
+        entries = self._document.items(self.kind)
+        items = [item.id for item in entries if request.all_items or item.id == current]
         if items:
             self._chosen_before = self.session.chosen_run
             self._set_chosen(None)
@@ -288,8 +286,8 @@ class RunControl(QObject):
 
     def _repeat_settings(self) -> None:
         """Set the Fuse panel to the settings of the run shown, unless the user has changed them."""
-        contents, panel = self._document.contents, self._screen.fuse_panel
-        run = run_to_repeat(contents.runs_of(self.kind), self.session.chosen_run) if contents else None
+        panel, runs = self._screen.fuse_panel, self._document.runs_of(self.kind)
+        run = run_to_repeat(runs, self.session.chosen_run)
         if run is None or run.id == self._repeated or panel.edited:
             return
         self._repeated = run.id
@@ -305,13 +303,9 @@ class RunControl(QObject):
         self._screen.history.set_entries(
             run_history.history(contents, self._history_lines) if contents else ()
         )
-        undoable = contents.review.undoable if contents else None
-        redoable = contents.review.redoable if contents else None
-        undo, redo = (
-            contents.words(decision) if contents and decision else "" for decision in (undoable, redoable)
-        )
+        undo, redo = self._document.undo_words
         self._screen.history.set_undoable(undo, redo)
-        return undoable is not None
+        return bool(undo)
 
     def show_outdated(self) -> None:
         """Show whether and why to fuse again."""
@@ -348,9 +342,7 @@ class RunControl(QObject):
 
     def _show_replaced(self, item: Item, actual: RunEntry | None) -> None:
         """Show a message if another run is shown because the expected one holds an undone decision fixed."""
-        contents = self._document.contents
-        entries = () if contents is None else contents.runs_of(self.kind)
-        runs = [run.id for run in entries if item.id in run.items]
+        runs = [run.id for run in self._document.runs_of(self.kind) if item.id in run.items]
         if not runs or self.fusing.job is not None:
             return
         expected = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]

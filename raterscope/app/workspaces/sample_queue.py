@@ -61,14 +61,12 @@ class SampleQueue(QObject):
     @property
     def progress(self) -> SampleProgress | None:
         """The open sample; None without one."""
-        contents = self._document.contents
-        return None if contents is None else read_sample(contents.review, self._kind)
+        return read_sample(self._document.review, self._kind)
 
     @property
     def active(self) -> bool:
         """Return whether the review follows a sample."""
-        contents = self._document.contents
-        return contents is not None and contents.review.sample(self._kind) is not None
+        return self._document.review.sample(self._kind) is not None
 
     def nothing_left(self) -> str:
         """Return the message that the sample is decided or read; empty without one."""

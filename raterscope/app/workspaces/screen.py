@@ -117,16 +117,14 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     @property
     def bookmarks(self) -> Sequence[Decision]:
         """The bookmarks on the item on screen and its parts."""
-        contents, item = self.document.contents, self.item
-        return () if contents is None or item is None else contents.review.bookmarks(self.kind, item)
+        return () if self.item is None else self.document.review.bookmarks(self.kind, self.item)
 
     @property
     def notes_by_name(self) -> dict[str, dict[str, int]]:
         """The numbers of comments and bookmarks on the named parts of the item on screen."""
-        contents, item = self.document.contents, self.item
-        if contents is None or item is None:
+        if self.item is None:
             return {}
-        return counts_by_name(contents.review.comments(self.kind, item), self.bookmarks)
+        return counts_by_name(self.document.review.comments(self.kind, self.item), self.bookmarks)
 
     def connect_screen(self, navigation: Navigation) -> None:
         """Connect the screen with study, session and runs, and show the study that is open.
@@ -196,9 +194,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
     def _show_history(self) -> None:
         self.runs.show_history()
-        contents = self.document.contents
-        last = contents.review.undoable if contents else None
-        self.screen.show_undoable(contents.words(last) if contents and last else "")
+        self.screen.show_undoable(self.document.undo_words[0])
 
     def _on_cleared(self) -> None:
         self.screen.show_not_converged("")

@@ -394,13 +394,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _show_history(self) -> None:
         contents = self._document.contents
         self.history.set_entries(run_history.history(contents, self._lines) if contents else ())
-        undo, redo = (
-            contents.words(decision) if contents and decision else ""
-            for decision in (
-                (contents.review.undoable, contents.review.redoable) if contents else (None, None)
-            )
-        )
-        self.history.set_undoable(undo, redo)
+        self.history.set_undoable(*self._document.undo_words)
 
     def _on_job(self, job: Job) -> None:
         self.job_list.set_job(run_history.job_line(job))

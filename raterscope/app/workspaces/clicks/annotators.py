@@ -84,12 +84,11 @@ class Annotators(ClicksPart):
 
     def refresh(self) -> None:
         """Draw the rows again after an exclusion, a weight, or another run."""
-        contents = self._document.contents
-        if contents is None or not self._session.shown:
+        if not self._session.shown:
             self._table.set_rows(())
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
-        scene, counted = self._session.scene, contents.review.counted
+        scene, counted = self._session.scene, self._document.review.counted
         rows = annotator_rows(scene.clicks, scene.fusion, self._document.numbers, counted)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._session.blind:
@@ -461,10 +460,10 @@ class Exclusion(ClicksPart):
 
     def toggle_program(self) -> None:
         """Exclude the scores of a program from the next fusion, or include them again."""
-        contents, session = self._document.contents, self._reviewing.session
-        if contents is None or not session.shown:
+        session = self._reviewing.session
+        if not session.shown:
             return
-        if PROGRAM in contents.review.excluded:
+        if PROGRAM in self._document.review.excluded:
             self._document.record(Decision(verb="include", annotators=(PROGRAM,)))
             self.message.emit("The scores of the program are included from the next fusion on (F5).")
         elif session.scene.clicks.scores is None:
@@ -511,11 +510,9 @@ class Exclusion(ClicksPart):
             self._excluding.follow("reading the run", job, self._recount)
 
     def _recount(self, panel: ExclusionPanel, inputs: RunInputs) -> None:
-        self._inputs, contents, weight = inputs, self._document.contents, panel.weight
-        if contents is None:
-            return
+        self._inputs, weight, review = inputs, panel.weight, self._document.review
         title = "Fusing without an annotator" if weight is None else "Fusing with a down-weighted annotator"
-        job = self._jobs.start(title, partial(recount, inputs, (self._name,), weight, contents.review))
+        job = self._jobs.start(title, partial(recount, inputs, (self._name,), weight, review))
         self._excluding.follow("fusing", job, partial(self._on_found, weight))
 
     def _on_found(self, weight: float | None, panel: ExclusionPanel, result: Recount) -> None:

@@ -137,8 +137,7 @@ class LiveWatch(QObject):
             self.changed.emit()
             self.columns_unknown.emit(following.request, growth)
             return
-        contents = self._document.contents
-        programs = contents.review.programs if contents else ()
+        programs = self._document.review.programs
         words = " ".join((*growth.notices, *([WITHOUT_PROGRAMS] if programs else [])))
         if words and words != self.notice:
             self.noticed.emit(words)

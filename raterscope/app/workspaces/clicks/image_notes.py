@@ -117,10 +117,9 @@ class ImageFlags(ClicksPart):
 
     def toggle(self, image: ImageEntry | None) -> None:
         """Ask for a reason and flag an image, or remove its flag."""
-        contents = self._document.contents
-        if contents is None or image is None:
+        if image is None:
             return
-        if contents.review.flag(image.id) is not None:
+        if self._document.review.flag(image.id) is not None:
             self._record("unflag", image, "")
             return
         dialog = ReasonDialog(image.name, REASONS, self._screen, act="Flag", hint=HINT, subject="an image")
@@ -157,11 +156,10 @@ class ControlMarks(ClicksPart):
 
     def toggle(self, verb: str, image: int | None) -> None:
         """Mark an image as a positive or negative control, or remove the same mark."""
-        contents = self._document.contents
-        if contents is None or image is None:
+        if image is None:
             self.message.emit("Select an image first.")
             return
-        mark = contents.review.control_mark(image)
+        mark = self._document.review.control_mark(image)
         marked = mark is not None and mark.holds == (verb == "positive")
         self.mark("uncontrol" if marked else verb, image)
 
@@ -186,15 +184,15 @@ class ControlMarks(ClicksPart):
             self.message.emit(f"{decision.subject.name} is {role} from the next fusion on (F5).")
 
     def _on_menu(self, position: QPoint) -> None:
-        view, contents = self._screen.queue.view, self._document.contents
+        view, review = self._screen.queue.view, self._document.review
         index = view.indexAt(position) if view.indexAt(position).isValid() else view.currentIndex()
-        if contents is None or not index.isValid():
+        if not index.isValid():
             return
         line = view.lines[index.row()]
         image = line.key
         if not isinstance(image, int):
             return
-        mark, flagged = contents.review.control_mark(image), contents.review.flag(image) is not None
+        mark, flagged = review.control_mark(image), review.flag(image) is not None
         current = "uncontrol" if mark is None else "positive" if mark.holds else "negative"
         menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -159,16 +159,14 @@ class Measurements(ClicksPart):
             self._keep(mode, points)
 
     def _ask_length(self, points: FloatArray) -> None:
-        contents, scene, pixels = self._document.contents, self._session.scene, length_of(points)
-        if contents is None:
-            return
+        scene, pixels = self._session.scene, length_of(points)
         if pixels < SHORTEST:
             self.refused.emit(TOO_SHORT)
             return
         mark = ShapeMark("scale", points, closed=False, words="?", fixed=True)
         self.shapes.set_shapes((*self._marks(), mark))
         self.shapes.select("scale")
-        dialog = ScaleDialog(pixels, len(contents.of("clicks")), self._screen)
+        dialog = ScaleDialog(pixels, len(self._document.items("clicks")), self._screen)
         dialog.accepted.connect(partial(self._on_length, scene.image.id, points, dialog))
         dialog.finished.connect(self._show)
         dialog.open()
@@ -450,8 +448,7 @@ class Parasitaemia(ClicksPart):
             self.refresh()
 
     def _on_replaced(self) -> None:
-        self._fields, self._is_read, contents = {}, False, self._document.contents
-        is_fused = contents is not None and bool(contents.runs_of("clicks"))
+        self._fields, self._is_read, is_fused = {}, False, bool(self._document.runs_of("clicks"))
         self._panel.show_figures((), "", COUNTING if is_fused else NOT_FUSED)
         self._panel.show_counted(Counted(), "")
 

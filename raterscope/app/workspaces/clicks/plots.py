@@ -104,14 +104,14 @@ class LinkedPlots(ClicksPart):
 
     def refresh(self) -> None:
         """Update the counts, if they are visible."""
-        contents = self._document.contents
-        if contents is None or self._screen.middle_tabs.currentWidget() is not self._screen.counts:
+        review = self._document.review
+        if self._screen.middle_tabs.currentWidget() is not self._screen.counts:
             return
         if self._truth_stale:
             self._truth_stale = False
             self._document.ask("Reading ground truth", _read_truth).finished.connect(self._on_truth)
         made_from = {
-            image: (result, tuple(contents.review.spots(image)))
+            image: (result, tuple(review.spots(image)))
             for image, result in self._review_queue.results.items()
             if result.fusion is not None
         }
@@ -122,7 +122,7 @@ class LinkedPlots(ClicksPart):
         if stale and not self._under_way:
             self._under_way = True
             self._made_from |= {image: made_from[image] for image in stale}
-            job = self._jobs.start("Counting", partial(_count, stale, contents.review), quiet=True)
+            job = self._jobs.start("Counting", partial(_count, stale, review), quiet=True)
             job.finished.connect(self._on_counted)
             job.ended.connect(self._on_ended)
 
@@ -138,11 +138,10 @@ class LinkedPlots(ClicksPart):
         self.refresh()
 
     def _show(self) -> None:
-        contents = self._document.contents
         titles = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
         blind = self._session.blind
         self._screen.counts.set_nothing("Counts are hidden in blind mode." if blind else "")
-        if contents is None or not titles or blind:
+        if not titles or blind:
             self._screen.counts.show_counts(None)
             return
         numbers, names = list(titles), list(titles.values())
@@ -335,12 +334,11 @@ class CrowdSizeCurves(ClicksPart):
             self._panel.set_curves(stored.curves, stored.facts)
 
     def _on_requested(self, settings: CrowdSizeSettings, scope: str) -> None:
-        contents = self._document.contents
-        if contents is None or not self._session.shown:
+        if not self._session.shown:
             self.refused.emit("Open a study of clicks first.")
             return
         on_screen = self._session.scene.image.id
-        images = [on_screen] if scope == "one" else [item.id for item in contents.of("clicks")]
+        images = [on_screen] if scope == "one" else [item.id for item in self._document.items("clicks")]
         self._panel.set_busy(True)
         job = self._document.ask("Reading clicks and ground truth", partial(read_crowds, images))
         self._measuring = False

@@ -231,13 +231,9 @@ class SpotReview(QObject):
 
     @while_shown
     def _read(self) -> None:
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None:
-            self.spots = ()
-        else:
-            self.spots = spots_of(
-                scene.fusion, len(scene.clicks.annotators), contents.review.spots(scene.image.id)
-            )
+        scene = self._session.scene
+        decided = self._document.review.spots(scene.image.id)
+        self.spots = spots_of(scene.fusion, len(scene.clicks.annotators), decided)
         self.current = None
         self.spots_changed.emit()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -372,10 +372,7 @@ class AnnotatorDetail(LabelsPart):
 
     @while_shown
     def _show_wall(self) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        session, excluded = self._session, contents.review.excluded
+        session, excluded = self._session, self._document.review.excluded
         analysis = replace(session.analysis, groups=self.grouping.groups)
         self._screen.wall.set_wall(view.wall_view(session.scene, analysis, excluded, blind=session.blind))
         self._screen.wall.select(session.selection)
@@ -481,14 +478,9 @@ class Exclusion(LabelsPart):
         names = self._session.scene.labels.annotators
         return tuple(names[annotator] for annotator in self._session.selection)
 
-    @property
-    def _excluded(self) -> Mapping[str, str]:
-        contents = self._document.contents
-        return contents.review.excluded if contents else {}
-
     def refresh(self) -> None:
         """Show whether the selected annotators are excluded, and why."""
-        chosen, excluded = self._chosen, self._excluded
+        chosen, excluded = self._chosen, self._document.review.excluded
         reasons = [excluded[name] for name in chosen if name in excluded]
         all_out = bool(reasons) and len(reasons) == len(chosen)
         subject = "" if all_out else f"{len(reasons)} of them "
@@ -499,7 +491,7 @@ class Exclusion(LabelsPart):
 
     def begin(self) -> None:
         """Preview and exclude the selected annotators; restore them if all are excluded."""
-        chosen, excluded = self._chosen, self._excluded
+        chosen, excluded = self._chosen, self._document.review.excluded
         if not chosen:
             self.message.emit("Select an annotator or a community first.")
         elif excluded.keys() >= set(chosen):
@@ -524,9 +516,7 @@ class Exclusion(LabelsPart):
         except SettingsError as error:
             panel.show_unknown(f"The run's settings cannot be read: {error.about(error.label)}")
             return
-        contents = self._document.contents
-        assert contents is not None
-        review = contents.review
+        review = self._document.review
         votes = scene.fixed.without(set(review.excluded)).with_weights(review.weights)
         work = partial(_preview, replace(scene, fixed=votes), plan, frozenset(self._names))
         job = self._jobs.start("Fusing without them", work)

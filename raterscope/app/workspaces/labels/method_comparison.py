@@ -66,10 +66,7 @@ class MethodComparison(LabelsPart):
         run = scene.run
         title = "" if run is None else labeller_title(run.algorithm)
         self.calibration.show(run, (scene.question.id,), title)
-        contents = self._document.contents
-        if contents is None:
-            return
-        runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
+        runs = [run.id for run in self._document.runs_of("labels") if scene.question.id in run.items]
         request = scene.question.id, None if run is None else run.id, (*runs[-MOST_RUNS:], None)
         job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._measurements)))
         self._task.follow(job, partial(self._on_known, request))

@@ -258,12 +258,12 @@ class TaskReview(LabelsPart):
     @while_shown
     def mark_gold(self) -> None:
         """Mark the task as gold with the class that the expert decided, or remove that mark."""
-        task, contents = self.current, self._document.contents
-        if task is None or contents is None:
+        task = self.current
+        if task is None:
             return
         scene = self._session.scene
         name = scene.labels.tasks[task]
-        if name in contents.review.gold_tasks(scene.question.id):
+        if name in self._document.review.gold_tasks(scene.question.id):
             verb, label = "ungold", ""
         elif 0 <= self.decided[task] < len(scene.classes):
             verb, label = "gold", scene.classes[self.decided[task]]
@@ -315,10 +315,9 @@ class TaskReview(LabelsPart):
             self._undo(self._objected)
 
     def _undo(self, name: str) -> None:
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None or self._writing:
+        if self._writing:
             return
-        decision = contents.review.tasks(scene.question.id).get(name)
+        decision = self._document.review.tasks(self._session.scene.question.id).get(name)
         if decision is not None:
             self._document.record(Decision(verb="undo", undoes=decision.decision))
 
@@ -336,10 +335,8 @@ class TaskReview(LabelsPart):
         self._writing = False
 
     def _read_decided(self) -> None:
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None:
-            return
-        decisions = contents.review.tasks(scene.question.id)
+        scene = self._session.scene
+        decisions = self._document.review.tasks(scene.question.id)
         class_numbers = {name: number for number, name in enumerate(scene.decidable)}
         self.decided = np.full(len(scene.labels.tasks), OPEN, dtype=np.int16)
         for name, number in scene.number_of.numbers(decisions).items():
@@ -348,18 +345,14 @@ class TaskReview(LabelsPart):
                 self.decided[number] = class_numbers[label]
 
     def _skipped(self) -> frozenset[int]:
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None:
-            return frozenset()
-        names = contents.review.skipped_tasks(scene.question.id)
+        scene = self._session.scene
+        names = self._document.review.skipped_tasks(scene.question.id)
         return frozenset(scene.number_of.numbers(names).values())
 
     def _contested(self) -> dict[int, str]:
         """Return the tasks on which several experts differ, and what they decided."""
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None:
-            return {}
-        reasons = contents.review.contested_tasks(scene.question.id)
+        scene = self._session.scene
+        reasons = self._document.review.contested_tasks(scene.question.id)
         return {number: reasons[name] for name, number in scene.number_of.numbers(reasons).items()}
 
     def _notes(self) -> dict[int, dict[str, int]]:

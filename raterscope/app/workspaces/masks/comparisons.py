@@ -125,13 +125,11 @@ class MethodComparer(MasksPart):
         return next(matching, None)
 
     def _on_requested(self, methods: Sequence[str], scope: str) -> None:
-        contents = self._document.contents
-        if contents is None or not self._session.shown or self._session.covered:
+        if not self._session.shown or self._session.covered:
             self.refused.emit("Open a study of masks first.")
             return
-        images = (
-            [self._session.scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
-        )
+        on_screen = self._session.scene.image.id
+        images = [on_screen] if scope == "one" else [item.id for item in self._document.items("masks")]
         plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
         self._reading.cancel()
         self._panel.set_busy(True)
@@ -379,10 +377,10 @@ class SideBySide(MasksPart):
         self._screen.refused.emit(sentence)
 
     def _draw(self) -> None:
-        contents, scene, structure = self._document.contents, self._session.scene, self._session.part
-        if self._chosen is None or contents is None:
+        scene, structure = self._session.scene, self._session.part
+        if self._chosen is None:
             return
-        regions = contents.review.regions(scene.image.id)
+        regions = self._document.review.regions(scene.image.id)
         colours, chosen = self._document.numbers, self._raters.current
         drawn = {outline.key: outline for outline in view.outlines(scene, structure, None, colours, chosen)}
         shown = None if scene.run is None else scene.run.id

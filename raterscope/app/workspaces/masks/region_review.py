@@ -425,10 +425,9 @@ class RegionReview(QObject):
 
     def decisions(self) -> list[Region]:
         """List the decisions on the case, oldest first."""
-        contents = self._document.contents
-        if contents is None or not self._session.shown:
+        if not self._session.shown:
             return []
-        return contents.review.regions(self._session.scene.image.id)
+        return self._document.review.regions(self._session.scene.image.id)
 
 
 def _trimmed(settled: Settled) -> Settled:

@@ -85,8 +85,8 @@ class BiasReview(PairsPart):
     @property
     def contested(self) -> dict[int, str]:
         """Annotators on which several experts decided differently, and what they decided."""
-        scene, contents = self._session.scene, self._document.contents
-        reasons = {} if contents is None else contents.review.contested_annotators(scene.question.id)
+        scene = self._session.scene
+        reasons = self._document.review.contested_annotators(scene.question.id)
         if not reasons:
             return {}
         return {at: reasons[name] for at, name in enumerate(scene.pairs.annotators) if name in reasons}
@@ -94,11 +94,9 @@ class BiasReview(PairsPart):
     @while_shown
     def refresh(self) -> None:
         """Read the decisions again."""
-        scene, contents = self._session.scene, self._document.contents
+        scene = self._session.scene
         self.decided = np.zeros(len(scene.pairs.annotators), dtype=np.int8)
-        if contents is None:
-            return
-        judged = contents.review.judged(scene.question.id)
+        judged = self._document.review.judged(scene.question.id)
         for at, name in enumerate(scene.pairs.annotators if judged else ()):
             if name in judged:
                 self.decided[at] = STATES[judged[name].verb]
@@ -175,9 +173,7 @@ class BiasReview(PairsPart):
     @while_shown
     def exclude_flagged(self, flagged: BoolArray) -> None:
         """Preview the exclusion of the flagged annotators from the fusions of every kind in this study."""
-        contents = self._document.contents
-        excluded = contents.review.excluded if contents else {}
-        pairs = self._session.scene.pairs
+        excluded, pairs = self._document.review.excluded, self._session.scene.pairs
         names = tuple(name for name, flag in zip(pairs.annotators, flagged.tolist(), strict=True) if flag)
         if not names:
             self.message.emit("No annotator is flagged. Select one and press Shift+X to exclude.")

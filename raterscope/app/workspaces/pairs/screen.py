@@ -179,15 +179,14 @@ class RunComparison(PairsPart):
 
     def read_runs(self) -> None:
         """Read the runs once, if the table is visible."""
-        contents = self._document.contents
-        if not self._due or contents is None or not self._table.isVisible():
+        if not self._due or not self._table.isVisible():
             return
         scene = self._session.scene
         if scene.run is None:
             return
         self._due = False
         question = scene.question.id
-        runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
+        runs = [run.id for run in self._document.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:
             runs = [scene.run.id, *runs[1:]]
         job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
