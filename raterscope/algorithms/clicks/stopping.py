@@ -36,7 +36,7 @@ from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, problem_of
 from raterscope.algorithms.clicks.image_priors import Experience, advice_for
-from raterscope.algorithms.clicks.result import HALF_WIDTH, Detection, Fusion, Votes, level_error
+from raterscope.algorithms.clicks.result import HALF_WIDTH, Detection, Fusion, Votes, level_error, shifted
 from raterscope.algorithms.clicks.voting import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, silent
@@ -103,6 +103,9 @@ class StreamHistory:
             joined[item.name] = np.concatenate([before, new])
         return type(self)(**joined)
 
+
+EDGE = 1e-9
+"""Smallest sensitivity."""
 
 SAME = 2.0
 """Click scatters within which a detection is the same."""
@@ -280,9 +283,11 @@ def _scatter(fusion: Fusion) -> float:
 
 
 def _accuracy(crowd: ImageModel, fusion: Fusion, prospect: Changes) -> tuple[FloatArray, FloatArray]:
-    """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
+    """Estimate sensitivity and precision with 95 % intervals.
 
-    Missed and false detections are whole numbers: the intervals are rounded outwards.
+    The sensitivity has a Beta distribution with the moments, given the level of the run. Its distances from
+    the ends and those due to the level are added as squares. Missed and false detections are whole numbers:
+    the intervals are rounded outwards.
     """
     detected, known = fusion.detection.detected, crowd.problem.known
     present = np.where(known, crowd.problem.truth, crowd.posterior)
@@ -294,10 +299,25 @@ def _accuracy(crowd: ImageModel, fusion: Fusion, prospect: Changes) -> tuple[Flo
     sensitivity = _beta(
         hits, missing, (hits**2 * spread + missing**2 * doubt[detected].sum()) / max(total, 1e-9) ** 4
     )
+    away = sensitivity[1:] - sensitivity[0]
+    levels = _sensitivity_at_levels(fusion.detection, prospect.missed) - sensitivity[0]
+    sensitivity[1:] = np.clip(sensitivity[0] + [-1, 1] * np.hypot(away, levels), EDGE, 1)
     missed = hits / np.maximum(sensitivity[1:], 1e-9) - hits
     missed[:] = np.ceil(missed[0]), np.floor(missed[1])
     sensitivity[1:] = hits / np.maximum(hits + missed, 1e-9)
     return sensitivity, _precision(crowd, fusion.detection, hits, number)
+
+
+def _sensitivity_at_levels(detection: Detection, missed: float) -> FloatArray:
+    """Return the lowest and highest sensitivity at the ends of the 95 % interval of the run's level, (2,)."""
+    low, high, detected = detection.posterior_low, detection.posterior_high, detection.detected
+    if len(low) != len(detected):
+        low = high = detection.posterior
+    ends = detection.level_error * HALF_WIDTH * np.array([-1.0, 0.0, 1.0])
+    present = shifted(detection.posterior, low, high, ends)
+    hits = present[detected].sum(axis=0)
+    share = hits / np.maximum(hits + present[~detected].sum(axis=0) + missed, EDGE)
+    return np.array([share.min(), share.max()])
 
 
 def _precision(crowd: ImageModel, detection: Detection, hits: float, number: int) -> FloatArray:

@@ -189,6 +189,21 @@ def test_the_precision_of_detections_is_that_of_their_expected_count(level):
     assert precision * chosen.sum() == pytest.approx(expected_count(*columns, level))
 
 
+def test_the_less_the_level_of_a_run_is_known_the_wider_is_the_interval_of_sensitivity():
+    widths = np.zeros((5, 3))
+    for seed in range(5):
+        clicks, _ = crowd(5, seed=seed, strays=4.0)
+        fusion = fuse(clicks, PLAN)
+        for column, level in enumerate((0.0, 1.0, 2.5)):
+            detection = replace(fusion.detection, level_error=level)
+            ahead = predict_outlook(clicks, replace(fusion, detection=detection), PLAN)
+            estimate, low, high = ahead.sensitivity
+            assert low <= estimate <= high <= 1
+            widths[seed, column] = high - low
+    assert (np.diff(widths, axis=1) >= 0).all()
+    assert widths[:, 2].mean() > widths[:, 0].mean()  # whole numbers hide small changes
+
+
 def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
     """As it was when one variance stood for the crowd; it is the deviation of h now, of unrated images."""
     clicks, _ = crowd(6, seed=1, strays=4.0)
