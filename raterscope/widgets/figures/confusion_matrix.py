@@ -34,7 +34,7 @@ from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
 SPLIT = "true ↓  given →"
-NAMES_FROM, SPARSE_NAMES = 10.0, 13.0
+NAMES_FROM, SPARSE_NAMES = 9.0, 13.0
 """Height of a row from which each is named, and of a name where some are left out."""
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 MANY = 12

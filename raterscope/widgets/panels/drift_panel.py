@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QEvent, QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
@@ -403,6 +403,9 @@ def worst_confusions(view: MatrixView) -> list[Confusion]:
     ]  # fmt: skip
 
 
+LEAST_MATRIX = 176
+
+
 class ConfusionPanel(FigurePanel):
     """Confusion matrix, or a list of the worst confusions, with which many classes begin.
 
@@ -429,6 +432,13 @@ class ConfusionPanel(FigurePanel):
         self.figure.chosen.connect(self._on_cell)
         self.worst.chosen.connect(self._on_confusion)
         self.clear()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a height at which the rates of four classes are readable.
+
+        It is no minimum: in a small window the matrix becomes lower instead of covering what is below it.
+        """
+        return super().minimumSizeHint().expandedTo(QSize(0, pixels(LEAST_MATRIX)))
 
     def show_matrix(self, view: MatrixView) -> None:
         """Show a matrix; the mode stays for the same classes, where it can."""

@@ -35,7 +35,6 @@ from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, ScrolledText
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
-from raterscope.widgets.theme import set_lengths
 
 BESIDE_RUNS, BESIDE_NOTHING = 3, 99
 """Largest number of lines of advice: the table of runs has priority."""
@@ -153,8 +152,6 @@ NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 
 EXCLUDE = ("exclude…", "rejected", "Show which labels would change")
 RESTORE = ("restore", "accent", "Count their votes again in the next fusion")
-LEAST_MATRIX = 176
-"""Smallest height at which the rates of four classes are readable."""
 
 
 class LabelsScreen(WorkspaceScreen):
@@ -178,7 +175,6 @@ class LabelsScreen(WorkspaceScreen):
         horizontal(
             self.exclude_key, (self.excluded, 1), inside=self.exclusion, margins=(12, 8, 12, 8), spacing=12
         )
-        set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
         self.evidence_split = split_widgets(
             Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion)
         )
