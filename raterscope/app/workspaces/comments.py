@@ -77,18 +77,18 @@ class Comments(QObject):
 
     def refresh(self) -> None:
         """Show the comment on what is selected, and whether it is bookmarked."""
-        item, contents = self._core.item, self._core.document.contents
-        subject = None if item is None or contents is None else self._subject()
+        item = self._core.item
+        subject = None if item is None else self._subject()
         bookmarked = subject is not None and is_bookmarked(self._core.bookmarks, subject, self._core.run)
         self.mark.setVisible(bookmarked)
         if self.field.hasFocus():
             return
-        if item is None or contents is None or subject is None:
+        if item is None or subject is None:
             self._edited = None
             self.field.set_comment("")
             return
         self._edited = item, subject
-        comments = contents.review.comments(self._core.kind, item)
+        comments = self._core.document.review.comments(self._core.kind, item)
         self.field.set_comment(find_comment(comments, subject, self._core.run))
 
     def toggle_bookmark(self) -> None:
@@ -102,11 +102,10 @@ class Comments(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next or previous bookmark of the study, wrapping round."""
-        core, contents = self._core, self._core.document.contents
-        if contents is None:
-            return
-        places = {entry.id: place for place, entry in enumerate(contents.of(core.kind))}
-        bookmarks = [bookmark for item in places for bookmark in contents.review.bookmarks(core.kind, item)]
+        core, review = self._core, self._core.document.review
+        entries = core.document.items(core.kind)
+        places = {entry.id: place for place, entry in enumerate(entries)}
+        bookmarks = [bookmark for item in places for bookmark in review.bookmarks(core.kind, item)]
         if not bookmarks:
             core.screen.message.emit("There are no bookmarks. Ctrl+D sets one.")
             return
@@ -127,7 +126,7 @@ class Comments(QObject):
         point = None if subject.x is None or subject.y is None else (subject.x, subject.y)
         words = f"Bookmark {number + 1:,} of {len(marks):,}: {subject.noun()}"
         core.session.inspect(Change(item or 0, words, 0.0, point, subject.name, subject.box))
-        name = "".join(f", {entry.name}" for entry in contents.of(core.kind) if entry.id == item)
+        name = "".join(f", {entry.name}" for entry in entries if entry.id == item)
         core.screen.message.emit(f"{words}{name if len(places) > 1 else ''}.")
 
     def _store(self, text: str) -> None:

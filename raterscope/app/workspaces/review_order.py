@@ -14,7 +14,6 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS
-from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
@@ -194,12 +193,11 @@ class RemainingQuestions(QObject):
     def reread(self) -> None:
         """Read the results again after a change of runs."""
         self._task.cancel()
-        contents = self._document.contents
-        if contents is None:
+        if self._document.contents is None:
             self._disputed = {}
             self.recount()
             return
-        numbers = tuple(question.id for question in contents.of(self._kind))
+        numbers = tuple(self.names)
         job = self._document.ask("Counting undecided items", partial(_read_all, self._read_one, numbers))
         self._task.follow(job, self._on_read)
 
@@ -230,12 +228,10 @@ class RemainingQuestions(QObject):
 
     def units(self) -> list[tuple[int, Part]]:
         """List the fused questions, in order, with what remains in each."""
-        contents = self._document.contents
-        if contents is None:
-            return []
+        review = self._document.review
         return [
-            (question.id, self._part(contents, question.id, disputed))
-            for question in contents.of(self._kind)
+            (question.id, self._part(review, question.id, disputed))
+            for question in self._document.items(self._kind)
             if (disputed := self._disputed.get(question.id)) is not None
         ]
 
@@ -266,17 +262,17 @@ class RemainingQuestions(QObject):
 
     def nothing_left(self) -> str:
         """Return the message that nothing is left to go to, or why."""
-        contents, units = self._document.contents, self.units()
+        units = self.units()
         if any(part.remaining for _, part in units):
             return "No other item of this study is undecided."
-        if contents is None or len(units) < len(contents.of(self._kind)):
+        if self._document.contents is None or len(units) < len(self.names):
             return "No fused item is undecided. Press Fuse (F5) to fuse the rest."
         return "Nothing disputed is left in this study."
 
-    def _part(self, contents: Contents, question: int, disputed: Disputed) -> Part:
+    def _part(self, review: ReviewState, question: int, disputed: Disputed) -> Part:
         """Count from the decisions: of a million disputed items, few are decided."""
-        decided, passed = self._settled(contents.review, question)
-        contested = self._contested(contents.review, question).keys() - decided
+        decided, passed = self._settled(review, question)
+        contested = self._contested(review, question).keys() - decided
         others = sum(name not in disputed.items for name in (*decided, *contested))
         skipped = sum(name in disputed.items or name in contested for name in {*passed}.difference(decided))
         matter = disputed.matter

@@ -113,8 +113,7 @@ class ReviewQueue(QObject):
     def reread(self, images: Sequence[int]) -> None:
         """Read the latest results of images again, and missing results."""
         contents = self._document.contents
-        entries = () if contents is None else contents.of(self._kind)
-        self._names = {entry.id: entry.name for entry in entries}
+        self._names = {entry.id: entry.name for entry in self._document.items(self._kind)}
         groups = {} if contents is None else contents.groups
         self.panel.set_groups({image: groups[image] for image in self._names if image in groups})
         for image in images:
@@ -294,13 +293,11 @@ class ReviewQueue(QObject):
     def _update(self, images: Collection[int], summaries: Mapping[int, Summary] = {}) -> list[int]:
         """Take the summaries of images, or make them, and return the images whose summaries changed."""
         self._late.update(images)
-        contents, updated = self._document.contents, dict(summaries)
-        if contents is None:
-            return []
+        review, updated = self._document.review, dict(summaries)
         for image in images:
             result = self._results.get(image, self._outlines.get(image))
             if image not in updated and result is not None:
-                updated[image] = self._summarized(image, result, contents.review)
+                updated[image] = self._summarized(image, result, review)
         return self._lines.update(updated)
 
     def _no_lines(self) -> QueueLines:

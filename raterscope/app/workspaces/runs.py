@@ -252,10 +252,8 @@ class RunControl(QObject):
 
     def run_of(self, item: int) -> int | None:
         """Return the chosen run if it includes an item, else None for the latest."""
-        contents = self._document.contents
-        items = () if contents is None else contents.of(self.kind)
-        runs = () if contents is None else contents.runs
-        entry = next((entry for entry in items if entry.id == item), None)
+        entry = next((entry for entry in self._document.items(self.kind) if entry.id == item), None)
+        runs = self._document.runs_of(self.kind)
         run = next((run for run in runs if run.id == self.session.chosen_run), None)
         if run is None or entry is None:
             return None

@@ -256,15 +256,13 @@ class BatchReview(ClicksPart):
 
     def refresh(self) -> None:
         """List the spots of the chosen kind again."""
-        contents, session = self._document.contents, self._reviewing.session
+        session = self._reviewing.session
         self._task.cancel()
-        if contents is None:
-            return
         if not self._grid.everywhere:
             listed = self._here(session.scene) if session.shown else []
             self._show(_in_order(listed, self._grid.kind, blind=session.blind))
             return
-        results, state = self._review_queue.results, contents.review
+        results, state = self._review_queue.results, self._document.review
         work = partial(_everywhere, results, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
         self._task.follow(job, self._on_listed)

@@ -67,11 +67,10 @@ class OtherRuns(ClicksPart):
 
     def read_all(self) -> None:
         """Start to read the other runs."""
-        contents = self._document.contents
-        if self._results is not None or self._image_and_run is None or contents is None:
+        if self._results is not None or self._image_and_run is None:
             return
         image, run_shown = self._image_and_run
-        runs = [run for run in contents.runs_of("clicks") if image in run.items and run.id != run_shown]
+        runs = [run for run in self._document.runs_of("clicks") if image in run.items and run.id != run_shown]
         self._results, self._waiting = [], runs[-MOST:]
         self._read_on()
 

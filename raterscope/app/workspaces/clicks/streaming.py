@@ -279,9 +279,8 @@ class Streaming(ClicksPart):
     def _show_runs_in_queue(self) -> None:
         """Show the results of runs in the queue again, and offer to resume the source."""
         self._look_for_source()
-        contents = self._document.contents
-        if contents is not None:
-            self._review_queue.reread([entry.id for entry in contents.of("clicks")])
+        if self._document.contents is not None:
+            self._review_queue.reread([entry.id for entry in self._document.items("clicks")])
 
     def _look_for_source(self) -> None:
         job = self._document.ask("Looking for watched sources", _streams)
