@@ -412,7 +412,9 @@ class RegionReview(QObject):
     def _read(self) -> None:
         scene, structure, decided = self._session.scene, self._session.part, self.decisions()
         self.regions = regions_of(scene, structure, decided)
-        self.consensus = consensus_of(scene, structure, decided)
+        consensus = consensus_of(scene, structure, decided)
+        if self.consensus is None or consensus is None or not self.consensus.matches(consensus):
+            self.consensus = consensus  # the same object keeps its outlines
         settled = bool(self.regions) and not any(region.unsettled for region in self.regions)
         covered = self._session.blind and not settled and not drawn_whole(decided, structure)
         self.drawn = consensus_of(replace(scene, result=None), structure, decided) if covered else None

@@ -101,6 +101,10 @@ class Piece:
     origin: Box
     values: BoolArray
 
+    def matches(self, other: Piece) -> bool:
+        """Return whether both are the same part of the same mask."""
+        return self.origin == other.origin and np.array_equal(self.values, other.values)
+
 
 @dataclass(frozen=True, eq=False)
 class LoadedVolume:

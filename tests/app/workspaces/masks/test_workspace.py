@@ -59,8 +59,10 @@ def test_tab_selects_a_region_with_its_evidence_accept_settles_it_and_undo_opens
     region = workspace.reviewing.region.dispute
     at = workspace.volume.crosshair
     assert all(a <= b < a + n for a, b, n in zip(region.origin, at, region.shape, strict=True))
+    piece = workspace.reviewing.consensus
     key(fused_masks, qtbot, Qt.Key.Key_A)
     assert states(fused_masks) == ["accepted"]
+    assert workspace.reviewing.consensus is piece  # no slice is outlined again
     np.testing.assert_array_equal(consensus(fused_masks), before)
     assert fused_masks.bar.fuse.text() == "Fuse again"
     (box,) = fused_masks.workspace.volume._scene.boxes
