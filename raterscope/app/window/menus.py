@@ -208,6 +208,7 @@ class Menus(QObject):
             action.setEnabled(contents is not None)
         several = contents is not None and len(contents.images) > 1
         self.all_cases_menu.menuAction().setVisible(several)
+        self.all_cases_menu.setEnabled(several)  # else its actions are found in the command palette
 
     def follow_workspace(
         self, kind: str, review: Sequence[QAction], workspace: QWidget | None = None
@@ -227,7 +228,7 @@ class Menus(QObject):
             action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
             action.triggered.connect(without_checked(partial(self._exporter.start, export, deidentify)))
             if export.by_case and not deidentify:
-                action = self.all_cases_menu.addAction(words)
+                action = self.all_cases_menu.addAction(f"{export.title}, all cases…")
                 start = partial(self._exporter.start, export, all_cases=True)
                 action.triggered.connect(without_checked(start))
         self.export_menu.addSeparator()
