@@ -107,6 +107,10 @@ class StreamHistory:
 EDGE = 1e-9
 """Smallest sensitivity."""
 
+MISSED_ERROR = 0.5
+"""Standard deviation of the number of missed structures over that number, beyond its variance by chance: the
+found ones may not represent them."""
+
 SAME = 2.0
 """Click scatters within which a detection is the same."""
 
@@ -294,7 +298,7 @@ def _accuracy(crowd: ImageModel, fusion: Fusion, prospect: Changes) -> tuple[Flo
     doubt = present * (1 - present)
     hits, missing = float(present[detected].sum()), float(present[~detected].sum()) + prospect.missed
     number = int(detected.sum())
-    spread = float(doubt[~detected].sum()) + prospect.variance
+    spread = float(doubt[~detected].sum()) + prospect.variance + (MISSED_ERROR * prospect.missed) ** 2
     total = hits + missing
     sensitivity = _beta(
         hits, missing, (hits**2 * spread + missing**2 * doubt[detected].sum()) / max(total, 1e-9) ** 4
