@@ -152,7 +152,7 @@ def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, f
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
     assert window.menus.all_cases_menu.menuAction().isVisible()
     actions = window.menus.all_cases_menu.actions()
-    next(action for action in actions if action.text() == "Consensus…").trigger()
+    next(action for action in actions if action.text() == "Consensus, all cases…").trigger()
     qtbot.waitUntil(lambda: "Exported consensus of run" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert FORMATS["dicom-seg"].words in offered
