@@ -227,6 +227,9 @@ def _axis(basis: FloatArray) -> _Axis:
 _CHUNK = 2_000_000
 """Columns times raters between two reports."""
 
+_SWEPT = 250_000
+"""Columns times raters that a thread updates at a time: a millisecond."""
+
 _LEAST_DOF, _MOST_DOF = 0.05, 1e4
 _TINY = 1e-12
 
@@ -366,7 +369,7 @@ def _sweep(
     columns = state.columns
     prior = np.empty(0, dtype=np.float32) if state.prior is None else state.prior.mean
     precision = 0.0 if state.prior is None else 1 / state.prior.variance
-    parts = chunks(columns)
+    parts = parts_of(columns.data.shape[1], _SWEPT // len(columns.data))
     sums, totals = np.zeros((len(parts), 4, len(columns.data))), np.zeros((len(parts), 1))
     objective = state.objective[-1] if state.objective else None
     words = f"fusing, iteration {len(state.objective) + 1}"
