@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QStackedWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.text import UNKNOWN, decimals, figure, percent
@@ -250,7 +250,7 @@ FACTS = {
     "test": "t test, Benjamini-Hochberg",
     "doubtful": "when doubtful (close pairs)",
     "clear": "when clear (far pairs)",
-    "swapped": "when A and B are swapped",
+    "swapped": "with sides swapped",
 }
 
 
@@ -398,17 +398,9 @@ class BiasPanel(QWidget):
     def _annotator(self) -> QWidget:
         self._number, self._caption, self._interval, number = _number_row()
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
-        facts = QGridLayout()
-        facts.setHorizontalSpacing(12)
-        facts.setVerticalSpacing(3)
-        facts.setColumnStretch(0, 1)
-        self._facts = {}
-        for row, (key, words) in enumerate(FACTS.items()):
-            name, value = ElidedLabel(words, "second"), plain_label()
-            value.setAlignment(Qt.AlignmentFlag.AlignRight)
-            facts.addWidget(name, row, 0)
-            facts.addWidget(value, row, 1)
-            self._facts[key] = name, value
+        self._facts = {key: (ElidedLabel(words, "second"), plain_label()) for key, words in FACTS.items()}
+        rows = [horizontal((name, 1), value, spacing=12) for name, value in self._facts.values()]
+        facts = vertical(*rows, spacing=3)
         evidence = QWidget()
         vertical(number, facts, self._sentence, inside=evidence, margins=(12, 0, 12, 8), spacing=8)
         page = QWidget()
