@@ -363,7 +363,7 @@ class RankingShift(FigurePanel):
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)
-        aside = f"{counted(swaps, 'item')} swap" if swaps else "no item swaps"
+        aside = f"{counted(swaps, 'item')} {'swaps' if swaps == 1 else 'swap'}" if swaps else "no item swaps"
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
         aside += f", {left_out:,} never compared" if left_out else ""
         self.header.set_aside("" if view is None else aside)

@@ -226,7 +226,7 @@ class QueueKind(LineKind[QueueItem]):
         paint_words(painter, title, name, palette.text, elide=elide)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
-        paint_words(painter, detail, line.detail, palette.second, elide=middle)
+        paint_words(painter, detail, line.detail, palette.second)
         bar = QRectF(inner.left(), box.bottom() - 10, inner.width(), 3)
         painter.fillRect(bar, QColor(palette.line))
         share = 0.0 if line.score is None else min(1.0, line.score / self.most)
