@@ -6,6 +6,9 @@ from PIL import Image
 
 from tests.app.commands import run
 from tests.app.tables import rows_of
+from tests.kernels import kernels_are_listed
+
+__all__ = ["kernels_are_listed"]
 
 CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
 
