@@ -38,7 +38,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.result import LEVELS, shifted
+from raterscope.algorithms.clicks.result import LEVEL_ERROR, shifted
 
 _NODES = np.linspace(-3.2, 3.2, 33)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -49,7 +49,7 @@ AT_ONCE = 256
 
 
 def expected_count(
-    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVELS
+    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVEL_ERROR
 ) -> tuple[float, float, float]:
     """Return the expected number of structures among M spots, and a 95 % interval of their number.
 
@@ -73,7 +73,7 @@ def expected_count(
 
 
 def count_distribution(
-    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVELS
+    posterior: FloatArray, low: FloatArray, high: FloatArray, level_error: float = LEVEL_ERROR
 ) -> FloatArray:
     """Return the distribution, (M + 1,), of the number of structures among M spots.
 

@@ -17,6 +17,10 @@ LEVELS = 2.5
 of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move
 the posteriors of a good crowd little. Before any decision, annotators are unknown by that much."""
 
+LEVEL_ERROR = 2.2
+"""The same for intervals of counts and precisions. In 21 kinds of crowds 2.0 makes 96 % of the intervals of
+counts hold the number, 2.5 all; with 2.0 they hold less than 85 % where artefacts attract many."""
+
 FEW = 50.0
 """Decisions of a run that halve the variance of its level beyond that of the prior."""
 
@@ -111,16 +115,16 @@ def level_error(decisions: int) -> float:
     """Return the standard deviation of the error common to a run's posteriors, relative to their intervals.
 
     Intervals of posteriors know the level of the run as its prior does. Between runs levels differ by
-    `LEVELS` times as much, and votes alone do not identify them; decisions of the expert do.
+    `LEVEL_ERROR` times as much, and votes alone do not identify them; decisions of the expert do.
 
     `decisions`: number of decisions that the run used.
 
     Examples
     --------
     >>> [round(level_error(number), 2) for number in (0, 12, 40, 400)]
-    [2.5, 2.29, 1.98, 1.26]
+    [2.2, 2.02, 1.77, 1.19]
     """
-    return float(np.sqrt(1 + (LEVELS**2 - 1) / (1 + decisions / FEW)))
+    return float(np.sqrt(1 + (LEVEL_ERROR**2 - 1) / (1 + decisions / FEW)))
 
 
 def _logit(share: FloatArray) -> FloatArray:
@@ -372,7 +376,7 @@ class Detection:
     objective: FloatArray
     converged: bool
     undecided: FloatArray = field(default_factory=lambda: np.empty(0))
-    level_error: float = LEVELS
+    level_error: float = LEVEL_ERROR
 
 
 @dataclass(frozen=True, eq=False)

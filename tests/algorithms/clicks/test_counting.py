@@ -9,7 +9,7 @@ from scipy.stats import binom
 from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks.counting import count_distribution, expected_count
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
-from raterscope.algorithms.clicks.result import LEVELS, level_error
+from raterscope.algorithms.clicks.result import LEVEL_ERROR, level_error
 from raterscope.algorithms.evaluation import true_detections
 from tests.benchmarks.calibration.counts import KINDS, draw
 
@@ -81,7 +81,7 @@ def test_very_many_spots_are_counted_as_few_are():
 def test_decisions_make_the_common_error_smaller_up_to_the_intervals():
     errors = [level_error(number) for number in (0, 3, 12, 100, 10**6)]
     assert errors == sorted(errors, reverse=True)
-    assert errors[0] == LEVELS
+    assert errors[0] == LEVEL_ERROR
     assert errors[-1] == pytest.approx(1.0, abs=1e-3)
 
 

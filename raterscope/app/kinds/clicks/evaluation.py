@@ -25,7 +25,7 @@ from raterscope.algorithms.clicks.crowd_size import (
 )
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.result import LEVELS, Fusion
+from raterscope.algorithms.clicks.result import LEVEL_ERROR, Fusion
 from raterscope.algorithms.evaluation import (
     Comparison,
     Evaluation,
@@ -216,7 +216,7 @@ class DecidedSpots:
     decided: np.ndarray  # (M,)
     # by class: probability of each class, given a structure; NaN for an added spot without class
     shares: Mapping[str, FloatArray] = field(default_factory=dict)
-    level_error: float = LEVELS  # of the posteriors, see `Detection`
+    level_error: float = LEVEL_ERROR  # of the posteriors, see `Detection`
 
 
 def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpots:
@@ -241,7 +241,7 @@ def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpot
     columns = np.concatenate([table, np.array(added).reshape(-1, 7)]).T.copy()
     x, y, present, posterior, low, high, decided = columns
     shares = _class_shares(fusion, spots, clusters_of_spots, len(x))
-    error = LEVELS if fusion is None else fusion.detection.level_error
+    error = LEVEL_ERROR if fusion is None else fusion.detection.level_error
     return DecidedSpots(x, y, present > 0, posterior, low, high, decided > 0, shares, error)
 
 

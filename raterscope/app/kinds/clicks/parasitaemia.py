@@ -24,7 +24,7 @@ from raterscope.algorithms.clicks.counting import (
     volume_of,
 )
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.result import LEVELS, Fusion
+from raterscope.algorithms.clicks.result import LEVEL_ERROR, Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
@@ -73,7 +73,7 @@ class Field:
     high: FloatArray
     # by class: probability of each class, given a structure; NaN for an added spot without class
     shares: Mapping[str, FloatArray] = dataclasses.field(default_factory=dict)
-    level_error: float = LEVELS  # of the posteriors, see `Detection`
+    level_error: float = LEVEL_ERROR  # of the posteriors, see `Detection`
 
     @property
     def detected(self) -> int:

@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.image_priors import experience_of
-from raterscope.algorithms.clicks.result import LEVELS, Clustering, Trace
+from raterscope.algorithms.clicks.result import LEVEL_ERROR, Clustering, Trace
 from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
@@ -207,7 +207,7 @@ def _count(images: Mapping[int, ImageResult], state: ReviewState, watch: Watch) 
             ]
         ).reshape(-1, 3)
         posterior, low, high = ends.T
-        error = LEVELS if result.fusion is None else result.fusion.detection.level_error
+        error = LEVEL_ERROR if result.fusion is None else result.fusion.detection.level_error
         counts[image] = expected_count(posterior, low, high, error)
     return counts
 
