@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities
-from raterscope.algorithms.clicks.result import LEVEL_ERROR, Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.data import OPEN, distinct
 from raterscope.algorithms.labels.result import Copying, LabelResult
 from raterscope.algorithms.masks.calibration import Calibration
@@ -117,7 +117,7 @@ def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
         return f"marks has the shape {rates.marks.shape}, not {(r,)}"
     if detection.undecided.size not in (0, m):
         return f"undecided has the shape {detection.undecided.shape}, not {(m,)}"
-    if not 0 < detection.level_error <= LEVEL_ERROR:
+    if not 0 < detection.level_error < np.inf:
         return f"the level's error is {detection.level_error:g}"
     if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
         return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
