@@ -150,20 +150,6 @@ assert "experienced" in LABELLERS
     assert "'least': 10" in done.stdout
 
 
-def test_the_window_names_the_plugin_that_it_skips(qtbot, monkeypatch):
-    from raterscope.algorithms import plugins
-    from raterscope.app.window import startup
-    from raterscope.app.window.main_window import MainWindow
-
-    monkeypatch.setattr(plugins, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
-    window = MainWindow()
-    qtbot.addWidget(window)
-    startup._on_loaded(window, None)
-    assert window.notice.isVisibleTo(window)
-    assert window.notice.text == "It is <b>bad</b>."
-    window.close()
-
-
 def test_a_fusion_of_masks_needs_no_record_of_an_iteration():
     import numpy as np
 

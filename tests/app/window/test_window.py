@@ -16,6 +16,7 @@ from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
+from raterscope.algorithms import plugins
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window import startup
@@ -118,6 +119,13 @@ def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path)
     )
     late = [name for name in loaded if re.match(of_studies, name) and not re.fullmatch(needed, name)]
     assert not late
+
+
+def test_the_plugin_that_is_skipped_is_named(window, monkeypatch):
+    monkeypatch.setattr(plugins, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
+    startup._on_loaded(window, None)
+    assert window.notice.isVisibleTo(window)
+    assert window.notice.text == "It is <b>bad</b>."
 
 
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):
