@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.image_priors import judge_each, weigh_together
-from raterscope.algorithms.clicks.result import Fusion, Votes
+from raterscope.algorithms.clicks.result import Detection, Fusion, Votes
 from raterscope.algorithms.clicks.voting import stray_chance
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, match, true_detections
 from raterscope.algorithms.progress import silent
@@ -68,6 +68,17 @@ class Run:
     def posteriors(
         self, verdict: np.ndarray | None = None, viewed: np.ndarray | None = None, negative: int | None = None
     ) -> FloatArray:
+        """Return the posteriors of `detections`, of all images in turn."""
+        detections = self.detections(verdict, viewed, negative, rated=False)
+        return np.concatenate([image.posterior for image in detections])
+
+    def detections(
+        self,
+        verdict: np.ndarray | None = None,
+        viewed: np.ndarray | None = None,
+        negative: int | None = None,
+        rated: bool = True,
+    ) -> list[Detection]:
         """Fuse together, with verdicts on the clusters of all images in turn.
 
         Of the clusters `viewed` tells which were left without a decision; `negative` is an image that is
@@ -94,8 +105,7 @@ class Run:
             settings,
             silent,
         )
-        result = judge_each(evidence, settings, silent, rated=False)
-        return np.concatenate([image.posterior for image in result])
+        return judge_each(evidence, settings, silent, rated=rated)
 
 
 def rows() -> list[Row]:

@@ -8,18 +8,15 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
-from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
-from raterscope.algorithms.clicks.image_priors import judge_each, weigh_together
 from raterscope.algorithms.clicks.result import Detection
-from raterscope.algorithms.progress import silent
 from tests.algorithms.clicks.crowds import quantius
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration.clicks import (
@@ -204,18 +201,7 @@ def _decided(run: Run, most: int) -> list[Detection]:
         order = np.argsort(abs(posterior - 0.5), kind="stable")
         order = order[_disputed(posterior[order])][:most]
         verdict[order] = true[order]
-    parts = np.split(verdict, np.cumsum([len(image) for image in run.true])[:-1])
-    votes = [replace(image, verdict=part) for image, part in zip(run.votes, parts, strict=True)]
-    settings = PLAN.detection
-    assert isinstance(settings, DEMSettings)
-    evidence = weigh_together(
-        votes,
-        [image.clicks.annotators for image in run.images],
-        [image.detection.posterior for image in run.alone],
-        settings,
-        silent,
-    )
-    return judge_each(evidence, settings, silent)
+    return run.detections(verdict)
 
 
 def _count(detections: Sequence[Detection]) -> tuple[float, float]:
