@@ -31,8 +31,9 @@ class Columns:
         row, layers = self.row, list(np.ndindex(values.shape[:-1]))
 
         def fill(begin: int, end: int) -> None:
+            part = row[begin:end].astype(np.intp)  # each `take` would convert it
             for layer in layers:
-                np.take(values[layer], row[begin:end], out=out[layer][begin:end], mode="clip")
+                np.take(values[layer], part, out=out[layer][begin:end], mode="clip")
 
         run_parts(fill, parts_of(len(row), _CHUNK // max(1, len(layers))), check)
         return out
@@ -54,8 +55,9 @@ def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], check
     states = np.array([-1, 0, 1], dtype=np.int8)
     row = state.astype(np.int32) + 1
     pairs: list[tuple[NDArray[np.int32], NDArray[np.uint32]]] = []
+    room = 1 << 12
     for layer in layers:
-        bits, used, room = layer.view(np.uint32), 0, 1 << 12
+        bits, used = layer.view(np.uint32), 0
         parents, values = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.uint32)
         table = np.full(2 * room, -1, dtype=np.int32)
         done = 0

@@ -209,8 +209,16 @@ def sweep(
             _distances(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
-            sums[3, p] += _log_density(kind, e, block, rater[3, p], table)
-            _precisions(kind, e, rater[2, p], rater[3, p], table)
+            if kind == LAPLACE:  # the root, which takes longest, once
+                half, total = 0.5 / rater[2, p], 0.0
+                for i in range(size):
+                    root = np.sqrt(e[i])
+                    total += block[i] * root
+                    e[i] = half / root
+                sums[3, p] -= total / 2
+            else:
+                sums[3, p] += _log_density(kind, e, block, rater[3, p], table)
+                _precisions(kind, e, rater[2, p], rater[3, p], table)
             bias = rater[0, p]
             for i in range(size):
                 if weights is None:

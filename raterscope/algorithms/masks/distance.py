@@ -106,7 +106,10 @@ def logit_distance(
     return out
 
 
-def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool = True) -> Masks:
+def domain(
+    masks: Masks, margin: float, check: Check = no_check, *, copy: bool = True,
+    box: tuple[Box, Box] | None = None,
+) -> Masks:  # fmt: skip
     """Crop masks to the box of all voxels that are marked or settled as marked, with a margin.
 
     Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
@@ -115,9 +118,10 @@ def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool =
     `margin`: mm on every side, within the image. Smaller `masks` are padded with background.
     `check`: called regularly; it may raise an exception to stop.
     `copy`: copy the values, which are otherwise a view where nothing is padded.
+    `box`: as from `occupied`, if known.
     `masks` is returned unchanged if nothing is marked.
     """
-    box = occupied(masks, check)
+    box = box or occupied(masks, check)
     if box is None:
         return masks
     assert masks.frame is not None

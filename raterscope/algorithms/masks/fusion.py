@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
+    Box,
     FloatArray,
     MaskFusion,
     Masks,
@@ -92,7 +93,8 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     """
     plan = plan or MaskPlan()
     check = partial(watch, 0.0, "finding marked voxels")
-    trivial = _trivial(masks, check)
+    box = occupied(masks, check)
+    trivial = _trivial(masks, box)
     if trivial is not None:
         return trivial
     several = len(masks.structures) > 1
@@ -101,7 +103,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
         fusion = fuse(replace(masks, weights=None), plan, watch)
         return replace(fusion, notices=(*fusion.notices, *fully))
     if isinstance(plan.settings, RobustSettings):
-        cut = domain(masks, plan.settings.clip, check)
+        cut = domain(masks, plan.settings.clip, check, box=box)
         if several and plan.algorithm in _TOGETHER:
             return multiclass(cut, plan.settings, plan.algorithm, watch)
         return _run(plan, cut, watch)
@@ -183,12 +185,15 @@ def _single(masks: Masks, structure: int) -> Masks:
     )
 
 
-def _trivial(masks: Masks, check: Check) -> MaskFusion | None:
-    """Return the fusion of trivial masks; None if a model is needed."""
+def _trivial(masks: Masks, box: tuple[Box, Box] | None) -> MaskFusion | None:
+    """Return the fusion of trivial masks; None if a model is needed.
+
+    `box`: of all marked voxels, see `occupied`.
+    """
     if len(masks.annotators) == 1:
         settled = "" if masks.known is None else " but for what is settled"
         return _as_it_is(masks, f"There is only one rater: the mask is returned unchanged{settled}.")
-    if occupied(masks, check) is None:
+    if box is None:
         small = _cut_to_nothing(masks)
         return _as_it_is(small, "No rater marked anything: the consensus is empty.")
     if (
@@ -335,7 +340,7 @@ def fuse_measured(
 def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, check: Check) -> bool:
     """Return whether a robust fusion can use the distances that were measured for the calibration."""
     binary = masks.values.dtype != np.float32 and len(masks.structures) == 1
-    return binary and settings.clip <= distances.clip and _trivial(masks, check) is None
+    return binary and settings.clip <= distances.clip and _trivial(masks, occupied(masks, check)) is None
 
 
 def report_on(
