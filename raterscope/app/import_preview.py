@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -244,6 +244,9 @@ def _drawn_together(masks: Sequence[AttributedMask], names: Collection[str]) -> 
 
 _LISTED = 6
 
+_WithoutImage: TypeAlias = tuple[ClickTable | PointTable, dict[str, int]]
+"""A table, and its marks on each image that neither the files nor the study have."""
+
 
 @dataclass(frozen=True)
 class ImportPreview:
@@ -283,13 +286,17 @@ def preview_readings(
         readings, [(entry.name, (entry.width, entry.height)) for entry in entries]
     )
     return ImportPreview(
-        contents=tuple(_contents(readings, placement)),
+        contents=tuple(_contents(readings, placement, skipped)),
         names={"annotator": _count_annotators(readings, masks), "structure": structures, "class": classes},
         suggested=NameChanges(structure=suggest_structures(masks), class_=suggest_classes(classes)),
         layouts=readings.layouts,
         notices=tuple(
             dict.fromkeys(
-                [*skipped, *explain_skipped(readings, placement), *_explain_merged(structures, renamed)]
+                [
+                    *map(_explain_without_image, skipped),
+                    *explain_skipped(readings, placement),
+                    *_explain_merged(structures, renamed),
+                ]
             )
         ),
         unsized=unsized,
@@ -347,7 +354,7 @@ def _listed(names: Mapping[str, int]) -> str:
     return listed([f"{plain(name, 40)} ({count:,})" for name, count in names.items()], _LISTED)
 
 
-def _contents(readings: Readings, placement: Placement) -> Iterable[str]:
+def _contents(readings: Readings, placement: Placement, skipped: Sequence[_WithoutImage]) -> Iterable[str]:
     if readings.images:
         yield counted(len(readings.images), "image")
     if readings.volumes:
@@ -356,14 +363,17 @@ def _contents(readings: Readings, placement: Placement) -> Iterable[str]:
     if clicks:
         yield (
             f"{counted(sum(map(len, clicks)), 'click')} by {_distinct(clicks, 'annotators', 'annotator')} "
-            f"on {_distinct(clicks, 'images', 'image')}"
+            f"on {_distinct(clicks, 'images', 'image')}{_skipped_in_words(clicks, skipped)}"
         )
     elif readings.clicks:
         yield f"sizes of {_distinct(readings.clicks, 'images', 'image')}"
     for noun, scored in (("true position", False), ("scored detection", True)):
         points = [table for table in readings.truths if (table.score is not None) == scored]
         if points:
-            yield f"{counted(sum(map(len, points)), noun)} on {_distinct(points, 'images', 'image')}"
+            yield (
+                f"{counted(sum(map(len, points)), noun)} on {_distinct(points, 'images', 'image')}"
+                f"{_skipped_in_words(points, skipped)}"
+            )
     if placement.masks:
         yield _masks_in_words(placement)
     yield from _labels_in_words(readings)
@@ -376,6 +386,16 @@ def _contents(readings: Readings, placement: Placement) -> Iterable[str]:
     for ranking in readings.rankings:
         yield f"true ranking of {counted(len(ranking.items), 'item')}"
     yield from readings.others
+
+
+def _skipped_in_words(tables: Sequence[Any], skipped: Sequence[_WithoutImage]) -> str:
+    count = sum(sum(marks.values()) for table, marks in skipped if any(table is other for other in tables))
+    return f" ({count:,} without an image will be skipped)" if count else ""
+
+
+def _explain_without_image(skipped: _WithoutImage) -> str:
+    table, marks = skipped
+    return f"{plain(table.path.name)}: marks without an image are skipped: {_listed(marks)}."
 
 
 def _masks_in_words(placement: Placement) -> str:
@@ -454,8 +474,8 @@ def _count_classes(readings: Readings) -> dict[str, int]:
 
 def _unsized(
     readings: Readings, known: Iterable[tuple[str, tuple[float, float]]]
-) -> tuple[tuple[str, ...], tuple[int, int] | None, list[str]]:
-    """Return clicked images of unknown size, the extent of their clicks, and notices on skipped images.
+) -> tuple[tuple[str, ...], tuple[int, int] | None, list[_WithoutImage]]:
+    """Return clicked images of unknown size, the extent of their clicks, and the marks that are skipped.
 
     If some images of a table are known, the others are skipped.
     """
@@ -465,15 +485,14 @@ def _unsized(
     sizes += [(table.images[at], size) for table in marked for at, size in table.extents.items()]
     names = index_names(sizes)
     unsized: dict[str, None] = {}
-    skipped: list[str] = []
+    skipped: list[_WithoutImage] = []
     width = height = 1.0
     for table in marked:
         lost = [at for at, name in enumerate(table.images) if names.find(name) is None]
         rows = np.isin(table.image, lost)
         if lost and len(lost) < len(table.images):
             marks = np.bincount(table.image, minlength=len(table.images))
-            without_image = _listed({table.images[at]: int(marks[at]) for at in lost})
-            skipped.append(f"{plain(table.path.name)}: marks without an image are skipped: {without_image}.")
+            skipped.append((table, {table.images[at]: int(marks[at]) for at in lost}))
         if not lost or len(lost) < len(table.images):
             continue
         unsized |= dict.fromkeys(table.images[at] for at in lost)

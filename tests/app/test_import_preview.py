@@ -209,4 +209,5 @@ def test_clicks_on_images_that_did_not_come_are_announced(tmp_path):
     clicks = write(tmp_path / "c.csv", "annotator,image,x,y\nann,a.png,5,6\nann,b.png,5,6\nbob,b.png,7,8\n")
     preview = preview_readings(read_files([tmp_path / "a.png", clicks]))
     assert preview.unsized == ()
+    assert "3 clicks by 2 annotators on 2 images (2 without an image will be skipped)" in preview.contents
     assert "c.csv: marks without an image are skipped: b.png (2)." in preview.notices

@@ -294,6 +294,10 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> Understood 
             raise
         return unknown
     first = batch.paths[0]
+    pictures = {image.path for image in readings.images}
+    pictures.update(path for volume in readings.volumes for path in volume.files)
+    if first in pictures and len(readings.images) + len(readings.volumes) > 1:
+        first = first.parent
     series = {path.parent for volume in readings.volumes if volume.identifier for path in volume.files}
     study = new_study_path(first, series) or new_study_path(Path.home() / first.name)
     return Understood(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")

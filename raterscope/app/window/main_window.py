@@ -474,7 +474,7 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept files only, and as copies: after a move, the sender may delete them."""
-        if event.mimeData().hasUrls():
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
 

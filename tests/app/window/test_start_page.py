@@ -17,7 +17,7 @@ from tests.waiting import LONG
 
 def drag_over(window, path):
     data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
+    data.setUrls([QUrl(path) if isinstance(path, str) else QUrl.fromLocalFile(str(path))])
     buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     window.dragEnterEvent(QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, keys))
 
@@ -34,6 +34,11 @@ def test_the_window_is_highlighted_while_files_are_dragged_over_it(window, crowd
     drag_over(window, crowd_files[0])
     assert window.drop_overlay.isVisible()
     window.dragLeaveEvent(QDragLeaveEvent())
+    assert not window.drop_overlay.isVisible()
+
+
+def test_a_link_cannot_be_dropped(window):
+    drag_over(window, "https://example.org/a.png")
     assert not window.drop_overlay.isVisible()
 
 

@@ -150,7 +150,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert event.dropAction() == Qt.DropAction.CopyAction  # else a file manager deletes what it gave
     qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert window.document.contents.path == crowd_files[0].with_suffix(".rscope")
+    assert window.document.contents.path == crowd_files[0].with_name("input.rscope")
     assert [entry.name for entry in window.document.contents.images] == ["one.png", "two.png"]
     assert "clicks.csv" in window.status.message
     assert "1 outside the image" in window.status.message
