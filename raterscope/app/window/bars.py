@@ -74,7 +74,7 @@ class TopBar(QWidget):
         self._fuse_words = ""
         self._progress = QProgressBar(minimum=0, maximum=1000, textVisible=False)
         set_lengths(self._progress, width=120)
-        self._progress_words = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+        self._progress_words = ElidedLabel()
         self._progress_words.setObjectName("progressWords")
         self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.cancel = QPushButton("Cancel")
@@ -146,7 +146,7 @@ class TopBar(QWidget):
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
             remaining = time_left(job.seconds_left)
-            self._progress_words.setText(", ".join(part for part in (job.words, remaining) if part))
+            self._progress_words.setText(", ".join(part for part in (remaining, job.words) if part))
             self.cancel.setEnabled(job.state == "running")
 
     def _tab(self, kind: str, title: str) -> QPushButton:

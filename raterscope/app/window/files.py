@@ -365,6 +365,7 @@ class Importer(QObject):
         job = self._jobs.start(f"Reading {_of(batch.paths)}", work, costly=True)
         job.finished.connect(partial(self._on_read, batch))
         job.failed.connect(partial(self._on_failed, batch))
+        job.ended.connect(partial(self._on_ended, job))
 
     def _on_failed(self, batch: Batch, reason: str) -> None:
         batch.sources.close()
@@ -428,9 +429,14 @@ class Importer(QObject):
         else:
             batch.sources.close()
             words = f"the import of {_of(batch.paths)}"
-            self._document.keep(
+            job = self._document.keep(
                 Unsaved(contents.path, title, words, work, self._on_stored), quiet=False, costly=True
             )
+        job.ended.connect(partial(self._on_ended, job))
+
+    def _on_ended(self, job: Job) -> None:
+        if job.state == "cancelled":
+            self.message.emit("The import was cancelled. Nothing was imported.")
 
     def _on_created(self, batch: Batch, study: Path, sentences: Sequence[str]) -> None:
         batch.sources.close()
