@@ -25,7 +25,7 @@ from raterscope.app.exports import (
     write_export,
     write_groups,
 )
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.window.bars import ask
 
@@ -256,6 +256,12 @@ class StudyExporter(QObject):
         title = f"Exporting {export.title.lower()}"
         job = self._document.read_beside(title, partial(_write, export, request), lasting=True)
         job.finished.connect(self._on_written)
+        job.ended.connect(partial(self._on_ended, job))
+        self.message.emit(f"{title}: the tab Jobs shows the progress.")
+
+    def _on_ended(self, job: Job) -> None:
+        if job.state == "cancelled":
+            self.message.emit(f"{job.title} was cancelled.")
 
     def _on_written(self, words: str) -> None:
         self.message.emit(words)

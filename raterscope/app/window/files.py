@@ -226,6 +226,12 @@ class FileActions(QObject):
             report = partial(_report, Path(name), cost)
             job = self._document.read_beside("Writing the report", report, lasting=True)
             job.finished.connect(self._on_reported)
+            job.ended.connect(partial(self._on_ended, job))
+            self.message.emit(f"{job.title}: the tab Jobs shows the progress.")
+
+    def _on_ended(self, job: Job) -> None:
+        if job.state == "cancelled":
+            self.message.emit(f"{job.title} was cancelled.")
 
     def _on_reported(self, words: str) -> None:
         self.message.emit(words)

@@ -324,7 +324,7 @@ class _JobWidget(QWidget):
 
 def _in_words(line: JobLine) -> str:
     if line.state in (RUNNING, CANCELLING):
-        left = time_left(line.seconds_left)
+        left = time_left(line.seconds_left) if line.state == RUNNING else ""
         return ", ".join(part for part in (line.words, left) if part)
     return {"done": line.words or "done", "cancelled": "cancelled"}.get(line.state, line.words)
 

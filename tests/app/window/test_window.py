@@ -20,6 +20,7 @@ from raterscope.algorithms import plugins
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window import startup
+from raterscope.app.window.exporting import StudyExporter
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.annotators import AnnotatorsWorkspace
 from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -365,6 +366,19 @@ def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
     away.rename(study_file)
     press(fused, qtbot, Qt.Key.Key_R)
     assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]
+
+
+def test_an_export_is_announced_and_its_cancelling_stated(fused, qtbot, tmp_path, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "x.csv"), ""))
+    messages = []
+    fused.findChild(StudyExporter).message.connect(messages.append)
+    fused.jobs.updated.connect(lambda job: job.cancel() if job.title == "Exporting detections" else None)
+    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
+    qtbot.waitUntil(lambda: len(messages) == 2, timeout=LONG)
+    assert messages == [
+        "Exporting detections: the tab Jobs shows the progress.", "Exporting detections was cancelled.",
+    ]  # fmt: skip
+    assert not list(tmp_path.glob("x*"))
 
 
 def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
