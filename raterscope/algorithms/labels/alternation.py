@@ -38,7 +38,7 @@ _PARTS = 4
 
 _THREADS = min(_PARTS, os.cpu_count() or 1)
 
-_WORK = 1_000_000
+_WORK = 4_000_000
 """Votes times classes of a piece: some milliseconds."""
 
 _RATE = 30
@@ -398,7 +398,7 @@ def _pieces(terms: NDArray[np.int64]) -> list[list[Piece]]:
     A round has one piece of each part. `terms` (N + 1,): work before each, and in all.
     """
     work = int(terms[-1])
-    parts, rounds = _PARTS if work > _WORK // _PARTS else 1, work // (_PARTS * _WORK) + 1
+    parts, rounds = _PARTS if work > _WORK // 16 else 1, work // (_PARTS * _WORK) + 1
     bounds = np.searchsorted(terms, np.linspace(0, work, parts * rounds + 1)).tolist()
     bounds[-1] = len(terms) - 1
     pieces = list(pairwise(bounds))

@@ -32,6 +32,9 @@ from raterscope.algorithms.progress import T, Watch, parts_of, run_parts, silent
 _MOST_ENTRIES = 300_000_000
 """Most entries of all confusion matrices together: 2.4 GB."""
 
+_HALVED = 200_000
+"""Votes from which two threads sort them."""
+
 _PIECE = 2_000_000
 """Votes between two reports."""
 
@@ -81,18 +84,28 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
             f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
             f" expected at most {_MOST_ENTRIES:,} entries in all."
         )
-    pieces = parts_of(len(labels), _PIECE)
+    # The second half of the votes is placed behind those of the first on the same task.
+    half = len(labels) if len(labels) < _HALVED else -(-len(labels) // 2)
+    halves = parts_of(len(labels), half)
+    count = np.zeros((len(halves), tasks), dtype=np.int64)
     start = np.zeros(tasks + 1, dtype=np.int64)
-    for first, last in pieces:
-        watch(0.5 * first / len(labels), "sorting the votes")
-        count_votes(labels.task[first:last], start[1:])
-    np.cumsum(start, out=start)
+
+    def each_half(run: Callable[[int, slice], None], done: float) -> None:
+        for first, last in parts_of(half, _PIECE):
+            check = partial(watch, done + 0.5 * first / half, "sorting the votes")
+            pieces = [(at, min(at + last - first, end)) for at, end in ((b + first, e) for b, e in halves)]
+            run_parts(lambda begin, end: run(begin // half, slice(begin, end)), pieces, check)
+
+    each_half(lambda at, part: count_votes(labels.task[part], count[at]), 0.0)
+    np.cumsum(count.sum(axis=0), out=start[1:])
     pair = np.empty(len(labels), dtype=np.uint32)
-    slot = start[:-1].copy()
-    for first, last in pieces:
-        watch(0.5 + 0.5 * first / len(labels), "sorting the votes")
-        part = slice(first, last)
-        place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, slot, pair)
+    slots = start[:-1] + np.cumsum(count, axis=0) - count
+    each_half(
+        lambda at, part: place_votes(
+            labels.task[part], labels.annotator[part], labels.label[part], outputs, slots[at], pair
+        ),
+        0.5,
+    )
     known = labels.known_classes()
     return TaskVotes(start, pair, known, annotators, classes, outputs, labels.sets)
 
