@@ -172,7 +172,10 @@ def read_files(
         candidates.images, "image", {}, frozenset(), sources, part(watch, now + 0.3, share)
     )
     images = _with_distinct_names([image for image in pictures if isinstance(image, ImageFile)])
-    volumes = _with_distinct_names(candidates.volumes)
+    volumes = tuple(
+        replace(new, notices=tuple(_of_renamed(words, old.name, new.name) for words in old.notices))
+        for old, new in zip(candidates.volumes, _with_distinct_names(candidates.volumes), strict=True)
+    )
     masks, more = read_mask_files(
         candidates.masks, candidates.volumes, reading, at_hand, candidates.walked | beside, sources,
         part(watch, share, 1.0),
@@ -235,6 +238,11 @@ def _with_distinct_names(files: Sequence[_File]) -> tuple[_File, ...]:
         else replace(file, name=f"{file.path.resolve().parent.name}/{file.name}")
         for file in files
     )
+
+
+def _of_renamed(notice: str, old: str, new: str) -> str:
+    start = f"{plain(old)}: "
+    return f"{plain(new)}: {notice.removeprefix(start)}" if notice.startswith(start) else notice
 
 
 def _programs_among(labels: Sequence[LabelFile]) -> frozenset[str]:

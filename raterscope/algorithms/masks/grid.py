@@ -354,7 +354,8 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
         colon = ":" if len(grid.gaps) > 1 else ""
         gap = "gap" if len(grid.gaps) == 1 else "gaps"
         sentences.append(
-            f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced."
+            f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced; "
+            f"volumes leave the {gap} out."
         )
     if grid.step_range:
         low, high = grid.step_range

@@ -278,12 +278,12 @@ def _proposed(
     contents: Contents, export: Export, item: int | None, format_name: str, deidentify: bool
 ) -> Path:
     """Propose a file; a de-identified export gets a name without identity."""
-    from raterscope.app.formats.masks.naming import strip_suffixes
+    from raterscope.app.formats.masks.naming import image_stem
     from raterscope.app.formats.output_files import file_name_part
     from raterscope.app.kinds.masks.exports import case_pseudonym
 
     image = None if item is None else contents.image(item)
-    stem = contents.path.stem if image is None else file_name_part(strip_suffixes(Path(image.name)))
+    stem = contents.path.stem if image is None else file_name_part(image_stem(image.name))
     if deidentify:
         stem = "study" if image is None else case_pseudonym(image)
     form = FORMATS[format_name]

@@ -14,7 +14,10 @@ from raterscope.widgets.volume.volume_view import VolumeView
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.dicom_builder import disc, write_contours, write_series
 
-SENTENCE = "6 slices are missing between 62.5 and 80.0 mm. Contours near the gap may be misplaced."
+SENTENCE = (
+    "6 slices are missing between 62.5 and 80.0 mm. Contours near the gap may be misplaced; "
+    "volumes leave the gap out."
+)
 
 
 @pytest.fixture

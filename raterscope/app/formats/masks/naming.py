@@ -73,6 +73,11 @@ def strip_suffixes(path: Path) -> str:
     return _SUFFIXES.sub("", path.name) or path.name
 
 
+def image_stem(name: str) -> str:
+    """Return an image's name without suffixes, with the folders that distinguish it: a/case07."""
+    return _SUFFIXES.sub("", name) or name
+
+
 def parse_name(text: str, pattern: str) -> NameParts | None:
     """Parse a name by a pattern.
 

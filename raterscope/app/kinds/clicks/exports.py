@@ -21,7 +21,7 @@ from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
-from raterscope.app.formats.masks.naming import strip_suffixes
+from raterscope.app.formats.masks.naming import image_stem
 from raterscope.app.formats.output_files import (
     Column,
     format_number,
@@ -353,7 +353,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
         images = [image for image in images if image.detections]
     if not images:
         raise InputError("holds no detections to write as points", file=study.path)
-    write, named = _WRITERS[request.format], [(image, strip_suffixes(Path(image.name))) for image in images]
+    write, named = _WRITERS[request.format], [(image, image_stem(image.name)) for image in images]
     return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
 

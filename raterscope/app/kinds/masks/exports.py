@@ -23,7 +23,7 @@ from raterscope.app.formats.masks.export import (
     write_masks,
     write_nifti_image,
 )
-from raterscope.app.formats.masks.naming import strip_suffixes
+from raterscope.app.formats.masks.naming import image_stem
 from raterscope.app.formats.masks.terminology import Measure, Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
@@ -250,7 +250,7 @@ def _suggest_export(export: str) -> str:
 
 def case_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
     """Name a case's files: by its image, de-identified by its number."""
-    return strip_suffixes(Path(entry.name)) if by is None else case_pseudonym(entry)
+    return image_stem(entry.name) if by is None else case_pseudonym(entry)
 
 
 def _title(entry: ImageEntry, by: Deidentifier | None) -> str:

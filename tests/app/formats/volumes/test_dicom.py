@@ -96,7 +96,10 @@ def test_the_patient_is_not_named(tmp_path: Path) -> None:
 def test_missing_slices_are_named_by_place(tmp_path: Path) -> None:
     file = only(series(tmp_path, (0.0, 2.0, 4.0, 10.0, 12.0, 14.0)))
     (notice,) = file.notices
-    assert "2 slices are missing between 4.0 and 10.0 mm. Contours near the gap may be misplaced." in notice
+    assert (
+        "2 slices are missing between 4.0 and 10.0 mm. Contours near the gap may be misplaced; "
+        "volumes leave the gap out." in notice
+    )
     assert file.grid.spacing[0] == pytest.approx(2.0)
     assert file.grid.gaps == ((2, 2),)
     np.testing.assert_allclose(file.grid.to_patient(np.array([3, 0, 0])), [1.0, 2.0, 10.0])

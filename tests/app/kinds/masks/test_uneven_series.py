@@ -47,7 +47,8 @@ def test_what_is_missing_and_what_could_not_be_placed_is_reported(case, capsys, 
     assert main(["import", str(tmp_path / "a.rscope"), str(series.folder), *map(str, files)]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert (
-        "10 slices are missing between 87.5 and 115.0 mm. Contours near the gap may be misplaced." in output
+        "10 slices are missing between 87.5 and 115.0 mm. Contours near the gap may be misplaced; "
+        "volumes leave the gap out." in output
     )
     assert (
         "could not be placed: the image has no slice there (tumour by cy, contour 9 at 100.00 mm)" in output
@@ -181,3 +182,25 @@ def test_a_study_that_assumed_even_slices_shows_a_notice(case, tmp_path, capsys)
     out = str(tmp_path / "out.dcm")
     assert main(["export", str(path), "--what", "consensus", "--format", "rtstruct", "-o", out]) == 1
     assert "assumed even slice distances" in capsys.readouterr().err
+
+
+def test_series_of_the_same_name_are_distinguished_in_notices_and_in_names_of_files(tmp_path, capsys) -> None:
+    for number in (1, 2):
+        folder = tmp_path / f"case{number}"
+        series = write_series(
+            folder / "ct", (12, 32, 40), missing=[5], series=f"1.2.826.0.1.3680043.8.498.{number}"
+        )
+        for name, radius in RATERS.items():
+            discs = [disc(series, at, radius) for at in (3, 4, 6)]
+            write_contours(folder / f"{name}.dcm", series, {"tumour": discs}, rater=name)
+    study = tmp_path / "two.rscope"
+    assert main(["import", str(study), str(tmp_path / "case1"), str(tmp_path / "case2")]) == 0
+    notices = capsys.readouterr().out.splitlines()
+    with Study.open(study) as opened:
+        names = [image.name for image in opened.images()]
+    assert len(set(names)) == 2
+    assert all(any(line.startswith(f"{name}: 1 slice is missing") for line in notices) for name in names)
+    assert main(["run", str(study), "majority"]) == 0
+    assert main(["export", str(study), "--what", "consensus", "-o", str(tmp_path / "out")]) == 0
+    files = sorted(path.name for path in (tmp_path / "out").glob("*.dcm"))
+    assert [name.startswith(f"case{number}-") for number, name in enumerate(files, 1)] == [True, True]
