@@ -390,8 +390,8 @@ def maximise(
         covariance[m, 2] = 0.5 * ((large + small) - (large - small) * cosine)
 
 
-IGNORED = 46
-"""Lower bits of a number that its cell in `count_pairs` ignores: 64 cells for each power of two."""
+IGNORED = 44
+"""Lower bits of a number that its cell in `count_pairs` ignores: 256 cells for each power of two."""
 
 
 @compiled(error_model="numpy")
@@ -424,14 +424,16 @@ def count_pairs(
     for i in range(len(x)):
         for j in range(i):
             squares[j] = (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2
+        own = annotator[i]
         for j in range(i):
-            if squares[j] >= farthest:
+            square = squares[j]
+            if square >= farthest:
                 continue
             k = first[max((bits[j] >> IGNORED) - lowest, 0)]
-            while k + 1 < bins and squares[j] >= edges[k + 1]:
+            while square >= edges[k + 1]:
                 k += 1
             if worth is None:
-                if annotator[i] == annotator[j]:
+                if own == annotator[j]:
                     same[k] += 1
                 else:
                     other[k] += 1

@@ -523,7 +523,8 @@ def count_by_distance(
     same, other = np.zeros((2, len(edges) - 1), dtype=np.int64 if weights is None else np.float64)
     # The upper bits of positive numbers have their order; to look them up is faster than a logarithm.
     cell = edges.view(np.int64) >> IGNORED
-    first = np.searchsorted(cell[1:-1], np.arange(cell[1], cell[-1] + 1))
+    begun = np.bincount(cell[1:-1] - cell[1], minlength=cell[-1] - cell[1] + 1)
+    first = np.cumsum(begun) - begun
     squares = np.empty(len(x))
     bits, lowest = squares.view(np.int64), int(cell[1])
     count_pairs(x, y, annotator, weights, edges, first, lowest, squares, bits, same, other)
