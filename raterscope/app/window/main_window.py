@@ -349,10 +349,18 @@ class MainWindow(QMainWindow):
             over.connect(lambda _: self._make(workspace, show))
 
     def _make(self, workspace: WorkspaceKind, show: Callable[[], object]) -> None:
-        if workspace.kind not in self._workspaces and next(self._begin(workspace)[1], "over") is None:
-            QTimer.singleShot(0, self, partial(self._make, workspace, show))
-        else:
-            show()
+        # Not `QTimer.singleShot`: two such calls may run before anything else does.
+        turn = QTimer(self, singleShot=True, interval=0)
+
+        def step() -> None:
+            if workspace.kind not in self._workspaces and next(self._begin(workspace)[1], "over") is None:
+                turn.start()
+            else:
+                turn.deleteLater()
+                show()
+
+        turn.timeout.connect(step)
+        step()
 
     def _set_default_algorithms(self) -> None:
         if self._remembers:

@@ -80,6 +80,7 @@ class ClicksWorkspace(ClicksScreen):
         )
         self.annotators = Annotators(core)
         self.run_comparison = RunComparison(core)
+        yield
         self.crowd_sizes = CrowdSizeCurves(core)
         self.streaming = Streaming(core, self.review_queue)
         self.active_learning = ActiveLearning(core, self.review_queue)
@@ -92,6 +93,7 @@ class ClicksWorkspace(ClicksScreen):
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
         self.batch_review = BatchReview(core, self.review_queue, self.reviewing)
         self.comments = Comments(core, self.evidence, lambda: self.reviewing.subject)
+        yield
         self.menu = SpotMenu(
             core, self.reviewing, self.batch_review, self.measurements, self.comments, self._decide
         )
