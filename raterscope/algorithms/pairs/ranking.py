@@ -12,7 +12,9 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -205,11 +207,20 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
 
 def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
     """Estimate scores together with the biases of some annotators, (p,) bool; see `scores`."""
+    return begin_scores(linked, biased, watch)[1]()
+
+
+def begin_scores(
+    linked: LinkedScores, biased: BoolArray | None, watch: Watch
+) -> tuple[Scores, Callable[[], Scores]]:
+    """Estimate scores as `scores_of`, but without intervals of ranks; also return what adds these."""
     with one_thread():
         return _scores(linked, biased, watch)
 
 
-def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Scores:
+def _scores(
+    linked: LinkedScores, biased: BoolArray | None, watch: Watch
+) -> tuple[Scores, Callable[[], Scores]]:
     pull, count, many = linked.pull, len(linked.component), len(linked.count)
     watch(0.0, "counting comparisons of biased annotators")
     members = np.flatnonzero((linked.count > 0) & (False if biased is None else np.asarray(biased, bool)))
@@ -248,25 +259,35 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     noise, taste = tastes.variances(residual, freedom, np.nan_to_num(score), members, value)
     uncertain = np.maximum(noise * spread + taste * tastes.spread, 0.0)
     wide = _quantile(freedom) * np.sqrt(uncertain)
-    rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
-    for at, (items, inverse) in enumerate(zip(linked.items, linked.inverse, strict=True)):
-        by_taste = tastes.covariance[at]
-        if by_taste is None or len(items) < 2 or freedom <= 0 or not np.isfinite(spread[items]).all():
-            continue
+    unknown_rank = np.zeros(count, dtype=np.int32)
+    result = Scores(score, score - wide, score + wide, bias, variance, freedom, unknown_rank, unknown_rank)
 
-        def covariance(
-            rows: slice, at: int = at, inverse: FloatArray = inverse, by_taste: FloatArray = by_taste
-        ) -> FloatArray:
-            result = added[at][:, rows].T @ through[at]
-            result += inverse[rows]
-            result *= noise
-            result += taste * by_taste[rows]
-            return np.asarray(result)
+    def with_ranks() -> Scores:
+        rank_low, rank_high = unknown_rank.copy(), unknown_rank.copy()
+        blocks = zip(linked.items, added, through, linked.inverse, tastes.covariance, strict=True)
+        for items, by_bias, through_items, inverse, by_taste in blocks:
+            if by_taste is None or len(items) < 2 or freedom <= 0 or not np.isfinite(spread[items]).all():
+                continue
+            covariance = partial(_covariance, by_bias, through_items, noise, inverse, taste, by_taste)
+            with one_thread():
+                rank_low[items], rank_high[items] = rank_intervals(
+                    score[items], uncertain[items], covariance, freedom
+                )
+        return replace(result, rank_low=rank_low, rank_high=rank_high)
 
-        rank_low[items], rank_high[items] = rank_intervals(
-            score[items], uncertain[items], covariance, freedom
-        )
-    return Scores(score, score - wide, score + wide, bias, variance, freedom, rank_low, rank_high)
+    return result, with_ranks
+
+
+def _covariance(
+    by_bias: FloatArray, through: FloatArray, noise: float, inverse: FloatArray, taste: float,
+    by_taste: FloatArray, rows: slice,
+) -> FloatArray:  # fmt: skip
+    """Return rows of the covariance of the scores of a component."""
+    result = by_bias[:, rows].T @ through
+    result += inverse[rows]
+    result *= noise
+    result += taste * by_taste[rows]
+    return np.asarray(result)
 
 
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:

@@ -15,7 +15,7 @@ from PySide6.QtGui import QGuiApplication
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.flip_test import FlipTest
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
-from raterscope.algorithms.pairs.ranking import LinkedScores
+from raterscope.algorithms.pairs.ranking import LinkedScores, Scores
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.session import LatestTask, while_shown
@@ -232,7 +232,7 @@ class RateCut(PairsPart):
     moved = Signal()  # the cut changed
     rested = Signal()  # the cut was not moved for a while
     ranked = Signal()  # the items are ranked again
-    matched = Signal()  # the answers that agree with this ranking are counted
+    matched = Signal()  # the answers that agree with it are counted, and its ranks have intervals
     detected = Signal()  # the detectable biases at the rate are known
     refused = Signal(str)
 
@@ -335,16 +335,16 @@ class RateCut(PairsPart):
             self.cut = replace(self.cut, detectable=result.detectable, decidable=result.decidable)
             self.detected.emit()
 
-    def _on_ranked(self, result: tuple[LinkedScores, Ranking]) -> None:
-        linked, self.ranking = result
+    def _on_ranked(self, result: tuple[LinkedScores, Ranking, Callable[[], Scores]]) -> None:
+        linked, self.ranking, with_ranks = result
         self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
         self.ranked.emit()
-        work = partial(measure_match, self._session.scene, self.ranking)
+        work = partial(_complete, self._session.scene, self.ranking, with_ranks)
         job = self._jobs.start("Comparing answers with the ranking", work, quiet=True)
         self._ranking_task.follow(job, self._on_matched, stopped=self._detect)
 
-    def _on_matched(self, match: Match) -> None:
-        self.match = match
+    def _on_matched(self, result: tuple[Match, Ranking]) -> None:
+        self.match, self.ranking = result
         self.matched.emit()
         self._detect()
 
@@ -365,6 +365,13 @@ def _detect(scene: Scene, test: FlipTest | None, rate: float, watch: Watch) -> D
 
 def _rank(
     scene: Scene, linked: LinkedScores | None, flagged: BoolArray, watch: Watch
-) -> tuple[LinkedScores, Ranking]:
+) -> tuple[LinkedScores, Ranking, Callable[[], Scores]]:
     linked = linked or link_items(scene, part(watch, 0.0, 0.8))
-    return linked, rank(scene, linked, flagged, part(watch, 0.8, 1.0))
+    return linked, *rank(scene, linked, flagged, part(watch, 0.8, 1.0))
+
+
+def _complete(
+    scene: Scene, ranking: Ranking, with_ranks: Callable[[], Scores], watch: Watch
+) -> tuple[Match, Ranking]:
+    match = measure_match(scene, ranking, watch)
+    return match, replace(ranking, corrected=with_ranks())

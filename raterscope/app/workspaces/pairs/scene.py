@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from raterscope.algorithms.pairs.evidence import (
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, select_annotators, sort_draws
-from raterscope.algorithms.pairs.ranking import LinkedScores, Scores, link, ranks, scores_of
+from raterscope.algorithms.pairs.ranking import LinkedScores, Scores, begin_scores, link, ranks
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.pairs.selection import (
     detectable_biases,
@@ -172,16 +172,18 @@ def link_items(scene: Scene, watch: Watch) -> LinkedScores:
     return link(_as_fused(scene), watch)
 
 
-def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -> Ranking:
-    """Rank the items again with the biases of some annotators (eq. 11)."""
+def rank(
+    scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch
+) -> tuple[Ranking, Callable[[], Scores]]:
+    """Rank the items again with the biases of some annotators (eq. 11).
+
+    Also return what adds the intervals of ranks to the scores, which takes as long.
+    """
     fusion = scene.fusion
     assert fusion is not None
-    corrected = scores_of(linked, flagged, watch)
-    return Ranking(
-        corrected,
-        ranks(fusion.score, fusion.component),
-        ranks(corrected.score, fusion.component),
-    )
+    corrected, with_ranks = begin_scores(linked, flagged, watch)
+    before = ranks(fusion.score, fusion.component)
+    return Ranking(corrected, before, ranks(corrected.score, fusion.component)), with_ranks
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut.moved.connect(self._flags_changed)
         self.rate_cut.rested.connect(self._sort)
         self.rate_cut.ranked.connect(self._on_ranked)
-        self.rate_cut.matched.connect(self._show_bias)
+        self.rate_cut.matched.connect(self._on_matched)
         self.rate_cut.detected.connect(self._on_detected)
         self.rate_cut.refused.connect(self.refused)
         self.bias_review.message.connect(self.message)
@@ -311,9 +311,12 @@ class PairsWorkspace(PairsScreen):
         self._show_flags()
 
     def _on_ranked(self) -> None:
-        scene, ranking = self.session.scene, self.rate_cut.ranking
-        self.ranking.show_ranking(view.ranking_view(scene, ranking))
-        self._late_table.request(partial(self._show_wins, scene, self.session.analysis, ranking))
+        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.rate_cut.ranking))
+
+    def _on_matched(self) -> None:
+        work = partial(self._show_wins, self.session.scene, self.session.analysis, self.rate_cut.ranking)
+        self._late_table.request(work)
+        self._show_bias()
 
     def _show_wins(self, scene: Scene, analysis: Analysis, ranking: Ranking | None) -> None:
         self.ranking_table.show_ranking(view.ranking_rows(scene, analysis, ranking))
