@@ -26,10 +26,6 @@ Index = QModelIndex | QPersistentModelIndex
 LINE = Qt.ItemDataRole.UserRole
 
 
-PAINTED = 500
-"""Lines whose last painting is remembered."""
-
-
 class LineKind(RowDelegate, Generic[Line]):
     """Painting, height and text of one kind of list line."""
 
@@ -171,6 +167,7 @@ class LongList(LineList[Line]):
         """Replace the lines; none is current, and the scroll position stays."""
         position = self.verticalScrollBar().value()
         self._model.replace(lines)
+        self.executeDelayedItemsLayout()  # later it would paint all of them a second time
         self.verticalScrollBar().setValue(position)
 
     def renew_lines(self, lines: Sequence[Line]) -> None:
@@ -192,8 +189,6 @@ class _LineModel(QAbstractListModel):
         super().__init__(parent)
         self.kind = kind
         self.lines: Sequence[Any] = ()
-        self._painted: dict[int, Any] = {}
-        """Lines as painted last, by row."""
 
     def set_lines(self, lines: tuple[Any, ...]) -> None:
         key, before = self.kind.key, self.lines
@@ -220,9 +215,9 @@ class _LineModel(QAbstractListModel):
         self.endInsertRows()
 
     def renew(self, lines: Sequence[Any], in_sight: range) -> None:
-        painted, self.lines = self._painted, lines
+        before, self.lines = self.lines, lines
         for row in in_sight:
-            if painted.get(row) != lines[row]:
+            if before[row] != lines[row]:
                 self.dataChanged.emit(self.index(row), self.index(row))
 
     def _own(self) -> list[Any]:
@@ -243,9 +238,6 @@ class _LineModel(QAbstractListModel):
         row = index.row()
         line = self.lines[row]
         if role == LINE:
-            if len(self._painted) >= PAINTED:
-                self._painted.clear()
-            self._painted[row] = line
             return line
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self.kind.words(line)
