@@ -412,8 +412,8 @@ def _rooted(axis: Axis, low: float, high: float, length: float, letters: float) 
     ticks = [(0.0, "0")]
     for sign in (1, -1):
         before = 0.0
-        for size in sizes:
-            unit = float(axis.forward(sign * size))
+        units = axis.forward([sign * size for size in sizes]).tolist()
+        for unit, size in zip(units, sizes, strict=True):
             if low <= unit <= high and abs(unit - before) * scale >= APART * letters:
                 ticks.append((unit, number_text(sign * size, size)))
                 before = unit
@@ -429,8 +429,8 @@ def _logarithmic(
         values = [part * 10.0**power for power in range(first, last + 1) for part in parts]
         if axis.scale == "log1p":
             values = [0.0, *(value for value in values if value >= 1)]
-        ticks = [(float(axis.forward(value)), _power_text(value)) for value in values]
-        best = [tick for tick in ticks if low - 1e-9 <= tick[0] <= high + 1e-9]
+        places = zip(axis.forward(values).tolist(), values, strict=True)
+        best = [(unit, _power_text(value)) for unit, value in places if low - 1e-9 <= unit <= high + 1e-9]
         if _fit(best, length / (high - low), letters, measure):
             return best if len(best) > 1 else _between(axis, low, high, length, letters, measure)
     chosen: list[Tick] = []
