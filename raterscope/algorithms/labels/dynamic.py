@@ -180,8 +180,9 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
     if share < _MUCH:
         return []
     return [
-        f"Annotators with {percent(share)} of the votes changed. With two classes and no ground truth, votes"
-        " cannot show whether they or the others are right afterwards: decide some tasks yourself."
+        f"Annotators with {percent(share)} of the votes changed. With two classes and no ground truth held"
+        " fixed, votes cannot show whether they or the others are right afterwards: decide some tasks"
+        " yourself."
     ]
 
 

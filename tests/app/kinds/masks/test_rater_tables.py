@@ -103,6 +103,7 @@ def test_the_report_draws_both_trees_and_lists_the_distances(study, tmp_path):
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert "Raters over the cases" in page
     assert "Shared consensus" in page
+    assert "Consensus distance" in page
     assert "joined last: dan, eve (100 % of cases)" in page
 
 

@@ -253,7 +253,7 @@ def question_section(
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(question)]
     unsettled = explain_not_converged(question.answered.result.fusion, question.answered.run.settings)
-    notices = [plain(sentence, 400) for sentence in (unsettled, *question.advice) if sentence]
+    notices = [plain(sentence, 1000) for sentence in (unsettled, *question.advice) if sentence]
     if notices:
         blocks.append(Notices(notices))
     if question.judged:
@@ -320,7 +320,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
         facts.append(("Weight of a vote", f"{fusion.power:.2g}"))
     groups = answered.result.communities
     notices = [*fusion.notices, *(groups.notices if groups is not None else ())]
-    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in notices)])
+    return Facts([*facts, *(("Note", plain(sentence, 1000)) for sentence in notices)])
 
 
 def _standing(output: str, true: str) -> str:

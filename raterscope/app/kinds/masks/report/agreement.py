@@ -12,7 +12,13 @@ from raterscope.algorithms.annotators.statistics import SignedRank, holm, wilcox
 from raterscope.algorithms.masks.staple import DOMAINS
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
-from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
+from raterscope.app.kinds.masks.annotators import (
+    BASES,
+    CONSENSUS,
+    DICE,
+    agreements_of_runs,
+    clusters_in_words,
+)
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.kinds.masks.variability import (
     FLAT,
@@ -306,14 +312,12 @@ def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
     rows = []
     for first, second in pairs:
         cells = []
-        for basis in BASES:
+        for tree, _ in trees.values():
             value, common = NONE, NONE
-            if basis in trees:
-                tree = trees[basis][0]
-                if first in tree.names and second in tree.names:
-                    a, b = tree.names.index(first), tree.names.index(second)
-                    common = str(int(tree.common[a, b]))
-                    value = f"{tree.distance[a, b]:.3f}" if tree.common[a, b] else NONE
+            if first in tree.names and second in tree.names:
+                a, b = tree.names.index(first), tree.names.index(second)
+                common = str(int(tree.common[a, b]))
+                value = f"{tree.distance[a, b]:.3f}" if tree.common[a, b] else NONE
             cells += [value, common]
         rows.append([f"{plain(first, 40)} \N{EN DASH} {plain(second, 40)}", *cells])
     note = (
@@ -323,7 +327,8 @@ def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
     )
     if CONSENSUS in trees:
         note += f" By consensus: {clusters_in_words(trees[CONSENSUS][0])}."
-    columns = ("Raters", "Dice distance", "Cases", "Consensus distance", "Cases")
+    titles = {DICE: "Dice distance", CONSENSUS: "Consensus distance"}
+    columns = ("Raters", *(column for basis in trees for column in (titles[basis], "Cases")))
     return Table("Distances of the raters", columns, rows, note)
 
 

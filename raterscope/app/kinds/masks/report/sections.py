@@ -199,7 +199,7 @@ def _structure(
         words = f"Dice {consensus.dice:.3f}, HD95 {units.mm(consensus.hausdorff_95)} {units.length}"
         facts.append(("Consensus against the known truth", words))
     facts.append(("Fit", _fit(figures)))
-    facts += [("Note", plain(sentence, 400)) for sentence in fusion.notices]
+    facts += [("Note", plain(sentence, 1000)) for sentence in fusion.notices]
     unsettled = explain_not_converged(fusion, figures.run.settings)
     blocks: list[Block] = [Facts(facts), *([Notices([unsettled])] if unsettled else [])]
     blocks += [_gallery(study, figures, voxels, numbers, units, watch)]

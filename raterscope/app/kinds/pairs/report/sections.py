@@ -82,7 +82,7 @@ def _facts(question: ComparedQuestion) -> Facts:
         ("What a ranking explains", _explained(question)),
         ("Run", run_in_words(question.run)),
     ]
-    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in fusion.notices)])
+    return Facts([*facts, *(("Note", plain(sentence, 1000)) for sentence in fusion.notices)])
 
 
 def _items(fusion: PairFusion) -> str:
