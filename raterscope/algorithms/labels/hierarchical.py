@@ -48,6 +48,12 @@ _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
 _GRADE_ROUNDS = (1, 2, 3, 4, 6, 9, 12, 16, 20, 25, 35, 50)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
 
+_DEPARTURE = 0.4
+"""Loss of right votes that ends an anchored fit, relative to the square of their share beyond chance. Where
+votes are few or hardly better than chance, a fit drifts to classes of its own, of which most votes are wrong;
+its likelihood still grows. The better the votes agree, the more it may lose: fits to ten public crowds lose
+less, those to two or three of their votes a task more, and then are worse than where votes agreed best."""
+
 _USUAL = (8.0, 1.5)
 """Prior median of a strength, in votes, and standard deviation of its logarithm."""
 
@@ -133,6 +139,8 @@ def dawid_skene(
     watch: Watch,
     show: Callable[[FloatArray], object] | None = None,
     like: Fit | None = None,
+    *,
+    anchored: bool = False,
 ) -> tuple[Fit, LabelTrace]:
     """Fit the hierarchical model without tempering.
 
@@ -144,25 +152,29 @@ def dawid_skene(
         tasks.
     `show`: makes a partial result from a posterior.
     `like`: similar fit; used with a large crowd.
+    `anchored`: end where the classes depart from the votes; a prior of the question does that itself.
     """
+    anchored &= crowd.prior is None
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
-    fit = _Rounds(crowd, by_class, words)
+    fit = _Rounds(crowd, by_class, words, anchored)
     if not crowd.large:
         counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
         return fit.run(posterior, counts, (_LEAST_ROUNDS, iterations), tolerance, watch, show)
     if like is not None:
         counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
-        fit = _Rounds(crowd, by_class, words, like)
+        fit = _Rounds(crowd, by_class, words, anchored, like)
     else:
         step = part(watch, 0.0, 0.3)
         some, tasks = crowd.sample()
         first = posterior[tasks]
         counts = count_votes_of(some, first, partial(step, 0.0, words))
-        like, _ = _Rounds(some, by_class, words).run(first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step)
+        like, _ = _Rounds(some, by_class, words, anchored).run(
+            first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step
+        )
         posterior[np.diff(crowd.start) > 0] = 0.0  # the others contribute nothing to these rates yet
         posterior[tasks] = first
         fit.expect(like, posterior, counts, part(watch, 0.3, 0.35))
-        fit = _Rounds(crowd, by_class, words, like)
+        fit = _Rounds(crowd, by_class, words, anchored, like)
     least = min(_LEAST_OF_LARGE, iterations)
     return fit.run(posterior, counts, (least, iterations), tolerance, part(watch, 0.35, 1.0), show)
 
@@ -173,8 +185,10 @@ class _Rounds:
     `words`: text of the progress. `like`: fit to start from.
     """
 
-    def __init__(self, crowd: Crowd, by_class: bool, words: str, like: Fit | None = None) -> None:
-        self.crowd, self.by_class, self.words = crowd, by_class, words
+    def __init__(
+        self, crowd: Crowd, by_class: bool, words: str, anchored: bool, like: Fit | None = None
+    ) -> None:
+        self.crowd, self.by_class, self.words, self.anchored = crowd, by_class, words, anchored
         self.fit = empty_fit(crowd, like)
         self._active = crowd.active.astype(crowd.dtype)
         self._tasks = max(1, int(crowd.active.sum()))
@@ -188,25 +202,42 @@ class _Rounds:
         watch: Watch,
         show: Callable[[FloatArray], object] | None = None,
     ) -> tuple[Fit, LabelTrace]:
-        """Update rates and tasks in turn, in a least and a largest number of rounds."""
+        """Update rates and tasks in turn, in a least and a largest number of rounds.
+
+        An anchored fit that departs from the votes ends with the posterior that agreed best with them.
+        """
         crowd, fit = self.crowd, self.fit
         changes: list[float] = []
+        chance, most, nearest = 1 / posterior.shape[1], 0.0, posterior
         draft = None if show is None else lambda: show(posterior)
         for turn in range(1, rounds[1] + 1):
             done = (turn - 1) / rounds[1]
             watch(done, self.words, partial=draft)
             fit.counts = counts[0]
-            estimate_priors(
+            agreed = estimate_priors(
                 crowd, fit, counts, self.by_class, turn, turn in _STRENGTH_ROUNDS, watch, done
             )  # fmt: skip
-            fit.counts = counts[0].copy()
-            fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
-            fit.shares /= fit.shares.sum()
+            if agreed > most:
+                most, nearest = agreed, posterior.copy() if self.anchored else posterior
+            elif self.anchored and _departed(most, agreed, chance):
+                posterior[:] = nearest
+                counts[:] = count_votes_of(crowd, posterior, partial(watch, done, self.words))
+                fit.counts = counts[0]
+                estimate_priors(crowd, fit, counts, self.by_class, 1, True, watch, done)
+                self._finish(posterior, counts)
+                return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
+            self._finish(posterior, counts)
             mean, largest = self.expect(fit, posterior, counts, part(watch, done, done))
             changes.append(largest)
             if turn >= rounds[0] and mean < tolerance:
                 return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
         return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
+
+    def _finish(self, posterior: FloatArray, counts: FloatArray) -> None:
+        """Give the fit the counts and the classes' shares."""
+        self.fit.counts = counts[0].copy()
+        self.fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
+        self.fit.shares /= self.fit.shares.sum()
 
     def expect(
         self, fit: Fit, posterior: FloatArray, counts: FloatArray, watch: Watch
@@ -236,6 +267,11 @@ class _Rounds:
         return mean, max((change for _, change in updated), default=0.0)
 
 
+def _departed(most: float, agreed: float, chance: float) -> bool:
+    """Tell whether a fit calls many fewer votes right than it did: shares of the votes."""
+    return (most - agreed) * (1 - chance) > _DEPARTURE * (most - chance) ** 2 and most > chance
+
+
 def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
     """Allocate the tables of a model; strength and skill are usual ones, or those of another model."""
     outputs, classes = crowd.stands.shape
@@ -258,10 +294,10 @@ def estimate_priors(
     strengthen: bool,
     watch: Watch,
     done: float,
-) -> None:
+) -> float:
     """Estimate the crowd's priors from the counts: skill, class accuracies, confusions, strength.
 
-    `counts` are in parts (S, P, J); their sum is written to the first.
+    `counts` are in parts (S, P, J); their sum is written to the first. Returns the share of right votes.
     """
     from raterscope.algorithms.labels._pooled_kernels import fill_base, sum_pairs
 
@@ -270,11 +306,12 @@ def estimate_priors(
     right, total = np.empty((2, len(crowd.votes), classes))
     own, together = np.empty(len(crowd.owner)), np.zeros((outputs, classes))
     sum_pairs(0, len(crowd.votes), *pairs, counts, fit.rows, right, own, together)
+    agreed = float(right.sum() / max(fit.rows.sum(), FLOOR))
     if crowd.prior is not None:
         shares = crowd.prior / crowd.prior.sum(axis=1, keepdims=True)
         fit.base[:] = shares.T[crowd.output]
         fit.strength = float(crowd.prior.sum(axis=1).mean())
-        return
+        return agreed
     if fit.ordinal is not None:
         if turn in _GRADE_ROUNDS:
             watch(done, "estimating the annotators' use of the grades")
@@ -282,7 +319,7 @@ def estimate_priors(
             fit.ordinal.fill(crowd.owner, crowd.output, fit.base)
         if strengthen and turn > FREE_ROUNDS:
             fit.strength = _strength(crowd, fit, watch, done)
-        return
+        return agreed
     hits = sum_rows(right)
     if turn in _SKILL_ROUNDS:
         watch(done, "estimating the crowd's skill")
@@ -316,6 +353,7 @@ def estimate_priors(
     run_parts(fill, parts, partial(watch, done, "estimating the crowd's confusions"))
     if strengthen:
         fit.strength = _strength(crowd, fit, watch, done)
+    return agreed
 
 
 def _logit(share: FloatArray) -> FloatArray:

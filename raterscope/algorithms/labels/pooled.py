@@ -178,7 +178,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
 
     Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
     follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
-    labels; the distribution of skills, c and the classes' shares are estimated from the crowd. A prior of the
+    labels; the distribution of skills, c and the classes' shares are estimated from the crowd. The estimate
+    ends where the classes depart from the votes, as they do in weak crowds. A prior of the
     question (`Labels.prior`) replaces c B; EBCC, which has no such prior, is then omitted, as it is for very
     large crowds. Known tasks are held fixed. The likelihood of n votes on a task is raised to 1 / (1 + (n -
     1) rho), where rho is the correlation with which votes predict each other best, or the minimum of the
@@ -247,7 +248,7 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
         for name, step in zip(models, (part(watch, 0.03, 0.45), part(watch, 0.45, 0.65)), strict=False):
             posterior = begin.copy() if like is None else begin
             fit, trace = dawid_skene(
-                crowd, posterior, name != "by skill", *limits, part(step, 0.0, 0.7), show, like
+                crowd, posterior, name != "by skill", *limits, part(step, 0.0, 0.7), show, like, anchored=True
             )  # fmt: skip
             estimated = correlation_of(crowd, fit, posterior, part(step, 0.7, 0.8))
             used = max(settings.correlation, estimated)

@@ -65,6 +65,32 @@ def of_votes(rows, tasks, classes, **options):
     )
 
 
+def weak(seed: int, classes: int, each: int) -> tuple[Labels, np.ndarray]:
+    """Simulate annotators who see each class faintly, and prefer classes of their own."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, 600).astype(np.int16)
+    task = np.repeat(np.arange(600), each)
+    annotator = rng.choice(40, 600 * each, p=rng.dirichlet(np.ones(40)))
+    strength = np.clip(rng.normal(0.33, 0.3, 40), 0.05, None) * (2.2 + 0.35 * np.log(classes))
+    seen = np.eye(classes)[truth[task]] * strength[annotator, None]
+    seen += rng.normal(0, 0.4, (40, classes))[annotator] + rng.gumbel(size=(len(task), classes))
+    return of_votes(np.stack([task, annotator, seen.argmax(axis=1)], axis=1), 600, classes), truth
+
+
+@pytest.mark.parametrize(("classes", "each"), [(2, 3), (4, 5), (12, 3)])
+def test_consensus_of_votes_hardly_better_than_chance_stays_near_the_vote(classes, each):
+    gains, losses = [], []
+    for seed in range(5):
+        labels, truth = weak(seed, classes, each)
+        ours, vote = (
+            assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority)
+        )
+        gains.append(ours.accuracy - vote.accuracy)
+        losses.append(ours.log_loss)
+    assert min(gains) > -0.015
+    assert np.mean(losses) < np.log(classes)
+
+
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlated(classes):
     ours, theirs, votes = [], [], []
