@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
 
 FAR = 8.0
 """Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
@@ -61,9 +61,13 @@ def sum_votes(task: Array, annotator: Array, label: Array, weight: Array, total:
     `weight`: (N, J) float64, weights by task.
     `total`: (K, L, J) float64, added to.
     """
+    annotators, outputs, classes = total.shape
+    rows, end = total.reshape(annotators * outputs, classes), len(task) - 1
     for v in range(len(task)):
-        own, row = total[annotator[v], label[v]], weight[task[v]]
-        for j in range(len(row)):
+        later = min(v + AHEAD, end)
+        prefetch(rows, annotator[later] * outputs + label[later])
+        own, row = rows[annotator[v] * outputs + label[v]], weight[task[v]]
+        for j in range(classes):
             own[j] += row[j]
 
 
