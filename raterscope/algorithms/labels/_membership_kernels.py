@@ -95,9 +95,10 @@ def membership_sweep(
             mass = 0.0
             for j in range(classes):
                 mass += term[j]
+            scale = 1.0 / mass
             for j in range(classes):
                 before = own[j]
-                value = term[j] / mass
+                value = term[j] * scale
                 value += beyond * (value - before)
                 own[j] = value if value > 0.0 else 0.0
                 step = own[j] - before
