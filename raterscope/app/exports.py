@@ -301,7 +301,11 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
     from raterscope.app.program_files import STUDY_SUFFIX
 
-    path = request.path
+    path, form = request.path, FORMATS[request.format]
+    if not (
+        path.suffix or path.is_dir() or form.is_folder
+    ):  # of several files, `folder_of` takes it off again
+        request = replace(request, path=path.with_name(path.name + form.suffix))
     if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
         raise InputError("is a study's name, which the export would replace; choose another", file=path)
     if request.deidentify and not export.deidentifies:
@@ -321,9 +325,9 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
             files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]
-                form = " and ".join(sorted(set(request.formats.values()) or {request.format}))
+                forms = " and ".join(sorted(set(request.formats.values()) or {request.format}))
                 record = record_of_export(
-                    study, made, what=request.what, form=form, files=names, deidentify=request.deidentify
+                    study, made, what=request.what, form=forms, files=names, deidentify=request.deidentify
                 )
                 write_record(_record_path(request, files), record)
         return Written(tuple(files), made)

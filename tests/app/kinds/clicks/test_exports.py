@@ -261,8 +261,8 @@ def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_pat
             study.record(Decision(verb="reject", item=second, subject=SpotSubject(x=x, y=y)))
     export = ["export", str(path), "--what", "detections", "--item", "two.png", "-o", str(tmp_path / "out")]
     assert main([*export, "--format", "geojson"]) == 0
-    assert json.loads((tmp_path / "out").read_text())["features"] == []
-    (tmp_path / "out").rename(tmp_path / "two_detections.geojson")
+    assert json.loads((tmp_path / "out.geojson").read_text())["features"] == []
+    (tmp_path / "out.geojson").rename(tmp_path / "two_detections.geojson")
     back = [str(fused.parent / "two.png"), str(tmp_path / "two_detections.geojson")]
     assert main(["import", str(tmp_path / "back.rscope"), *back]) == 0
     assert "0 true points" in capsys.readouterr().out
@@ -304,3 +304,13 @@ def test_the_detections_of_a_real_crowd_are_at_the_positions_of_the_table(real_d
         with (tmp_path / name).open(newline="") as file:
             texts.append([(row["image"], row["x"], row["y"]) for row in csv.DictReader(file)])
     assert texts[0] == texts[1]
+
+
+def test_a_name_without_a_suffix_gets_that_of_the_format(fused, tmp_path) -> None:
+    for name in FORMATS:
+        out = tmp_path / name
+        assert main(["export", str(fused), "--what", "detections", "--format", name, "-o", str(out)]) == 0
+    assert (tmp_path / "coco.json").is_file()
+    assert (tmp_path / "cvat.xml").is_file()
+    assert len(list((tmp_path / "geojson").glob("*.geojson"))) == 2
+    assert len(list((tmp_path / "napari").glob("*.csv"))) == 2
