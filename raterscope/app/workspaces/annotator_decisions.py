@@ -73,13 +73,17 @@ class PreviewedExclusion:
     """The dialog that excludes or down-weights annotators, with a preview computed in the background.
 
     `preview`: shows the changes by the dialog's choice, or begins to compute them. `forget`: drops what was
-    computed, when the dialog was closed.
+    computed, when the dialog was closed. `kind`: kind of annotation of the preview; None for all.
     """
 
     def __init__(
-        self, document: Document, preview: Callable[[ExclusionPanel], object], forget: Callable[[], object]
+        self,
+        document: Document,
+        preview: Callable[[ExclusionPanel], object],
+        forget: Callable[[], object],
+        kind: str | None = None,
     ) -> None:
-        self._document, self._preview, self._forget = document, preview, forget
+        self._document, self._preview, self._forget, self._kind = document, preview, forget, kind
         self.dialog: ExclusionDialog | None = None
         self._task = LatestTask()
 
@@ -93,8 +97,12 @@ class PreviewedExclusion:
         self.cancel()
         self.dialog, panel = dialog, dialog.panel
         contents = self._document.contents
-        if contents is not None and contents.runs:
-            since = set(contents.review.excluded) - set(contents.runs[-1].excluded)
+        runs = (
+            () if contents is None else contents.runs if self._kind is None else contents.runs_of(self._kind)
+        )
+        if contents is not None and runs:
+            latest = {run.kind: run.excluded for run in runs}.values()
+            since = [name for name in contents.review.excluded if any(name not in out for out in latest)]
             panel.also = f", with {counted(len(since), 'annotator')} excluded since the run" if since else ""
         panel.choice_changed.connect(self.show)
         panel.cancelled.connect(self._on_cancelled)

@@ -421,7 +421,7 @@ class Exclusion(ClicksPart):
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
         self._reviewing = reviewing
-        self._excluding = PreviewedExclusion(core.document, self._show, self._forget)
+        self._excluding = PreviewedExclusion(core.document, self._show, self._forget, core.kind)
         self._name = ""
         self._asked_of: Scene | None = None
         """The scene on screen when the dialog was opened: another one may be shown since."""

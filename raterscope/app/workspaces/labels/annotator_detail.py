@@ -466,7 +466,7 @@ class Exclusion(LabelsPart):
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
         self._names: tuple[str, ...] = ()
-        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None)
+        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None, core.kind)
         core.screen.exclude_key.clicked.connect(self.begin)
         core.session.selection_changed.connect(self.refresh)
         self.refresh()

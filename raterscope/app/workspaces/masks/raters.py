@@ -303,7 +303,7 @@ class Exclusion(MasksPart):
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
         self._name = ""
-        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None)
+        self._excluding = PreviewedExclusion(core.document, self._show, lambda: None, core.kind)
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.include_requested.connect(self.include)
 

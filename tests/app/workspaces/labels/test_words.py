@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.app.cli import main
 from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
@@ -75,6 +76,18 @@ def test_an_exclusion_without_effect_reports_no_changes(fused, qtbot):
     assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
     assert panel._title.height() < 60
     assert panel._form.y() - panel._title.geometry().bottom() < 20
+
+
+def test_an_exclusion_counts_those_excluded_since_the_run_of_labels(window, qtbot, four_study):
+    with Study.open(four_study) as study:
+        study.record(Decision(verb="exclude", annotators=("eve",)))
+    assert main(["run", str(four_study), "oem"]) == 0  # the latest run, of clicks, is without her already
+    open_study(window, qtbot, four_study)
+    window.show_workspace("labels")
+    idle(window, qtbot)
+    window.workspace.annotator_detail.choose((0,))
+    panel = preview_exclusion(window, qtbot)
+    assert panel._summary.text().endswith("with 1 annotator excluded since the run")
 
 
 def test_an_empty_list_of_tasks_gives_the_reason(fused, qtbot):
