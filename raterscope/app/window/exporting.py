@@ -95,7 +95,7 @@ class StudyExporter(QObject):
         choose = self._choose_folder if folder else self._choose_file
         if export.grouped:
             choose = partial(self._ask_groups, choose)
-        title = f"Export {export.title.lower()}"
+        title = f"Export {'de-identified ' if request.deidentify else ''}{export.title.lower()}"
         if origin.runs:
             title += f" of {origin.in_words()}"
         go_on = partial(choose, contents, export, request, title)

@@ -227,9 +227,10 @@ class Menus(QObject):
         for words, export, deidentify in menu_entries(kind, readers=readers):
             action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
             action.triggered.connect(without_checked(partial(self._exporter.start, export, deidentify)))
-            if export.by_case and not deidentify:
-                action = self.all_cases_menu.addAction(f"{export.title}, all cases…")
-                start = partial(self._exporter.start, export, all_cases=True)
+            if export.by_case:
+                title = f"{export.title}, all cases{', de-identified' if deidentify else ''}…"
+                action = self.all_cases_menu.addAction(title)
+                start = partial(self._exporter.start, export, deidentify, all_cases=True)
                 action.triggered.connect(without_checked(start))
         self.export_menu.addSeparator()
         for menu in (self.all_cases_menu, self.deidentified_menu):

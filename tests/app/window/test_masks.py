@@ -159,6 +159,13 @@ def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, f
     names = sorted(file.name for file in out.iterdir())
     assert [name.endswith("_consensus_seg.dcm") for name in names].count(True) == 1
     assert [name.endswith("_consensus.nii.gz") for name in names].count(True) == 1
+    window.status.show_message("")
+    next(action for action in actions if action.text() == "Consensus, all cases, de-identified…").trigger()
+    qtbot.waitUntil(lambda: "Exported consensus of run" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
+    more = sorted({file.name for file in out.iterdir()} - {*names})
+    assert [name[:9] for name in more] == ["case-001_", "case-002_"]
+    assert {name[9:] for name in more} == {"consensus_seg.dcm", "consensus.nii.gz"}
 
 
 def deidentified_dialog(window, qtbot):
