@@ -20,6 +20,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,7 +49,7 @@ class Changes:
     """Changes from one run to another."""
 
     kind: str
-    before: RunEntry
+    before: RunEntry  # the chosen run, else that of the most items
     after: RunEntry
     # disputed_before, disputed_after: disputed items; of pairs, flagged annotators
     disputed_before: int
@@ -105,9 +106,10 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
             where = f", {plain(names.get(item, ''))}" if len(names) > 1 else ""
             compare(ComparedItem(study, state, item, where, earlier, run, then, now), differences)
     differences.changes.sort(key=lambda change: -change.size)
+    items = Counter(other.id for other in before.values())
     return Changes(
         kind=run.kind,
-        before=max(before.values(), key=lambda other: other.id if chosen is None else other.id == chosen),
+        before=max(before.values(), key=lambda other: (other.id == chosen, items[other.id], other.id)),
         after=run,
         disputed_before=differences.disputed_before,
         disputed_after=differences.disputed_after,
