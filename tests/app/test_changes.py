@@ -51,8 +51,8 @@ def test_clicks_that_a_stricter_run_no_longer_detects(path, study_fused):
 
 
 def test_changes_are_from_the_run_of_most_items(tmp_path, path):
-    rows = [f"w{k},{name}.png,{20 + k % 3},{30 - k % 2}" for name in "abc" for k in range(6)]
-    clicks = write(tmp_path / "clicks.csv", "\n".join(["annotator,image,x,y", *rows]))
+    rows = [(f"w{k}", f"{name}.png", 20 + k % 3, 30 - k % 2) for name in "abc" for k in range(6)]
+    clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), rows)
     assert main(["import", str(path), str(clicks), "--extent", "100", "100"]) == 0
     run(path, "oem")
     run(path, "oem", "--item", "a.png", "--set", "detection_threshold=0.6")
