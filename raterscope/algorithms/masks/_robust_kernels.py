@@ -294,10 +294,13 @@ def spectrum(
 
 @compiled(error_model="numpy")
 def shares(
-    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array,
-    weights: Array | None,
+    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, tau: Array,
+    table: Array, weights: Array | None,
 ) -> None:  # fmt: skip
-    """Return each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
+    """Write each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each.
+
+    `tau`: (P, end - begin) float32, overwritten with E[tau]; or empty.
+    """
     raters = len(data)
     kept = np.empty((raters, BLOCK))
     for start in range(begin, end, BLOCK):
@@ -309,6 +312,9 @@ def shares(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
             _precisions(kind, e, rater[2, p], rater[3, p], table)
+            if len(tau):
+                for i in range(size):
+                    tau[p, start - begin + i] = e[i] * rater[2, p]
             if weights is not None:
                 for i in range(size):
                     e[i] *= weights[p]
@@ -322,21 +328,3 @@ def shares(
                 upto = 255 if p == raters - 1 else int(255 * before / total + 0.5)
                 out[p, start + i] = upto - shared
                 shared = upto
-
-
-@compiled(error_model="numpy")
-def taus(
-    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
-) -> None:
-    """Return E[tau] in (P, end - begin) float32 at some columns; arguments as in `shares`."""
-    kept = np.empty(BLOCK)
-    for start in range(begin, end, BLOCK):
-        stop = min(end, start + BLOCK)
-        for p in range(len(data)):
-            e = kept[: stop - start]
-            _distances(
-                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
-            )
-            _precisions(kind, e, rater[2, p], rater[3, p], table)
-            for i in range(stop - start):
-                out[p, start - begin + i] = e[i] * rater[2, p]

@@ -196,28 +196,13 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
 
 
 @compiled(error_model="numpy")
-def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
-    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`.
-
-    `out` may be `squared`.
-    """
-    # Copied: loops over rows that may have a stride are several times slower.
-    slices, _, width = squared.shape
-    first: Array = np.int64(0)  # a literal would be a type of its own, and compiled again
-    columns_here, lowest = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
-    for y in range(begin, end):
-        for z in range(slices):
-            columns_here[z] = squared[z, y]
-        across_rows(columns_here, step, far, first, slices, lowest)
-        for z in range(slices):
-            out[z, y] = lowest[z]
-
-
-@compiled(error_model="numpy")
 def across_uneven_slices(
     squared: Array, positions: Array, far: float, begin: int, end: int, out: Array
 ) -> None:
-    """Do the same as `across_slices`, for slices at (Z,) `positions` in mm."""
+    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`.
+
+    The slices are at (Z,) `positions` in mm. `out` may be `squared`.
+    """
     slices, _, width = squared.shape
     columns_here, best = np.empty((slices, width), np.float32), np.empty(width, np.float32)
     for y in range(begin, end):

@@ -65,10 +65,15 @@ def signed_distance(
             kernels.across_rows(plane, height, far, 0, rows, away[z])
 
     def fill_bands(begin: int, end: int) -> None:
-        if positions is None:
-            kernels.across_slices(away, thickness, far, begin, end, away)
-        else:
+        if positions is not None:
             kernels.across_uneven_slices(away, np.array(positions), far, begin, end, away)
+            return
+        # Copied: loops over rows that may have a stride are several times slower.
+        here, lowest = np.empty((2, slices, columns), dtype=np.float32)
+        for y in range(begin, end):
+            here[:] = away[:, y]
+            kernels.across_rows(here, thickness, far, 0, slices, lowest)
+            away[:, y] = lowest
 
     if slices > 1:
         run_parts(fill_planes, parts_of(slices, lines // rows), check)

@@ -367,16 +367,12 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) ->
         deviation[block], distance[block] = np.sqrt(variance) / slope, mean / slope
         chance[block] = ndtr(mean / np.sqrt(variance + _scatter(fitted, block)))
         most = max(most, 2 * float(np.abs(columns.data[:, block]).max()))
+        scales = np.empty((len(tau), end - begin), dtype=np.float32)
         kernels.shares(
             fitted.likelihood.kind, columns.data, fitted.rater, fitted.t, fitted.s, begin, end, weight,
-            fitted.likelihood.table, fitted.weights,
+            scales, fitted.likelihood.table, fitted.weights,
         )  # fmt: skip
         if local:
-            scales = np.empty((len(tau), end - begin), dtype=np.float32)
-            kernels.taus(
-                fitted.likelihood.kind, columns.data, fitted.rater, fitted.t, fitted.s, begin, end, scales,
-                fitted.likelihood.table,
-            )  # fmt: skip
             tau[:, block] = np.minimum(scales, MOST_TAU)
     chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)

@@ -57,7 +57,7 @@ BLOCKS = (
 
 
 def of_rows(values, *others):
-    """Count voxels of the rows from the third but last argument on; see `across_slices`."""
+    """Count voxels of the rows from the third but last argument on; see `squared_across_slices`."""
     begin, end = (each for each in others if isinstance(each, int))
     return values.size // values.shape[1] * (end - begin)
 
@@ -65,7 +65,6 @@ def of_rows(values, *others):
 VOXELS = {
     "_voxel_kernels.halve": lambda layer, _m, begin, end, *_: 4 * (end - begin) * layer.shape[2],
     "_voxel_kernels.across_rows": lambda line, _s, _f, begin, end, *_: (end - begin) * line.shape[1],
-    "_voxel_kernels.across_slices": of_rows,
     "_flood_kernels.join": lambda _order, begin, end, *_: 26 * (end - begin),
     "_flood_kernels.flood": lambda *every: 26 * every[-1],
     "_flood_kernels.nearest_across_slices": lambda *every: every[6] - every[5],
@@ -74,7 +73,7 @@ VOXELS = {
     "_voxel_kernels.pack": lambda _l, _b, code: code.size,
     "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_robust_kernels.merge": lambda _bits, _row, begin, end, *_: end - begin,
-    "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-4] - rest[-5]),
+    "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-5] - rest[-6]),
     "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
     "_staple_kernels.sweep": lambda row, *rest: (rest[-2] - rest[-3]) * row.shape[2],
     "_voxel_kernels.squared_across_slices": of_rows,
