@@ -171,7 +171,8 @@ def lay_out(
     left = numbers + 2.45 * letters if chart.y.label and not chart.y.hidden else bare
     if left - 0.7 * letters > most:  # the label would cover the numbers
         chart, left = replace(chart, y=replace(chart.y, label="")), bare
-    left = room.left + min(max(left, least_left), most)
+    natural = left
+    left = room.left + min(max(natural, least_left), most)
     across = ticks_of(chart.x, view.left, view.right, right - left, letters, width_of)
     turned, below = False, 1.45 * letters if across else 0.0
     if chart.x.names and across:
@@ -186,6 +187,10 @@ def lay_out(
     if chart.x.label and not chart.x.hidden:
         below += 1.45 * letters
     box = Box(left, top, max(right, left + 8), max(room.bottom - below - 5, top + 8))
+    up, widest_number = upwards(box.height)
+    wanted = min(natural + widest_number - numbers, most)
+    if wanted > left - room.left:  # a taller box has more ticks
+        return lay_out(chart, room, measure, style, view, titled=titled, least_left=wanted)
     scale_x = box.width / (view.right - view.left)
     scale_y = box.height / (view.top - view.bottom)
     if not keys:
@@ -198,7 +203,7 @@ def lay_out(
     return Layout(
         chart, style, room, box, view,
         [(box.left + (unit - view.left) * scale_x, text) for unit, text in across],
-        [(box.bottom - (unit - view.bottom) * scale_y, text) for unit, text in upwards(box.height)[0]],
+        [(box.bottom - (unit - view.bottom) * scale_y, text) for unit, text in up],
         turned, legend,
     )  # fmt: skip
 

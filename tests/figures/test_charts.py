@@ -8,7 +8,7 @@ import pytest
 from raterscope.figures.canvas import Pen, PixelCanvas, VectorCanvas
 from raterscope.figures.description import Axis, Chart, Key, Line, Points
 from raterscope.figures.drawing import PaperChart, image_of, line_chart, paper_line, sheet
-from raterscope.figures.layout import SCREEN, Box, compact, lay_out, number_text
+from raterscope.figures.layout import SCREEN, Box, Style, compact, lay_out, number_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -149,3 +149,12 @@ def test_a_symbol_at_the_end_of_an_axis_is_whole_and_none_is_beyond():
     rows, columns = (np.flatnonzero(red.any(axis=side)) for side in (1, 0))
     assert len(rows) == pytest.approx(len(columns), abs=1)
     assert rows.min() < lay_out(chart, ROOM, PixelCanvas(1, 1).width_of, SCREEN).box.top - 2
+
+
+def test_numbers_beside_the_axis_are_never_cut():
+    for letters in (11.0, 18.0, 24.0):
+        for high in np.linspace(2, 60, 30):
+            chart = Chart("", Axis("x", 0.0, 9.0, ticks=()), Axis("", 0.0, float(high), "root", 0.0))
+            for height in range(60, 300, 8):
+                layout = lay_out(chart, Box(0, 0, 600, height), measure, Style(letters=letters))
+                assert layout.box.left > max(measure(text, letters) for _, text in layout.up)
