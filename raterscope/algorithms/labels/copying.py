@@ -30,6 +30,9 @@ and a chain of good annotators is no ring."""
 _ALIKE = 0.9
 """Minimum chance-corrected agreement of a ring that may outvote the rest."""
 
+_LEAST_AGREEMENT = 0.05
+"""Minimum chance-corrected agreement outside a ring. Where the others guess, good ones look like a ring."""
+
 _LEAST_OUTSIDERS = 3
 _DISAGREEMENT, _LEAST_DISAGREEMENT = 5.0, 0.1
 """Evidence that those outside agree with each other against the ring: standard deviations, and share of the
@@ -89,7 +92,9 @@ def find_suspects(
     kappa, beyond, _ = excess
     cluster = _linked_sets(pairs, beyond, people)
     if (cluster >= 0).any():
-        return cluster, False
+        outside = (cluster[pairs] < 0).all(axis=1)
+        judged = kappa[outside] @ common[outside] >= _LEAST_AGREEMENT * common[outside].sum()
+        return np.where(judged, cluster, -1), False
     alike = _linked_sets(pairs, kappa >= _ALIKE, people)
     for number in np.unique(alike[alike >= 0]).tolist():
         if _outvoting(np.flatnonzero(alike == number), pairs, labels, first):
@@ -309,16 +314,17 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     overall accuracy; their products give the expected agreement. A pair is listed if its agreement exceeds
     that significantly (binomial tail, Bonferroni's correction), has at least half of the agreement beyond
     chance, and is far beyond the product of both skills, which does not depend on the few votes that others
-    gave to a task. A class that part of the crowd misreads must not explain it
-    (`_without_shared_misreadings`). If most annotators agree, they are suspects if the others agree with each
-    other against them. Only their own pairs are then tested: too few annotators remain to test the others.
+    gave to a task. Skills are those by the agreement with others, and by the consensus. A class that part of
+    the crowd misreads must not explain it (`_without_shared_misreadings`). If most annotators agree, they are
+    suspects if the others agree with each other against them. Only their own pairs are then tested: too few
+    annotators remain to test the others.
 
     `labels`: input of the fusion. Of repeated votes the first counts.
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)
     from scipy.sparse import csr_array
-    from scipy.special import ndtri
+    from scipy.special import ndtri, softmax
 
     people, tasks = len(labels.annotators), len(labels.tasks)
     busy = np.zeros(people, dtype=bool)  # votes of others need not be sorted
@@ -357,6 +363,10 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
         rates = np.log(fusion.confusion.mean())
         posterior, power = _log_posterior(labels, fusion, rates)
         fair = FairConsensus(cluster, np.full(people, power), rates, posterior, {})
+    swayed = bool((cluster >= 0).any())
+    right = _accuracy(labels, first, softmax(fair.posterior, axis=1) if swayed else fusion.posterior)
+    by_chance = float(np.square(np.bincount(labels.label) / len(labels)).sum())
+    skill = np.clip((right - by_chance) / max(1 - by_chance, 1e-9), 0.0, 1.0)
     pairs_found = []
     for at, (pair, (annotator, other)) in enumerate(zip(possible, pairs[possible].tolist(), strict=True)):
         if at % 64 == 0:
@@ -369,12 +379,24 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
         agree = remaining @ (
             _rates(remaining, first_label, labels) * _rates(remaining, second_label, labels)
         ).sum(axis=1)
-        if _is_beyond(same, agree, chance):
+        # Where the others say little or mostly guess, what they expect is too low.
+        by_skill = skill[annotator] * skill[other]
+        usual = np.full(len(both), by_skill + (1 - by_skill) * by_chance)
+        if _is_beyond(same, agree, chance) and (outvoting or _is_beyond(same, usual, chance)):
             pairs_found.append((annotator, other, len(both), same, float(agree.sum())))
     found = _copying(pairs_found, outvoting)
     if outvoting or not pairs_found:
         return found
     return _without_shared_misreadings(found, labels, fusion, first, chance, watch)
+
+
+def _accuracy(labels: Labels, votes: NDArray[np.int64], posterior: FloatArray) -> FloatArray:
+    """Return the share of right ones among some votes of each annotator, (K,); 0 without votes."""
+    assert labels.meaning is not None
+    voter, meant = labels.annotator[votes], labels.meaning[labels.label[votes]]
+    right = np.where(meant == OPEN, 0.0, posterior[labels.task[votes], meant])
+    sums, counts = (np.bincount(voter, weight, len(labels.annotators)) for weight in (right, None))
+    return np.asarray(sums / np.maximum(counts, 1))
 
 
 def _is_beyond(same: int, agree: FloatArray, chance: float) -> bool:

@@ -70,6 +70,20 @@ def test_few_votes_on_each_task_accuse_no_independent_annotator(votes):
     assert find_copies(copied, run(copied, LabelPlan.make("pooled", {}))).groups() == ((3, 7),)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("people", "each", "guessing"), [(3, 3, 1), (40, 8, 20)])
+def test_good_annotators_among_some_who_guess_copy_no_annotator(people, each, guessing, seed):
+    """Their agreement is beyond what the votes of the others let expect."""
+    answers = sayings(seed, tasks=300, people=people, classes=4, accuracy=0.85)
+    rng = np.random.default_rng([seed, people])
+    answers[:, :guessing] = rng.integers(0, 4, (len(answers), guessing))
+    chosen = np.argsort(rng.random(answers.shape) / rng.dirichlet(np.ones(people)), axis=1)[:, :each]
+    voted = np.zeros(answers.shape, dtype=bool)
+    np.put_along_axis(voted, chosen, values=True, axis=1)
+    labels = crowd(answers, voted, classes=4)
+    assert find_copies(labels, run(labels, LabelPlan.make("pooled"))).groups() == ()
+
+
 @pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
 def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algorithm):
     """Nine good annotators, one always wrong, one who always says the same; then a ring of three."""
