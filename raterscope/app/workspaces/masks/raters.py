@@ -35,6 +35,7 @@ from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.text import counted
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
+from raterscope.widgets.layouts import LateContent
 from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
@@ -58,11 +59,12 @@ class Raters(MasksPart):
         self.pair: tuple[str, str] | None = None
         self._names: set[str] = set()
         self._tree: _Clustered | None = None
+        self._late_model = LateContent(core.screen.model_table)
         core.screen.table.selected.connect(self.choose)
         core.screen.region_panel.votes.chosen.connect(self.choose)
         core.screen.volume.outline_clicked.connect(self._on_outline)
         core.screen.model_table.selected.connect(self.choose)
-        core.screen.volume.crosshair_moved.connect(self._show_model)
+        core.screen.volume.crosshair_moved.connect(self._request_model)
         core.screen.matrix.figure.chosen.connect(self._on_pair)
         core.screen.tree.figure.chosen.connect(self._on_branch)
         core.screen.tree_panel.basis_chosen.connect(self._on_basis)
@@ -72,6 +74,7 @@ class Raters(MasksPart):
     def _clear(self, reason: str = "") -> None:
         screen = self._screen
         self._task.cancel()
+        self._late_model.cancel()
         for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
             widget.set_nothing(reason)
         screen.model_table.set_rows(())
@@ -95,7 +98,7 @@ class Raters(MasksPart):
         self._task.cancel()
         for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
             widget.set_nothing("")
-        self._show_model()
+        self._request_model()
         numbers = contents.numbers
         excluded = contents.review.excluded
         unit = length_unit(scene.image.lattice)
@@ -111,6 +114,9 @@ class Raters(MasksPart):
         elif self.current is not None:
             self._mark()
 
+    def _request_model(self) -> None:
+        self._late_model.request(self._show_model)
+
     @while_shown
     def _show_model(self) -> None:
         """Show the model's estimates for each rater, with tau at the crosshair."""
@@ -124,6 +130,7 @@ class Raters(MasksPart):
             self._screen.model_table.set_nothing(f"{fusion.algorithm} estimates no bias, Sigma or tau.")
         unit = length_unit(scene.image.lattice)
         self._screen.model_table.set_rows(rows, unit, fusion.algorithm)
+        self._screen.model_table.select(self.current)
 
     def choose(self, name: str | None) -> None:
         """Select a rater everywhere, or none."""

@@ -232,6 +232,7 @@ def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     scene = workspace.session.scene
     fusion, report = scene.fusion("nodule"), scene.report("nodule")
     table = workspace.model_table
+    workspace.tabs.setCurrentWidget(table)
     rows = {row.name: row for row in table.model.rows}
     dan = fusion.annotators.index("dan")
     assert rows["dan"].bias_mm == fusion.bias[0, dan]
