@@ -138,7 +138,7 @@ def _binned(probability: FloatArray, *weights: FloatArray) -> tuple[FloatArray, 
     """Return mean logits of probabilities in bins, and the sums of weights, by default their number."""
     most = np.clip(probability, 1e-9, 1 - 1e-9)
     logit = np.clip(np.log(most / (1 - most)), _EDGES[0], _EDGES[-1])
-    at = np.searchsorted(_EDGES, logit)
+    at = np.ceil((logit - _EDGES[0]) / (_EDGES[1] - _EDGES[0])).astype(np.int64)  # the edges are even
     columns = np.zeros((2 + len(weights), len(_EDGES)))
     for row, values in enumerate((np.ones(len(at)), logit, *weights)):
         columns[row] = np.bincount(at, values, len(_EDGES))
