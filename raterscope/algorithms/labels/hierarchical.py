@@ -461,10 +461,10 @@ def tempered_posteriors(
     from raterscope.algorithms.labels._pooled_kernels import temper
 
     answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
-    answers[:] = posterior
     model, effects = fit.tables(crowd), np.array(correlations)
 
     def weigh(first: int, last: int) -> None:
+        answers[:, first:last] = posterior[first:last]  # of tasks without votes
         for low, high, shares in crowd.split(first, last, fit.shares):
             temper(
                 low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.each_class,
