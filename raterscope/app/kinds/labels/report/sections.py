@@ -332,8 +332,9 @@ def _curves(question: AnsweredQuestion) -> Gallery:
     judged_methods = list(question.judged.items())[:_MOST_LINES]
     first = judged_methods[0][1]
     class_index = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
-    if len(first.curves) == 2:  # of two classes both curves say the same
-        class_index = 1
+    words = "the class with the most truths"
+    if len(first.curves) == 2:
+        class_index, words = 1, "that of the other class is its mirror image"
     roc, sure = [], []
     for colour, (_, assessment) in zip(LINES, judged_methods, strict=False):
         curve = assessment.curves[class_index]
@@ -350,7 +351,7 @@ def _curves(question: AnsweredQuestion) -> Gallery:
     of = first.curves[class_index]
     pictures = [
         draw_lines(roc, "false positive rate", "sensitivity",
-                   f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
+                   f"ROC of {plain(of.name, 40)}", words, diagonal=True),
         draw_lines(sure, "probability of the label", "share that is right", "Calibration",
                    "calibrated on the diagonal; overconfident below it", diagonal=True),
     ]  # fmt: skip
