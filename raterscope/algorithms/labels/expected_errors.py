@@ -43,6 +43,10 @@ _BY_METHOD = {
     "mean-score": _SHARES,
 }  # fmt: skip
 
+_OVERLAP, _UNKNOWN = 20, 1.0
+"""Tasks with two votes, below which votes do not show how often they are right, and the standard deviation
+of a then: where the same is stated of ten real crowds with one vote a task, a tenth to a half is wrong."""
+
 _KNOT = 1.5
 _EDGES = np.linspace(-8.0, 8.0, 129)
 _MISTAKES = 0.02
@@ -115,13 +119,21 @@ def expected_errors(
     counts = (fusion.votes > 0) & (fusion.known == OPEN) & (truth == OPEN)
     counts[list(decided)] = False
     checked = Checked.by_truth(fusion, truth).joined(checked)
-    return count_errors(fusion.algorithm, max_rows(fusion.posterior)[counts], checked)
+    return count_errors(fusion.algorithm, max_rows(fusion.posterior)[counts], checked, fusion.votes)
 
 
-def count_errors(algorithm: str, probability: FloatArray, checked: Checked = NOTHING) -> ExpectedErrors:
-    """Return how many labels of these probabilities, (n,), are expected to be wrong."""
+def count_errors(
+    algorithm: str, probability: FloatArray, checked: Checked = NOTHING, votes: ArrayLike | None = None
+) -> ExpectedErrors:
+    """Return how many labels of these probabilities, (n,), are expected to be wrong.
+
+    `votes`: (N,), votes of all tasks, by default two or more.
+    """
     logit, number = _binned(probability)
-    node, weight = _coefficients(_BY_METHOD.get(algorithm, _MODELS), checked)
+    middle, width = _BY_METHOD.get(algorithm, _MODELS)
+    if votes is not None and np.count_nonzero(np.asarray(votes) > 1) < min(_OVERLAP, len(probability)):
+        width = (max(_UNKNOWN, width[0]), *width[1:])
+    node, weight = _coefficients((middle, width), checked)
     updated, as_stated = _wrong(np.stack([weight @ node, np.zeros(3)]), logit)
     stated = float((1 - probability).sum())
     expected = max(stated + float((updated - as_stated) @ number), 0.0)  # bins are a little off

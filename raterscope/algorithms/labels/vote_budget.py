@@ -183,7 +183,8 @@ def measure_vote_curve(
         fusion = every if len(fewer) == len(labels) else run(fewer, step)
         votes[size, draw] = len(fewer) / max(int(voted.sum()), 1)
         checked = Checked.by_truth(fusion, _unseen(labels, truth))
-        errors = count_errors(fusion.algorithm, fusion.posterior[voted].max(axis=1, initial=0.0), checked)
+        stated = fusion.posterior[voted].max(axis=1, initial=0.0)
+        errors = count_errors(fusion.algorithm, stated, checked, fusion.votes)
         wrong = np.array([errors.expected, errors.high, errors.low])
         expected[size, draw] = 1 - wrong / max(errors.tasks, 1)
         right[size, draw] = (fusion.label()[judged] == truth[judged]).mean() if len(judged) else math.nan

@@ -10,7 +10,7 @@ from raterscope.algorithms.labels.expected_errors import (
     expected_errors,
 )
 from raterscope.algorithms.labels.fusion import LabelPlan, run
-from tests.benchmarks.calibration._label_crowds import KINDS, draw
+from tests.benchmarks.calibration._label_crowds import KINDS, LabelCrowd, draw
 
 KNOT, MISTAKES, SPREAD = 1.5, 0.02, (0.42, 0.46, 0.64)
 
@@ -107,3 +107,17 @@ def test_intervals_hold_in_simulated_crowds_before_and_after_decisions():
                 assert errors.tasks == len(truth) - len(decided)
                 held.append(errors.low <= wrong[known < 0].sum() <= errors.high)
     assert np.mean(held) >= 0.85
+
+
+def test_one_vote_a_task_leaves_the_number_of_wrong_labels_open():
+    """The votes fit crowds that are mostly right and crowds that often err."""
+    held, stated = [], []
+    for good in (0.5, 0.65, 0.8, 0.9):
+        for seed in range(3):
+            labels, truth = draw(LabelCrowd(3, 1, 400, 20, (good - 0.1, min(good + 0.1, 0.98))), seed)
+            fusion = run(labels, LabelPlan())
+            errors = expected_errors(fusion, np.full(len(truth), -1, dtype=np.int16))
+            held.append(errors.low <= (fusion.label() != truth).sum() <= errors.high)
+            stated.append(errors.stated / errors.tasks)
+    assert np.ptp(stated) < 0.1
+    assert np.mean(held) >= 0.9
