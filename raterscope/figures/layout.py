@@ -189,7 +189,7 @@ def lay_out(
     box = Box(left, top, max(right, left + 8), max(room.bottom - below - 5, top + 8))
     up, widest_number = upwards(box.height)
     wanted = min(natural + widest_number - numbers, most)
-    if wanted > left - room.left:  # a taller box has more ticks
+    if wanted > left - room.left + 1e-6:  # a taller box has more ticks; a sum may be rounded
         return lay_out(chart, room, measure, style, view, titled=titled, least_left=wanted)
     scale_x = box.width / (view.right - view.left)
     scale_y = box.height / (view.top - view.bottom)

@@ -156,5 +156,6 @@ def test_numbers_beside_the_axis_are_never_cut():
         for high in np.linspace(2, 60, 30):
             chart = Chart("", Axis("x", 0.0, 9.0, ticks=()), Axis("", 0.0, float(high), "root", 0.0))
             for height in range(60, 300, 8):
-                layout = lay_out(chart, Box(0, 0, 600, height), measure, Style(letters=letters))
-                assert layout.box.left > max(measure(text, letters) for _, text in layout.up)
+                room = Box(height / 7, 0, 600, height)
+                layout = lay_out(chart, room, measure, Style(letters=letters))
+                assert layout.box.left - room.left > max(measure(text, letters) for _, text in layout.up)
