@@ -184,6 +184,7 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
     eighteen = tuple(map(str, range(18)))
     assert describe_community(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "fair"
     assert describe_community(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "better than guessing"
+    assert describe_community(diagonal(0.2, 18), eighteen, eighteen, range(18)) == "better than guessing"
     assert describe_community(diagonal(0.57, 2), two, two, (0, 1)) in (
         "guessing",
         "little better than guessing",
