@@ -116,7 +116,7 @@ def describe_community(
     answers to every class ("always", "mostly ..., whatever it is", "guessing"); swapped classes; no clear
     answer; reliable; one class missed. The rest are named by their accuracy beyond chance: at least half of
     the possible ("reasonable"), at least a fifth ("fair", or "better than guessing" if most answers are
-    wrong). Of many classes, twice the accuracy of a guess is better than guessing, too.
+    wrong). Of many classes, three times the accuracy of a guess is better than guessing, too.
 
     `prototype`: (J, L), probabilities, rows adding up to 1.
     `classes`, `outputs`: J and L names.
@@ -148,7 +148,7 @@ def describe_community(
         return "reasonable"
     if beyond >= 0.2:
         return _avoided(matrix, outputs) or ("fair" if right.mean() >= 0.5 else "better than guessing")
-    if right.mean() * len(classes) >= 2:
+    if right.mean() * len(classes) >= 3:
         return "better than guessing"
     return "little better than guessing" if beyond > -0.2 else "mostly wrong"
 
