@@ -49,10 +49,15 @@ _GRADE_ROUNDS = (1, 2, 3, 4, 6, 9, 12, 16, 20, 25, 35, 50)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
 
 _DEPARTURE = 0.4
-"""Loss of right votes that ends an anchored fit, relative to the square of their share beyond chance. Where
-votes are few or hardly better than chance, a fit drifts to classes of its own, of which most votes are wrong;
-its likelihood still grows. The better the votes agree, the more it may lose: fits to ten public crowds lose
-less, those to two or three of their votes a task more, and then are worse than where votes agreed best."""
+"""Loss of right votes of a fit that departed from them, relative to the square of their share beyond chance.
+Where votes are few or hardly better than chance, a fit drifts to classes of its own, of which most votes are
+wrong; its likelihood still grows. Fits to ten public crowds lose less, those to two or three of their votes a
+task more."""
+
+_BETTER = 0.02
+"""Gain of log-likelihood for which a fit may depart from the votes, by task and class; each vote is predicted
+from the others on its task. It is more where most annotators give one answer to everything, as the careful
+ones then agree. In weak crowds it is less: it only adapts the classes to the votes."""
 
 _USUAL = (8.0, 1.5)
 """Prior median of a strength, in votes, and standard deviation of its logarithm."""
@@ -152,7 +157,7 @@ def dawid_skene(
         tasks.
     `show`: makes a partial result from a posterior.
     `like`: similar fit; used with a large crowd.
-    `anchored`: end where the classes depart from the votes; a prior of the question does that itself.
+    `anchored`: end near the votes unless departing from them pays; a prior of the question does that itself.
     """
     anchored &= crowd.prior is None
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
@@ -204,12 +209,14 @@ class _Rounds:
     ) -> tuple[Fit, LabelTrace]:
         """Update rates and tasks in turn, in a least and a largest number of rounds.
 
-        An anchored fit that departs from the votes ends with the posterior that agreed best with them.
+        An anchored fit that departed from the votes ends with the posterior that agreed best with them, if
+        votes do not predict each other much worse then.
         """
         crowd, fit = self.crowd, self.fit
         changes: list[float] = []
-        chance, most, nearest = 1 / posterior.shape[1], 0.0, posterior
+        chance, most, agreed, nearest = 1 / posterior.shape[1], 0.0, 0.0, posterior
         draft = None if show is None else lambda: show(posterior)
+        converged = False
         for turn in range(1, rounds[1] + 1):
             done = (turn - 1) / rounds[1]
             watch(done, self.words, partial=draft)
@@ -219,19 +226,28 @@ class _Rounds:
             )  # fmt: skip
             if agreed > most:
                 most, nearest = agreed, posterior.copy() if self.anchored else posterior
-            elif self.anchored and _departed(most, agreed, chance):
-                posterior[:] = nearest
-                counts[:] = count_votes_of(crowd, posterior, partial(watch, done, self.words))
-                fit.counts = counts[0]
-                estimate_priors(crowd, fit, counts, self.by_class, 1, True, watch, done)
-                self._finish(posterior, counts)
-                return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
             self._finish(posterior, counts)
             mean, largest = self.expect(fit, posterior, counts, part(watch, done, done))
             changes.append(largest)
-            if turn >= rounds[0] and mean < tolerance:
-                return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
-        return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
+            converged = turn >= rounds[0] and mean < tolerance
+            if converged:
+                break
+        if self.anchored and _departed(most, agreed, chance):
+            self._compare(nearest, posterior, counts, part(watch, 1.0, 1.0))
+        return self.fit, LabelTrace(np.empty(0), np.array(changes), converged=converged)
+
+    def _compare(self, nearest: FloatArray, posterior: FloatArray, counts: FloatArray, watch: Watch) -> None:
+        """Keep the fit with this posterior, or return to that with the nearest one to the votes."""
+        crowd, near = self.crowd, _Rounds(self.crowd, self.by_class, self.words, anchored=False)
+        gain = predictive_scores(crowd, self.fit, posterior, _CORRELATIONS, watch).max()
+        near_counts = count_votes_of(crowd, nearest, partial(watch, 1.0, self.words))
+        near.fit.counts = near_counts[0]
+        estimate_priors(crowd, near.fit, near_counts, self.by_class, 1, True, watch, 1.0)
+        near._finish(nearest, near_counts)
+        gain -= predictive_scores(crowd, near.fit, nearest, _CORRELATIONS, watch).max()
+        classes = posterior.shape[1]
+        if gain < _BETTER * classes * len(_thinned(crowd, classes)):
+            posterior[:], counts[:], self.fit = nearest, near_counts, near.fit
 
     def _finish(self, posterior: FloatArray, counts: FloatArray) -> None:
         """Give the fit the counts and the classes' shares."""
@@ -490,11 +506,9 @@ def predictive_scores(
     from raterscope.algorithms.labels._pooled_kernels import score_correlation
 
     votes = np.diff(crowd.start)
-    tasks = _predictable(crowd)
+    tasks = _thinned(crowd, posterior.shape[1])
     if not len(tasks):
         return np.zeros(len(correlations))
-    terms = int(votes[tasks].sum()) * posterior.shape[1]
-    tasks = tasks[:: -(-terms // _CORRELATION_TERMS)]
     ends = np.concatenate([[0], np.cumsum(votes[tasks])])
     model = fit.tables(crowd)
     most = int(votes[tasks].max())
@@ -528,6 +542,13 @@ def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: floa
             crowd.weights,
         )  # fmt: skip
     return scores[:, 0]
+
+
+def _thinned(crowd: Crowd, classes: int) -> NDArray[np.int64]:
+    """Return the tasks whose votes `predictive_scores` predicts."""
+    tasks = _predictable(crowd)
+    terms = int(np.diff(crowd.start)[tasks].sum()) * classes
+    return tasks[:: max(1, -(-terms // _CORRELATION_TERMS))]
 
 
 def _predictable(crowd: Crowd) -> NDArray[np.int64]:

@@ -91,6 +91,25 @@ def test_consensus_of_votes_hardly_better_than_chance_stays_near_the_vote(classe
     assert np.mean(losses) < np.log(classes)
 
 
+@pytest.mark.parametrize(("classes", "each"), [(2, 10), (2, 3), (4, 5)])
+def test_consensus_departs_from_votes_of_which_most_are_the_same_to_everything(classes, each):
+    """12 of 20 annotators always give the first class, the others are right in four of five tasks."""
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, classes, 400)
+        task = np.repeat(np.arange(400), each)
+        annotator = np.concatenate([rng.choice(20, each, replace=False) for _ in range(400)])
+        right = (annotator >= 12) & (rng.random(len(task)) < 0.8)
+        label = np.where(right, truth[task], np.where(annotator < 12, 0, rng.integers(0, classes, len(task))))
+        labels = of_votes(np.stack([task, annotator, label], axis=1), 400, classes)
+        ours, vote = (
+            assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority)
+        )
+        gains.append(ours.accuracy - vote.accuracy)
+    assert min(gains) > 0.15
+
+
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlated(classes):
     ours, theirs, votes = [], [], []
