@@ -541,6 +541,6 @@ def _rates(weight: FloatArray, label: NDArray[np.integer], labels: Labels) -> Fl
     # Wrong ones as all wrong ones are spread, so that a class that was hardly seen is one like the others.
     wrong = np.where(right, 0.0, np.where(right, 0.0, counts).sum(axis=1, keepdims=True) + 1e-9)
     usual = np.where(right, share / np.maximum(right.sum(axis=0), 1), 0.0)
-    usual += (1 - share) * wrong / wrong.sum(axis=0)
+    usual += (1 - share) * wrong / np.maximum(wrong.sum(axis=0), 1e-9)
     counts += _SMOOTHING * usual / usual.sum(axis=0)
     return np.asarray((counts / counts.sum(axis=0)).T)

@@ -84,6 +84,11 @@ def test_good_annotators_among_some_who_guess_copy_no_annotator(people, each, gu
     assert find_copies(labels, run(labels, LabelPlan.make("pooled"))).groups() == ()
 
 
+def test_annotators_who_can_give_one_label_alone_copy_no_annotator():
+    labels = crowd(np.zeros((30, 3), dtype=int), classes=1)
+    assert find_copies(labels, run(labels, LabelPlan.make("pooled"))).groups() == ()
+
+
 @pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
 def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algorithm):
     """Nine good annotators, one always wrong, one who always says the same; then a ring of three."""
