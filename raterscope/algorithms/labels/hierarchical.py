@@ -246,7 +246,7 @@ class _Rounds:
         near._finish(nearest, near_counts)
         gain -= predictive_scores(crowd, near.fit, nearest, _CORRELATIONS, watch).max()
         classes = posterior.shape[1]
-        if gain < _BETTER * classes * len(_thinned(crowd, classes)):
+        if gain <= _BETTER * classes * len(_thinned(crowd, classes)):
             posterior[:], counts[:], self.fit = nearest, near_counts, near.fit
 
     def _finish(self, posterior: FloatArray, counts: FloatArray) -> None:
