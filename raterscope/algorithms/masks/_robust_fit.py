@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -321,8 +321,6 @@ def resume(state: Fit, columns: Columns, check: Check = no_check) -> Fit:
 
 def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Callable[[], object]) -> None:
     """Iterate until the relative gain of the lower bound is below `tolerance`."""
-    from raterscope.algorithms.masks import _robust_kernels as kernels
-
     rest = 0.0
     watch, check = repeating(watch)
     for count in range(iterations):
@@ -333,23 +331,8 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
         rest = _update(state, sums, totals, check)
         if state.converged:
             break
-    columns, kind = state.columns, state.likelihood.kind
-    log_density = np.zeros(len(columns.data))
-    for begin, end in chunks(columns):
-        kernels.measure(
-            kind,
-            columns.data,
-            columns.weight,
-            state.rater,
-            state.t,
-            state.s,
-            begin,
-            end,
-            log_density,
-            state.likelihood.table,
-        )
-        watch(1.0, "measuring the lower bound")
-    state.objective.append(float(state.weighed(log_density).sum()) + rest)
+    sums, _ = _sweep(replace(state, t=state.t.copy(), s=state.s.copy()), 1.0, 0.0, watch, partial)
+    state.objective.append(float(state.weighed(sums[3]).sum()) + rest)
     state.converged = state.converged or has_converged(state.objective, tolerance)
 
 
@@ -397,7 +380,7 @@ def _sweep(
 def _update(state: Fit, sums: FloatArray, totals: FloatArray, check: Check) -> float:
     """Update all parameters except maps, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
 
-    The result is the lower bound without the log density of the maps (from `sweep` and `measure`).
+    The result is the lower bound without the log density of the maps (from `sweep`).
     """
     bias, doubt, sigma = state.rater[:3]
     raters, voxels = len(bias), state.voxels

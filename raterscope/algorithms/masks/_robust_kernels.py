@@ -252,23 +252,6 @@ def sweep(
 
 
 @compiled(error_model="numpy")
-def measure(
-    kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
-    sums: Array, table: Array,
-) -> None:  # fmt: skip
-    """Add up the log density alone, into (P,) `sums`; arguments as in `sweep`."""
-    kept = np.empty(BLOCK)
-    for start in range(begin, end, BLOCK):
-        stop = min(end, start + BLOCK)
-        for p in range(len(data)):
-            e = kept[: stop - start]
-            _distances(
-                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
-            )
-            sums[p] += _log_density(kind, e, weight[start:stop], rater[3, p], table)
-
-
-@compiled(error_model="numpy")
 def spectrum(
     kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
     count: Array, total: Array,

@@ -71,7 +71,6 @@ VOXELS = {
     "_flood_kernels.nearest_in_plane": lambda _c, _s, _f, begin, end, square: square[begin:end].size,
     "_voxel_kernels.count_codes": lambda code, _: code.size,
     "_voxel_kernels.pack": lambda _l, _b, code: code.size,
-    "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_robust_kernels.merge": lambda _bits, _row, begin, end, *_: end - begin,
     "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-5] - rest[-6]),
     "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
