@@ -349,6 +349,9 @@ class MainWindow(QMainWindow):
             over.connect(lambda _: self._make(workspace, show))
 
     def _make(self, workspace: WorkspaceKind, show: Callable[[], object]) -> None:
+        if workspace.kind in self._workspaces:
+            show()
+            return
         # Not `QTimer.singleShot`: two such calls may run before anything else does.
         turn = QTimer(self, singleShot=True, interval=0)
 
@@ -357,7 +360,7 @@ class MainWindow(QMainWindow):
                 turn.start()
             else:
                 turn.deleteLater()
-                show()
+                QTimer.singleShot(0, self, show)
 
         turn.timeout.connect(step)
         step()

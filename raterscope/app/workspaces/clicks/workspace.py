@@ -119,7 +119,6 @@ class ClicksWorkspace(ClicksScreen):
         core.connect_screen(self.navigation)
         yield
         self._make_actions()
-        yield
 
     def _connect(self) -> None:
         self.evidence.about.runs.chosen.connect(self.runs.choose)

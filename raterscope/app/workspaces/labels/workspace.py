@@ -93,7 +93,6 @@ class LabelsWorkspace(LabelsScreen):
         core.connect_screen(self.navigation)
         yield
         self._make_actions()
-        yield
 
     def _connect(self) -> None:
         self.session.scene_settled.connect(self._show_run_trace)

@@ -101,7 +101,6 @@ class MasksWorkspace(MasksScreen):
         core.connect_screen(self.navigation)
         yield
         self._make_actions()
-        yield
 
     def _connect(self) -> None:
         self.loader.refused.connect(self.refused)

@@ -86,7 +86,6 @@ class PairsWorkspace(PairsScreen):
         core.connect_screen(self.navigation)
         yield
         self._make_actions()
-        yield
 
     def _connect(self) -> None:
         self.session.scene_amended.connect(self._on_amended)
