@@ -19,6 +19,14 @@ from raterscope.algorithms.progress import RefusedError
 _PLURALS = ("sweeps", "tasks", "votes")
 """Units that lose their s after 1."""
 
+FORMER_NAMES = {
+    "as_printed": "as_published",
+    "community_as_printed": "community_as_published",
+    "own_hands": "per_annotator_scatter",
+    "printed_form": "published_form",
+}
+"""The present names of settings, by their names in studies and `run.json` of earlier versions."""
+
 Kind = Literal["number", "integer", "choice", "switch"]
 
 
@@ -278,7 +286,8 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make settings from stored values."""
+        """Make settings from stored values, also under their names of earlier versions."""
+        values = {FORMER_NAMES.get(name, name): value for name, value in values.items()}
         cls._refuse_unknown(values)
         return cls(**values)
 

@@ -84,18 +84,18 @@ def is_prepared() -> bool:
     return "" in _stamped()
 
 
-def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> tuple[int, int]:
+def prepare(watch: Watch, jobs: int | None = None, *, low_priority: bool = False) -> tuple[int, int]:
     """Compile the missing kernels, default algorithms first; return how many are compiled, and the total.
 
     `watch`: called every 50 ms; its exceptions end the worker processes at once.
     `jobs`: number of worker processes; by default one for each processor.
-    `gently`: give the workers a low priority.
+    `low_priority`: give the workers a low priority.
     Kernels that fail are compiled when they are called.
     """
     table = _table()
     default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
     kernels = list(dict.fromkeys([*default, *_kernels(table)]))
-    tasks = {str(index): (*kernel, gently) for index, kernel in enumerate(kernels)}
+    tasks = {str(index): (*kernel, low_priority) for index, kernel in enumerate(kernels)}
 
     def tick(done: int) -> None:
         watch(done / len(tasks), f"{_PREPARING}: {done} of {len(tasks)}")
@@ -156,12 +156,12 @@ def _load(modules: Iterable[str]) -> None:
         import_module(module)
 
 
-def _compile(module: str, name: str, signature: str, gently: bool, waits: bool = True) -> bool:
+def _compile(module: str, name: str, signature: str, low_priority: bool, waits: bool = True) -> bool:
     """Compile a kernel, or load it; False if that fails, as the kernel is then compiled when it is called.
 
     `waits`: as for `compile_signature`.
     """
-    if gently:
+    if low_priority:
         _lower_priority()
     try:
         from raterscope.algorithms.compiling import compile_signature
@@ -256,7 +256,7 @@ def _help(kind: str, algorithm: str, helpers: int, number: int) -> None:
     for kernel in chain(list(kernels)[number::helpers], claimed):
         if os.getppid() != command:  # it was killed
             return
-        if not _compile(*kernel, gently=False, waits=kernel in claimed):
+        if not _compile(*kernel, low_priority=False, waits=kernel in claimed):
             claimed += [] if kernel in claimed else [kernel]
 
 

@@ -53,10 +53,10 @@ class Document(QObject):
     run_chosen = Signal()  # another run was selected, and the choice is on disk
     radius_changed = Signal()  # the matching radius was changed, and is on disk
     kept = Signal(bool)  # whether `keep` could store a result
-    rested = Signal(object)  # the state of the file or its location has changed; see `standing`
+    file_state_changed = Signal(object)  # the state of the file or its location has changed; see `file_state`
     followed = Signal(object, object)  # the study was reopened at another location
 
-    _stood = Signal(object, object)
+    _file_state_read = Signal(object, object)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -74,8 +74,8 @@ class Document(QObject):
         self._journal: Journal | None = None
         self.opening = False
         """True while a study is being opened or created."""
-        self.standing = FileState()
-        self._stood.connect(self._on_stood, Qt.ConnectionType.QueuedConnection)
+        self.file_state = FileState()
+        self._file_state_read.connect(self._on_file_state_read, Qt.ConnectionType.QueuedConnection)
         self._hiding: frozenset[str] = frozenset()
         """The workspaces that want names to be hidden."""
 
@@ -293,9 +293,9 @@ class Document(QObject):
         """Request the study's thread to finish its work, close the file and end, without waiting."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
-        if self.standing != FileState():
-            self.standing = FileState()
-            self.rested.emit(self.standing)
+        if self.file_state != FileState():
+            self.file_state = FileState()
+            self.file_state_changed.emit(self.file_state)
         self._finishing = [(path, earlier) for path, earlier in self._finishing if not earlier.over]
         if study is not None and lane is not None:
             job = self._jobs.start("Closing the study", partial(_close, study, lane), lane=lane, quiet=True)
@@ -318,15 +318,15 @@ class Document(QObject):
         lane.close()
         self.refused.emit(sentence)
 
-    def _emit_file_state(self, lane: Lane, standing: FileState) -> None:
+    def _emit_file_state(self, lane: Lane, file_state: FileState) -> None:
         """Emit a change of the file's state from the study's thread."""
         with suppress(RuntimeError):  # the program is at its end, and this object with it
-            self._stood.emit(lane, standing)
+            self._file_state_read.emit(lane, file_state)
 
-    def _on_stood(self, lane: Lane, standing: FileState) -> None:
+    def _on_file_state_read(self, lane: Lane, file_state: FileState) -> None:
         if lane is self._lane:
-            self.standing = standing
-            self.rested.emit(standing)
+            self.file_state = file_state
+            self.file_state_changed.emit(file_state)
 
     def _read_again(self) -> None:
         from raterscope.app.contents import read_contents
@@ -378,20 +378,20 @@ def _open(
     for earlier in before:  # it is being closed; only one process can have it open
         earlier.wait()
     opened = open_study(path, create, watch)
-    lane.rest = _resting(opened[0], partial(report, lane))
+    lane.rest = _idle_work(opened[0], partial(report, lane))
     return opened
 
 
-def _resting(study: Study, report: Callable[[FileState], object]) -> Callable[[], None]:
-    """Return the idle work of the study's thread; ``tell(standing)`` reports changes of the state."""
+def _idle_work(study: Study, report: Callable[[FileState], object]) -> Callable[[], None]:
+    """Return the idle work of the study's thread; ``tell(file_state)`` reports changes of the state."""
     reported = FileState()
 
     def rest() -> None:
         nonlocal reported
-        standing = study.rest()
-        if standing != reported:
-            reported = standing
-            report(standing)
+        file_state = study.rest()
+        if file_state != reported:
+            reported = file_state
+            report(file_state)
 
     return rest
 

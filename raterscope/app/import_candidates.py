@@ -72,7 +72,7 @@ class ImportCandidates:
     # by kind: files of the kinds that are read by themselves, which `readers` recognise
     others: dict[str, list[Path]] = field(default_factory=dict)
     # masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped
-    walked: frozenset[Path] = frozenset()
+    from_folders: frozenset[Path] = frozenset()
     sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
     _files: set[Path] = field(default_factory=set)
 
@@ -216,7 +216,7 @@ def resolve_ambiguous(
         candidates.images = [path for path in candidates.images if path in pictures]
         sure = pictures_among(others, clicked, several=False)
         candidates.add(resolve_pictures(others, anchors, candidates.sources, sure, alone=alone, watch=watch))
-    candidates.walked = frozenset([*candidates.masks, *candidates.points]) - set(candidates.named)
+    candidates.from_folders = frozenset([*candidates.masks, *candidates.points]) - set(candidates.named)
     candidates.left = [
         path for path in candidates.left if path not in candidates.named and not candidates.has(path)
     ]

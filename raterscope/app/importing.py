@@ -177,7 +177,7 @@ def read_files(
         for old, new in zip(candidates.volumes, _with_distinct_names(candidates.volumes), strict=True)
     )
     masks, more = read_mask_files(
-        candidates.masks, candidates.volumes, reading, at_hand, candidates.walked | beside, sources,
+        candidates.masks, candidates.volumes, reading, at_hand, candidates.from_folders | beside, sources,
         part(watch, share, 1.0),
     )  # fmt: skip
     refused += more

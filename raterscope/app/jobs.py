@@ -89,8 +89,8 @@ class Job(QObject):
         self._begun = time.monotonic()
         self._work = work
         self._cancel = threading.Event()
-        self._partial_wanted = threading.Event()
-        self._partial_wanted.set()
+        self._partial_requested = threading.Event()
+        self._partial_requested.set()
         self._started: float | None = None
         self._done = threading.Event()
         self._report_sent = 0.0
@@ -166,10 +166,10 @@ class Job(QObject):
         if (
             partial is not None
             and time_now - self._partial_sent >= PARTIAL_SECONDS
-            and self._partial_wanted.is_set()
+            and self._partial_requested.is_set()
         ):
             self._partial_sent = time_now
-            self._partial_wanted.clear()
+            self._partial_requested.clear()
             self._send(self._drafted, partial())
 
     def _stop_if_cancelled(self) -> None:
@@ -198,7 +198,7 @@ class Job(QObject):
     def _on_drafted(self, partial: object) -> None:
         if self.state == "running" and isValid(self._owner):
             self.partial.emit(partial)
-        self._partial_wanted.set()
+        self._partial_requested.set()
 
     def _on_returned(self, result: object) -> None:
         if not isValid(self._owner):
@@ -371,7 +371,7 @@ class Jobs(QObject):
         """True while any job runs."""
         return bool(self._jobs)
 
-    def at_stake(self, seconds: float) -> tuple[Job, ...]:
+    def costly_running(self, seconds: float) -> tuple[Job, ...]:
         """List the costly jobs that have run for some seconds and would be stopped."""
         return tuple(
             job for job in self._jobs.values() if job.costly and job.state == "running" and job.age >= seconds

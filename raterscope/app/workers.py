@@ -34,7 +34,7 @@ _LARGEST_MAPPED = 32 << 20
 """The largest value that glibc accepts for M_MMAP_THRESHOLD."""
 
 
-def share_heaps() -> None:
+def limit_heaps() -> None:
     """Let all threads share two heaps. With eight per core, the default of glibc, memory fragments."""
     _set(_HEAPS_AT_MOST, HEAPS)
 

@@ -122,7 +122,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
         Axis("iteration", 1.0, max(2.0, len(iteration)), integral=True, padding=0.05),
         Axis(label, padding=0.05),
         tuple(marks),
-        aside=", ".join(filter(None, (alive, ended))) if len(iteration) else "",
+        subtitle=", ".join(filter(None, (alive, ended))) if len(iteration) else "",
         table=PlotTable.of(columns),
     )
 

@@ -235,13 +235,13 @@ class Chart:
     marks: tuple[Mark, ...] = ()  # drawn one above the other in this order
     legend: tuple[Key, ...] = ()  # with one row or none there is nothing to distinguish, and no space is used
     notes: tuple[Note, ...] = ()
-    aside: str = ""  # a few words beside the title: "15 components, converged"
+    subtitle: str = ""  # a few words beside the title: "15 components, converged"
     table: PlotTable | None = None  # the numbers that are drawn; by default a row for each point
     # "ends" is at the right, each row as high as its value
     legend_at: Literal["right", "above", "ends"] = "right"
 
     @cached_property
-    def walked(self) -> tuple[int, ...]:
+    def navigable(self) -> tuple[int, ...]:
         """Numbers of the marks that can be pointed at."""
         return tuple(number for number, mark in enumerate(self.marks) if mark.pointable and len(mark.across))
 
@@ -249,7 +249,7 @@ class Chart:
         """Return the numbers that are drawn."""
         if self.table is not None:
             return self.table
-        marks = [self.marks[number] for number in self.walked]
+        marks = [self.marks[number] for number in self.navigable]
         x, y = self.x.label or "x", self.y.label or "y"
         return PlotTable.of(
             {

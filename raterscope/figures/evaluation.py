@@ -129,7 +129,7 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
         Axis(up, 0.0, 1.0, padding=0.03),
         tuple(marks),
         tuple(keys),
-        aside=_areas(curves) if kind == "roc" else "",
+        subtitle=_areas(curves) if kind == "roc" else "",
         table=PlotTable.of(columns),
     )
 
@@ -184,7 +184,7 @@ def calibration_chart(
         Axis(axes[1], 0.0, 1.0, padding=0.03),
         tuple(marks),
         tuple(keys),
-        aside=f"error {lines[0].error:.2f}" if lines else "",
+        subtitle=f"error {lines[0].error:.2f}" if lines else "",
         table=PlotTable.of(columns),
     )
 
@@ -227,7 +227,7 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
         Axis(measure, 0.0, 1.0),
         tuple(marks),
         tuple(keys),
-        aside=counted(draws, "crowd") if drawn_curves else "",
+        subtitle=counted(draws, "crowd") if drawn_curves else "",
         table=PlotTable.of(columns),
     )
 
@@ -236,16 +236,16 @@ def box_chart(
     boxes: Sequence[BoxView],
     title: str,
     unit: str,
-    aside: str = "",
+    subtitle: str = "",
     *,
     across: str = "",
     logarithmic: bool = False,
 ) -> Chart:
     """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
 
-    `title`: quantity: "Dice against the truth". `unit`: empty for none. `aside`: number of cases: "8 cases".
-    `across`: title of the horizontal axis; empty if its names explain themselves. `logarithmic`: whether the
-    axis is logarithmic.
+    `title`: quantity: "Dice against the truth". `unit`: empty for none. `subtitle`: number of cases: "8
+    cases". `across`: title of the horizontal axis; empty if its names explain themselves. `logarithmic`:
+    whether the axis is logarithmic.
     """
     marks: list[Mark] = []
     for position, box in enumerate(boxes):
@@ -270,7 +270,7 @@ def box_chart(
         Axis(across, names=tuple(map(_short, boxes))),
         Axis(unit or title.partition(" ")[0], scale="log" if logarithmic else "linear", padding=0.06),
         tuple(marks),
-        aside=aside if boxes else "",
+        subtitle=subtitle if boxes else "",
         table=PlotTable.of({"method": names, title: _together([box.values for box in boxes])}),
     )
 
@@ -308,7 +308,7 @@ def reliability_chart(
         Axis("clicks", 0.0),
         Axis("reliability", 0.0, 1.0, padding=0.05),
         marks,
-        aside=counted(len(clicks), "annotator") if len(clicks) else "",
+        subtitle=counted(len(clicks), "annotator") if len(clicks) else "",
         table=table,
     )
 
@@ -413,8 +413,8 @@ def bland_altman_chart(
         Axis(f"mean of both{of_unit}", padding=0.0),
         Axis(f"difference{of_unit}", padding=0.08),
         tuple(marks),
-        aside=f"{len(a):,} cases, bias {figure(limits.bias.value)}, limits {figure(limits.lower.value)} to "
-        f"{figure(limits.upper.value)}{f' {unit}' if unit else ''}",
+        subtitle=f"{len(a):,} cases, bias {figure(limits.bias.value)}, limits {figure(limits.lower.value)} "
+        f"to {figure(limits.upper.value)}{f' {unit}' if unit else ''}",
         table=PlotTable.of(table),
     )
 

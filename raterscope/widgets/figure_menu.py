@@ -107,18 +107,20 @@ def _whole(figure: Drawn, caption: str) -> QSize:
 def _paint(figure: Drawn, painter: QPainter, size: QSize, caption: str) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.fillRect(QRectF(0, 0, size.width(), size.height()), QColor(theme.current().surface))
-    title, aside = figure.heading()
+    title, subtitle = figure.heading()
     if caption:
         painter.setFont(theme.font(theme.CAPTION))
         box = QRectF(MARGIN, size.height() - HEADING, size.width() - 2 * MARGIN, HEADING - 6)
         paint_words(painter, box, caption, theme.current().second)
     if title:
-        _paint_heading(painter, QRectF(MARGIN, MARGIN, size.width() - 2 * MARGIN, HEADING - 6), title, aside)
+        _paint_heading(
+            painter, QRectF(MARGIN, MARGIN, size.width() - 2 * MARGIN, HEADING - 6), title, subtitle
+        )
         painter.translate(MARGIN, MARGIN + HEADING)
     figure.paint_picture(painter)
 
 
-def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> None:
+def _paint_heading(painter: QPainter, box: QRectF, title: str, subtitle: str) -> None:
     palette = theme.current()
     painter.setFont(theme.font(bold=True))
     width = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
@@ -126,7 +128,7 @@ def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> No
     painter.setFont(theme.font(theme.CAPTION))
     remaining = box.adjusted(width, 0, 0, 0)
     if remaining.width() > 0:
-        paint_words(painter, remaining, aside, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, remaining, subtitle, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 SHARP = 2.0

@@ -150,37 +150,37 @@ SETTLED_MS = 40
 class PictureShelf(QObject):
     """Thumbnails by number.
 
-    `side`: longest side of a thumbnail, in device-independent pixels. `in_sight`: returns the visible
+    `side`: longest side of a thumbnail, in device-independent pixels. `visible_items`: returns the visible
     numbers. `parent`: widget that shows the thumbnails.
     """
 
-    wanted = Signal(int)  # number of a missing picture; answer with `keep`
+    picture_requested = Signal(int)  # number of a missing picture; answer with `keep`
     changed = Signal()  # a picture arrived, or all were discarded
 
-    def __init__(self, side: int, in_sight: Callable[[], Iterable[int]], parent: QWidget) -> None:
+    def __init__(self, side: int, visible_items: Callable[[], Iterable[int]], parent: QWidget) -> None:
         super().__init__(parent)
-        self._shower = parent
-        self._side, self._in_sight = side, in_sight
+        self._device = parent
+        self._side, self._visible_items = side, visible_items
         self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
         self._requested: set[int] = set()
-        self._rested = QTimer(self, singleShot=True, interval=SETTLED_MS)
-        self._rested.timeout.connect(self._ask)
+        self._settle_timer = QTimer(self, singleShot=True, interval=SETTLED_MS)
+        self._settle_timer.timeout.connect(self._ask)
 
     def rest(self) -> None:
         """Restart the timer after which visible pictures are requested."""
-        self._rested.start()
+        self._settle_timer.start()
 
     def ask_again(self) -> None:
         """Request again what was requested and did not arrive."""
         self._requested.clear()
-        self._rested.start()
+        self._settle_timer.start()
 
     def keep(self, number: int, picture: QImage | None) -> None:
         """Store a picture; None if it is not available."""
         small = None
         if picture is not None and not picture.isNull():
             keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
-            ratio = self._shower.devicePixelRatioF() * text_size()
+            ratio = self._device.devicePixelRatioF() * text_size()
             side = round(self._side * ratio)
             small = QPixmap.fromImage(picture.scaled(side, side, keep, smooth))
             small.setDevicePixelRatio(ratio)
@@ -198,7 +198,7 @@ class PictureShelf(QObject):
         self.changed.emit()
 
     def _ask(self) -> None:
-        for number in self._in_sight():
+        for number in self._visible_items():
             if number not in self._requested and number not in self.kept:
                 self._requested.add(number)
-                self.wanted.emit(number)
+                self.picture_requested.emit(number)

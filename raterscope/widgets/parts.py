@@ -85,13 +85,13 @@ class ElidedLabel(QLabel):
         role: str = "",
         *,
         elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-        gives_way: bool = True,
+        may_shrink: bool = True,
     ) -> None:
         """Create a label; one that does not give way is narrower than its text only where it must be."""
         super().__init__()
-        self._elide, self._gives_way = elide, gives_way
+        self._elide, self._may_shrink = elide, may_shrink
         self.setTextFormat(Qt.TextFormat.PlainText)
-        if gives_way:
+        if may_shrink:
             self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if role:
             theme.set_role(self, role)
@@ -99,7 +99,7 @@ class ElidedLabel(QLabel):
 
     def minimumSizeHint(self) -> QSize:
         """Allow any width if the label gives way."""
-        return QSize(0, super().minimumSizeHint().height()) if self._gives_way else self.sizeHint()
+        return QSize(0, super().minimumSizeHint().height()) if self._may_shrink else self.sizeHint()
 
     def setText(self, text: str) -> None:
         """Set the text."""
@@ -323,21 +323,21 @@ class Header(QWidget):
     """
 
     def __init__(
-        self, title: str, aside: str = "", parent: QWidget | None = None, *, brief: str = ""
+        self, title: str, subtitle: str = "", parent: QWidget | None = None, *, brief: str = ""
     ) -> None:
         super().__init__(parent)
         self._titles = title, brief or title
-        self._asides = aside, aside
-        self._title = ElidedLabel(title.upper(), "caption", gives_way=False)
+        self._subtitles = subtitle, subtitle
+        self._title = ElidedLabel(title.upper(), "caption", may_shrink=False)
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
-        self._aside = ElidedLabel(aside, "small")
-        self._aside.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._subtitle = ElidedLabel(subtitle, "small")
+        self._subtitle.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         self.row.setSpacing(8)
         self.row.addWidget(self._title)
         self.row.addWidget(self._name, 1)
-        self.row.addWidget(self._aside)
+        self.row.addWidget(self._subtitle)
 
     def set_title(self, title: str, name: str = "", *, brief: str = "") -> None:
         """Set title (shown in capitals) and name (shown as written).
@@ -381,15 +381,17 @@ class Header(QWidget):
         repeats = self._repeats_tab()
         titled = not repeats and (bool(fitting) or not self._name.text())
         self._title.setVisible(titled)
-        bare = repeats and not (self._name.text() or self._aside.text()) and beside.keys() <= {self._aside}
+        bare = (
+            repeats and not (self._name.text() or self._subtitle.text()) and beside.keys() <= {self._subtitle}
+        )
         self.setMaximumHeight(0 if bare else WIDEST)
         # Else the layout shares what is missing out among the two.
-        room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
-        self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
-        full, brief = self._asides
-        cut = self._name.text() and QFontMetrics(self._aside.font()).horizontalAdvance(full) > room
-        if self._aside.text() != (aside := brief if cut else full):
-            self._aside.setText(aside)
+        room = left + beside.get(self._subtitle, 0) - (wide[title] + self.row.spacing() if titled else 0)
+        self._subtitle.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
+        full, brief = self._subtitles
+        cut = self._name.text() and QFontMetrics(self._subtitle.font()).horizontalAdvance(full) > room
+        if self._subtitle.text() != (subtitle := brief if cut else full):
+            self._subtitle.setText(subtitle)
 
     def _repeats_tab(self) -> bool:
         """Return whether the tab that contains the header has the same title."""
@@ -404,18 +406,18 @@ class Header(QWidget):
 
     def words(self) -> tuple[str, str]:
         """Return the title with the name, and the text at the right."""
-        return " ".join(filter(None, (self._titles[0], self._name.text()))), self._asides[0]
+        return " ".join(filter(None, (self._titles[0], self._name.text()))), self._subtitles[0]
 
-    def set_aside(self, text: str, role: str = "small", *, brief: str = "") -> None:
+    def set_subtitle(self, text: str, role: str = "small", *, brief: str = "") -> None:
         """Set the text at the right.
 
         `brief`: short form of the text for narrow panels.
         """
-        if (text, brief or text) == self._asides and self._aside.property("role") == role:
+        if (text, brief or text) == self._subtitles and self._subtitle.property("role") == role:
             return
-        self._asides = text, brief or text
-        self._aside.setText(text)
-        theme.set_role(self._aside, role)
+        self._subtitles = text, brief or text
+        self._subtitle.setText(text)
+        theme.set_role(self._subtitle, role)
         self._settle()
 
 

@@ -121,3 +121,12 @@ def test_a_range_has_no_powers_of_ten_where_a_person_writes_none():
     assert least.range_in_words() == "0.000001 to 1"
     with pytest.raises(SettingsError, match=r"beta is 1e-8; expected 0\.000001 to 1\."):
         least.check(1e-8)
+
+
+def test_stored_settings_load_under_their_former_names():
+    from raterscope.algorithms.clicks.oem import OEMSettings
+
+    stored = {"own_hands": False, "as_printed": True, "printed_form": "refreshed"}
+    assert OEMSettings.from_dict(stored) == OEMSettings(
+        per_annotator_scatter=False, as_published=True, published_form="refreshed"
+    )

@@ -352,7 +352,7 @@ class Afternoon:
         if len(self.disputed()) < 6:
             return
         self.act("grid of crops, all in sight shown", None, partial(key, Qt.Key.Key_G, self.work.canvas),
-                 lambda: grid.pictures.kept.keys() >= set(grid._in_sight()) > set())  # fmt: skip
+                 lambda: grid.pictures.kept.keys() >= set(grid._visible_items()) > set())  # fmt: skip
         key(Qt.Key.Key_Home, grid.view)
         for _ in range(5):
             QTest.keyClick(grid.view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)

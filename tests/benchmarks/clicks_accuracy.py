@@ -44,8 +44,8 @@ def detected(clicks: Clicks, plan: FusionPlan) -> FloatArray:
 def methods() -> dict[str, Method]:
     values = OEMSettings(criterion="observed", penalty="half", click_scatter=2.0)
     quarter = OEMSettings(criterion="expected", penalty="quarter", click_scatter=2.0)
-    printed = OEMSettings(as_printed=True)
-    refreshed = OEMSettings(as_printed=True, printed_form="refreshed")
+    printed = OEMSettings(as_published=True)
+    refreshed = OEMSettings(as_published=True, published_form="refreshed")
     return {
         "OEM, default: clusters": lambda clicks: oem(clicks).mean,
         "same, clicked by >= 20 %": lambda clicks: shared(clicks, oem(clicks), 0.2),
@@ -158,10 +158,10 @@ def table_of_crowds(
     rows = {
         "default": OEMSettings(),
         "thesis's criterion": OEMSettings(criterion="thesis", covariance="free", click_scatter=scatter),
-        "as published": OEMSettings(as_printed=True),
-        "as published, floor .01": OEMSettings(as_printed=True, covariance_floor=0.01),
-        "refreshed posteriors": OEMSettings(as_printed=True, printed_form="refreshed"),
-        "same, floor .01": OEMSettings(as_printed=True, printed_form="refreshed", covariance_floor=0.01),
+        "as published": OEMSettings(as_published=True),
+        "as published, floor .01": OEMSettings(as_published=True, covariance_floor=0.01),
+        "refreshed posteriors": OEMSettings(as_published=True, published_form="refreshed"),
+        "same, floor .01": OEMSettings(as_published=True, published_form="refreshed", covariance_floor=0.01),
     }
     print(f"\n{title}, {runs} runs, tolerance {radius:g}: S / P for R = {', '.join(map(str, sizes))}")
     for name, settings in rows.items():

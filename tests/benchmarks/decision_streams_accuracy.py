@@ -36,7 +36,7 @@ from tests.algorithms.clicks.crowds import quantius
 
 TIMES = (1, 2, 3, 5, 10, 20, 30)
 CROWDS = (10, 20, 30, 40, 50)
-SETTINGS = {"as published": DecisionSettings(as_printed=True), "default": DecisionSettings()}
+SETTINGS = {"as published": DecisionSettings(as_published=True), "default": DecisionSettings()}
 
 
 def table_of_times(runs: int) -> None:

@@ -34,7 +34,7 @@ PLANS = {
     "Algorithms 1 to 3 as published": StreamPlan.make(
         {
             "update": "printed",
-            "as_printed": "yes",
+            "as_published": "yes",
             "prior": "none",
             "start": "paper",
             "objective": "expected",

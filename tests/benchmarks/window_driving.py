@@ -33,7 +33,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
 from raterscope.app.window.startup import load_workspaces, prioritise_window
-from raterscope.app.workers import share_heaps
+from raterscope.app.workers import limit_heaps
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
@@ -48,7 +48,7 @@ MOMENTS = (0.05, 0.2, 0.4, 0.8, 1.5)
 
 def dark_application() -> QApplication:
     """Start the program's application, with all that it would load later loaded already."""
-    share_heaps()
+    limit_heaps()
     application = QApplication([])
     apply_chosen_theme("dark")
     load_workspaces(lambda *_: None)

@@ -18,8 +18,8 @@ def test_a_header_with_a_long_word_at_the_right_leaves_its_switch_whole(qtbot):
     header.show()
     for button in switch.buttons.values():
         assert button.width() >= button.sizeHint().width()
-    assert header._aside.width() < header._aside.sizeHint().width()
-    assert header._aside.toolTip()
+    assert header._subtitle.width() < header._subtitle.sizeHint().width()
+    assert header._subtitle.toolTip()
 
 
 def test_a_long_name_is_shortened_and_whole_in_the_tooltip(qtbot):
@@ -75,7 +75,7 @@ def test_the_word_at_the_right_gives_way_before_the_name_does(qtbot):
     QCoreApplication.sendPostedEvents()
     assert header._name.isVisible()
     assert header._name.toolTip() == ""  # it fits
-    assert header._aside.width() < header._aside.sizeHint().width()
+    assert header._subtitle.width() < header._subtitle.sizeHint().width()
 
 
 def test_a_title_that_repeats_its_tab_is_hidden_and_so_is_an_otherwise_empty_header(qtbot):
@@ -87,7 +87,7 @@ def test_a_title_that_repeats_its_tab_is_hidden_and_so_is_an_otherwise_empty_hea
     tabs.show()
     assert not header._title.isVisible()
     assert header.height() == 0
-    header.set_aside("2 runs")
+    header.set_subtitle("2 runs")
     qtbot.waitUntil(lambda: header.height() > 0)
     assert not header._title.isVisible()
     assert header.words() == ("Methods", "2 runs")
@@ -101,13 +101,13 @@ def test_a_state_is_shortened_before_it_is_cut(qtbot):
     header.resize(QSize(400, 24))
     header.show()
     header.set_title("Spot 12", "x 1,204, y 310")
-    header.set_aside("accepted by you", brief="accepted")
+    header.set_subtitle("accepted by you", brief="accepted")
     QCoreApplication.processEvents()
-    assert header._aside.text() == "accepted by you"
+    assert header._subtitle.text() == "accepted by you"
     header.resize(QSize(230, 24))
     QCoreApplication.processEvents()
-    assert header._aside.text() == "accepted"
+    assert header._subtitle.text() == "accepted"
     assert header.words()[1] == "accepted by you"
     header.resize(QSize(400, 24))
     QCoreApplication.processEvents()
-    assert header._aside.text() == "accepted by you"
+    assert header._subtitle.text() == "accepted by you"

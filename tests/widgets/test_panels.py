@@ -341,8 +341,8 @@ def test_the_state_of_a_spot_stands_beside_its_title(panel):
     panel.show_spot(evidence(state="accepted"))
     QApplication.processEvents()
     header = panel._header
-    assert header._aside.text() == "accepted by you"
-    assert header._aside.x() < header._title.geometry().right() + 30
+    assert header._subtitle.text() == "accepted by you"
+    assert header._subtitle.x() < header._title.geometry().right() + 30
     panel.show_spot(evidence(state="accepted", where="one.png"))
     QApplication.processEvents()
     assert header._name.text() == "one.png"

@@ -275,7 +275,7 @@ class ClickAgreement:
     # marked all, or both none, or without a common image
     kappa: FloatArray
 
-    def standing(self, measure: FloatArray) -> FloatArray:
+    def mean_agreement(self, measure: FloatArray) -> FloatArray:
         """Return each annotator's mean agreement with the others, weighted by common clusters, (R,).
 
         NaN without common clusters.

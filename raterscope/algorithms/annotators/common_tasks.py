@@ -76,7 +76,7 @@ class CommonTasks:
     tasks: Float32Array  # (M,): number of different tasks
 
     @cached_property
-    def _doers(self) -> Any:
+    def _did_by_task(self) -> Any:
         return self.did.T.tocsr()
 
     def links(self, annotators: slice) -> Float32Array:
@@ -84,7 +84,7 @@ class CommonTasks:
 
         The number of common tasks over the mean number of tasks of the two; repeated labels count once.
         """
-        common = (self.did[annotators] @ self._doers).toarray()
+        common = (self.did[annotators] @ self._did_by_task).toarray()
         mean = (self.tasks[annotators, None] + self.tasks) / np.float32(2)
         common /= np.maximum(mean, np.float32(0.5))
         rows = np.arange(len(common))
@@ -227,7 +227,7 @@ def _by_factors(
     if full.nnz > full.shape[0] ** 2 / 8 and full.shape[0] <= _WHOLE:
         full = full.toarray()
     ladder = _LADDER if settings.evidence is None else (settings.evidence,)
-    ladder = ladder[:1] if settings.as_printed else ladder  # the updates as published weigh no evidence
+    ladder = ladder[:1] if settings.as_published else ladder  # the updates as published weigh no evidence
     best: tuple[Float32Array, float] | None = None
     for at, evidence in enumerate(ladder):
         step = part(watch, at / len(ladder), (at + 0.9) / len(ladder))

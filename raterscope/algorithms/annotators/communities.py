@@ -129,7 +129,7 @@ def describe_community(
     use = matrix.mean(axis=0)
     differ = float(np.abs(matrix - use).sum(axis=1).mean()) / 2
     if len(classes) > 1 and differ < _BLIND:
-        return _whatever_it_is(use, matrix, outputs)
+        return _describe_constant_answers(use, matrix, outputs)
     if not len(right):
         return f"mostly {outputs[int(use.argmax())]}"
     if right.max() < 0.5 and len(classes) > 1 and _is_swapped(matrix, stands):
@@ -188,7 +188,7 @@ def _shortened(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _whatever_it_is(use: FloatArray, matrix: FloatArray, outputs: Sequence[str]) -> str:
+def _describe_constant_answers(use: FloatArray, matrix: FloatArray, outputs: Sequence[str]) -> str:
     most = int(use.argmax())
     if use[most] >= 0.85:
         return f"always {outputs[most]}"
@@ -359,7 +359,7 @@ def communities(
     order = members[_sorted_rows(roots[members])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
-    if scale is None and settings.as_printed:
+    if scale is None and settings.as_published:
         scale = 1.0
     elif scale is None:
         scale = fitting_scale(rows, classes, part(watch, 0.0, 0.05))

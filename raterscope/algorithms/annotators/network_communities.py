@@ -79,7 +79,7 @@ class FactorisationSettings(Settings):
     )  # fmt: skip
     max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
-    as_printed: bool = switch(
+    as_published: bool = switch(
         False, "Updates as published", "Uncorrected published version: random starts, updates without the "
         "guarantee that the objective never rises, and links that count as independent observations.",
         advanced=True,
@@ -127,7 +127,7 @@ def factorise(
     similarity, and the log likelihood is scaled so that the links of an annotator add up to `evidence`.
     Neither the scale nor copies of all annotators change the result.
 
-    With `as_printed` the updates are those of [psorakis2011]_ as published: w is multiplied by the gain and
+    With `as_published` the updates are those of [psorakis2011]_ as published: w is multiplied by the gain and
     divided by pull + beta w. The network is neither scaled nor tempered, and the starts are uniform random
     numbers.
 
@@ -152,7 +152,7 @@ def factorise(
         empty = np.empty((size, 0), dtype=np.float32)
         return Factors(empty, empty.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
     unit, tempering = 1.0, 1.0
-    if not settings.as_printed:
+    if not settings.as_published:
         unit = float(count @ ((ordered * ordered) @ count)) / total
         tempering = settings.evidence * float(count.sum(dtype=np.float64)) * unit / total
     scaled = ordered * np.float32(1 / unit)
@@ -162,7 +162,7 @@ def factorise(
 
     def run(first: int, last: int) -> list[Factors]:
         generators = (np.random.default_rng((settings.seed, at)) for at in range(first, last))
-        starts = map(search.random if settings.as_printed else search.likely, generators)
+        starts = map(search.random if settings.as_published else search.likely, generators)
         return [search.run(start, check, unit) for start in starts]
 
     report = partial(watch, 0.0, "searching communities")
@@ -202,11 +202,11 @@ class _Step:
 
     pull: Float32Array
     beta: Float32Array
-    as_printed: bool = False
+    as_published: bool = False
 
     def __call__(self, entry: Float32Array, gain: Float32Array) -> Float32Array:
         gain = entry * gain
-        if self.as_printed:
+        if self.as_published:
             return np.asarray(np.maximum(gain / (self.pull + self.beta * entry), np.float32(1e-12)))
         root = np.sqrt(self.pull * self.pull + 4 * self.beta * gain)
         return np.asarray(np.maximum(2 * gain / (self.pull + root), np.float32(1e-12)))
@@ -265,7 +265,7 @@ class _Search:
 
     def _step(self, pull: Float32Array, beta: FloatArray) -> _Step:
         shrunk = (beta / self.tempering).astype(np.float32)
-        return _Step(pull, shrunk, self.settings.as_printed)
+        return _Step(pull, shrunk, self.settings.as_published)
 
     def _energy(self, member: Float32Array, link: Float32Array) -> FloatArray:
         squares = self.many @ (member * member) + (link * link) @ self.many

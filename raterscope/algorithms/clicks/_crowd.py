@@ -112,7 +112,7 @@ class CrowdModel:
     learn_scatter: bool  # whether it is refined
     resolution: float  # lower bound of the scatter
     once: bool  # whether an annotator marks an object at most once
-    own_hands: bool  # whether every annotator has an own offset and scatter
+    per_annotator_scatter: bool  # whether every annotator has an own offset and scatter
     floor: float  # smallest eigenvalue of a covariance, as a share of the squared scatter
     reliability: float | FloatArray  # share of clicks that are no outliers to begin with
     most: int  # components to begin with at most
@@ -125,7 +125,7 @@ class Crowd:
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
         from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
-        from raterscope.algorithms.clicks._kernels import Counts, Frame, Hands
+        from raterscope.algorithms.clicks._kernels import AnnotatorScatters, Counts, Frame
 
         self.cells, self.model = cells, model
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
@@ -134,7 +134,7 @@ class Crowd:
         clicks = np.bincount(cells.annotator, minlength=annotators).astype(np.float64)
         self.weighted_clicks = self.worth * clicks
         active = float(self.worth[clicks > 0].sum()) or 1.0
-        self.hands = Hands(
+        self.scatters = AnnotatorScatters(
             np.zeros((annotators, 2)), np.ones(annotators), np.empty(annotators), np.empty((annotators, 2)),
             cells.weights, np.zeros(annotators),
         )  # fmt: skip
@@ -143,7 +143,13 @@ class Crowd:
             np.ones(annotators), np.empty(annotators, dtype=np.int64), np.zeros((annotators, 3)),
         )  # fmt: skip
         self.frame = Frame(
-            model.once, model.own_hands, model.learn_scatter, model.resolution, model.floor, 1 / area, active
+            model.once,
+            model.per_annotator_scatter,
+            model.learn_scatter,
+            model.resolution,
+            model.floor,
+            1 / area,
+            active,
         )
         # scatter, log evidence, density, support, levels, dropped components: see `advance`
         self.values = np.array([model.scatter, -math.inf, 0.0, 1.0, 0.0, 0.0])
@@ -264,7 +270,7 @@ class Crowd:
 
         advance(
             *block, fixed, times, surveys, ends, learns, drops, self.marks, self.parts, self.pairs,
-            self.hands, self.counts, self.frame, self.values, self.nearest, self.strongest,
+            self.scatters, self.counts, self.frame, self.values, self.nearest, self.strongest,
         )  # fmt: skip
 
     def blocks(self, number: int | None = None) -> list[tuple[int, int]]:
@@ -325,7 +331,7 @@ class Crowd:
         while position < len(order):
             position, dropped, gain = prune(
                 order, position, VISITS, NEAR * self.scatter, ADAPTING, self.model.lower_bound, dirty,
-                self.stamp, self.marks, self.parts, self.pairs, self.hands, self.frame, self.values,
+                self.stamp, self.marks, self.parts, self.pairs, self.scatters, self.frame, self.values,
             )  # fmt: skip
             removed += dropped
             report(gain, position)

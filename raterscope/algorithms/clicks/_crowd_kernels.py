@@ -27,9 +27,9 @@ from raterscope.algorithms.clicks._kernels import (
     SCATTER,
     SEVERAL,
     SUPPORT,
+    AnnotatorScatters,
     Counts,
     Frame,
-    Hands,
     _count,
     _drop_isolated,
     _fix_rules,
@@ -84,7 +84,7 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
     small_code()
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
-        nearby, heard = 0.0, by_worth(1.0, worth, marks.annotator[i])
+        nearby, weight_near = 0.0, by_worth(1.0, worth, marks.annotator[i])
         for row in range(top, bottom + 1):
             first, last = marks.start[row * columns + left], marks.start[row * columns + right + 1]
             step = 1 + (last - first) // FEW
@@ -93,8 +93,8 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
                 if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
                     nearby += by_worth(step * (1.0 - away), worth, marks.annotator[n])
                     if len(worth):
-                        heard += step * worth[marks.annotator[n]]
-        count[i] = 0.0 if len(worth) and heard < SEVERAL else nearby
+                        weight_near += step * worth[marks.annotator[n]]
+        count[i] = 0.0 if len(worth) and weight_near < SEVERAL else nearby
 
 
 @compiled(error_model="numpy")
@@ -188,7 +188,9 @@ def _rules(frame: Frame, values: Array) -> Rules:
 
 
 @compiled(error_model="numpy")
-def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
+def _expect(
+    m: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules
+) -> None:
     """Update the messages of one component, and the totals of its clicks."""
     small_code()
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
@@ -199,15 +201,15 @@ def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rule
     for p in range(first, last):
         n = click[p]
         r = annotator[n]
-        dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
-        dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
-        away = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant * hands.precision[r]
+        dx = marks.x[n] - scatters.offset[r, 0] - parts.mean[m, 0]
+        dy = marks.y[n] - scatters.offset[r, 1] - parts.mean[m, 1]
+        away = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant * scatters.precision[r]
         rest = max(0.0, sums[n] - message[p])
-        odds = np.exp(height + hands.rate[r] - 0.5 * away) if away < GATE else 0.0
+        odds = np.exp(height + scatters.rate[r] - 0.5 * away) if away < GATE else 0.0
         message[p] = odds
         if rules.once:
             sums[n] = rest
-            hands.sum[r] += odds / (1.0 + rest)
+            scatters.sum[r] += odds / (1.0 + rest)
         else:
             sums[n] = rest + odds
     if not rules.once:
@@ -216,16 +218,18 @@ def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rule
         odds = message[p]
         if odds > 0.0:
             n = click[p]
-            others = hands.sum[annotator[n]] - odds / (1.0 + sums[n])
+            others = scatters.sum[annotator[n]] - odds / (1.0 + sums[n])
             message[p] = odds / (1.0 + max(0.0, others))
     for p in range(first, last):
         n = click[p]
-        hands.sum[annotator[n]] = 0.0
+        scatters.sum[annotator[n]] = 0.0
         sums[n] += message[p]
 
 
 @compiled(error_model="numpy")
-def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
+def _maximise(
+    m: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules
+) -> None:
     """Update one component: eqs. 13 and 14 with the annotators' offsets and scatters, and its weight."""
     small_code()
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
@@ -236,10 +240,10 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
             continue
         n = click[p]
         r = annotator[n]
-        share = by_worth(message[p] / (1.0 + sums[n]), hands.worth, r)
-        weight = share * hands.precision[r]
-        dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
-        dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
+        share = by_worth(message[p] / (1.0 + sums[n]), scatters.worth, r)
+        weight = share * scatters.precision[r]
+        dx = marks.x[n] - scatters.offset[r, 0] - parts.mean[m, 0]
+        dy = marks.y[n] - scatters.offset[r, 1] - parts.mean[m, 1]
         support += share
         total += weight
         sum_x += weight * dx
@@ -264,40 +268,42 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
     for _ in range(3 if rules.once else 1):
         able = 0.0
         for b in range(rules.levels):
-            ability = hands.levels[b, 0]
-            able += hands.levels[b, 1] * ability / (1.0 + (ability * weight if rules.once else 0.0))
+            ability = scatters.levels[b, 0]
+            able += scatters.levels[b, 1] * ability / (1.0 + (ability * weight if rules.once else 0.0))
         weight = min(max(support / able, 1e-12), 1e6)
     parts.weight[m] = weight
 
 
 @compiled(error_model="numpy")
-def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
+def _value(
+    m: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules
+) -> float:
     """Return the part of one component in the log evidence."""
     small_code()
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
     message, sums, annotator = pairs.message, pairs.total, marks.annotator
     value, total, support = 0.0, 0.0, 0.0
     for b in range(rules.levels):
-        odds = hands.levels[b, 0] * parts.weight[m]
-        value -= hands.levels[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
+        odds = scatters.levels[b, 0] * parts.weight[m]
+        value -= scatters.levels[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
     for p in range(first, last):
         if message[p] <= 0.0:
             continue
         n = click[p]
         r = annotator[n]
-        share = by_worth(message[p] / (1.0 + sums[n]), hands.worth, r)
+        share = by_worth(message[p] / (1.0 + sums[n]), scatters.worth, r)
         support += share
-        total += share * hands.precision[r]
+        total += share * scatters.precision[r]
         if rules.once:
             odds = message[p] / (1.0 + max(0.0, sums[n] - message[p]))
-            value -= by_worth(np.log(1.0 + odds), hands.worth, r)
-            hands.sum[r] += odds / (1.0 + odds)
+            value -= by_worth(np.log(1.0 + odds), scatters.worth, r)
+            scatters.sum[r] += odds / (1.0 + odds)
     if rules.once:
         for p in range(first, last):
             r = annotator[click[p]]
-            if hands.sum[r] > 0.0:
-                value -= by_worth(np.log(max(1.0 - hands.sum[r], 1e-12)), hands.worth, r)
-                hands.sum[r] = 0.0
+            if scatters.sum[r] > 0.0:
+                value -= by_worth(np.log(max(1.0 - scatters.sum[r], 1e-12)), scatters.worth, r)
+                scatters.sum[r] = 0.0
     xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
     determinant = xx * yy - xy * xy
     value += rules.density + np.log(2.0 * np.pi) + 0.5 * np.log(determinant) - np.log(1.0 + total)
@@ -311,7 +317,7 @@ def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules
 @compiled(error_model="numpy")
 def prune(
     order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
-    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, frame: Frame, values: Array,
+    marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, frame: Frame, values: Array,
 ) -> Array:  # fmt: skip
     """Try to remove each component in turn; remove it where the evidence rises.
 
@@ -353,7 +359,7 @@ def prune(
         clicks, listed = 0, 0
         before = 0.0
         for k in range(count + 1):
-            before += _value(active[k], marks, parts, pairs, hands, rules)
+            before += _value(active[k], marks, parts, pairs, scatters, rules)
             listed += last[active[k]] - first[active[k]]
             for p in range(first[active[k]], last[active[k]]):
                 n = click[p]
@@ -361,7 +367,7 @@ def prune(
                     stamp[n + 1] = stamp[0]
                     touched[clicks] = n
                     clicks += 1
-                    before += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
+                    before += by_worth(np.log(1.0 + total[n]), scatters.worth, marks.annotator[n])
         kept_message, kept_total, kept = np.empty(listed), np.empty(clicks), np.empty((count + 1, 7))
         q = 0
         for k in range(count + 1):
@@ -383,16 +389,16 @@ def prune(
         for step in range(rounds + 2 if count > 0 else 1):
             for k in range(count):
                 if 0 < step <= rounds:
-                    _maximise(active[k], marks, parts, pairs, hands, rules)
-                _expect(active[k], marks, parts, pairs, hands, rules)
+                    _maximise(active[k], marks, parts, pairs, scatters, rules)
+                _expect(active[k], marks, parts, pairs, scatters, rules)
             if step <= rounds:
                 visited += listed
         after = 0.0
         for k in range(count):
-            after += _value(active[k], marks, parts, pairs, hands, rules)
+            after += _value(active[k], marks, parts, pairs, scatters, rules)
         for k in range(clicks):
             n = touched[k]
-            after += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
+            after += by_worth(np.log(1.0 + total[n]), scatters.worth, marks.annotator[n])
         if after > before:
             alive[m] = False
             living -= 1
@@ -418,7 +424,7 @@ def prune(
 
 @compiled(error_model="numpy")
 def _survey(
-    begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
+    begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules,
     seen: Array, nearest: Array, strongest: Array,
 ) -> float:  # fmt: skip
     """Sum over components by annotator, find each click's nearest component; return the log evidence.
@@ -434,7 +440,7 @@ def _survey(
     for m in range(begin, end):
         if not parts.alive[m]:
             continue
-        value += _value(m, marks, parts, pairs, hands, rules)
+        value += _value(m, marks, parts, pairs, scatters, rules)
         xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
         determinant = xx * yy - xy * xy
         for p in range(pairs.first[m], pairs.last[m]):
@@ -449,7 +455,7 @@ def _survey(
             dx, dy = marks.x[n] - parts.mean[m, 0], marks.y[n] - parts.mean[m, 1]
             seen[r, 0] += share * dx
             seen[r, 1] += share * dy
-            dx, dy = dx - hands.offset[r, 0], dy - hands.offset[r, 1]
+            dx, dy = dx - scatters.offset[r, 0], dy - scatters.offset[r, 1]
             seen[r, 2] += share * (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant
     return value
 
@@ -457,8 +463,8 @@ def _survey(
 @compiled(error_model="numpy")
 def advance(
     begin: int, end: int, fixed: int, moving: int, surveys: bool, ends: bool, learns: bool, drops: bool,
-    marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, counts: Counts, frame: Frame, values: Array,
-    nearest: Array, strongest: Array,
+    marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, counts: Counts, frame: Frame,
+    values: Array, nearest: Array, strongest: Array,
 ) -> None:  # fmt: skip
     """Run steps of the fit.
 
@@ -476,8 +482,8 @@ def advance(
         for m in range(begin, end):
             if parts.alive[m]:
                 if iteration >= fixed:
-                    _maximise(m, marks, parts, pairs, hands, rules)
-                _expect(m, marks, parts, pairs, hands, rules)
+                    _maximise(m, marks, parts, pairs, scatters, rules)
+                _expect(m, marks, parts, pairs, scatters, rules)
     if surveys:
         if begin == 0:
             values[EVIDENCE] = 0.0
@@ -486,16 +492,16 @@ def advance(
             for r in range(len(counts.seen)):
                 counts.seen[r, 0], counts.seen[r, 1], counts.seen[r, 2] = 0.0, 0.0, 0.0
         values[EVIDENCE] += _survey(
-            begin, end, marks, parts, pairs, hands, rules, counts.seen, nearest, strongest
+            begin, end, marks, parts, pairs, scatters, rules, counts.seen, nearest, strongest
         )
         if ends:
-            values[EVIDENCE] += _count(marks.annotator, pairs.total, hands.worth, counts, frame.uniform)
+            values[EVIDENCE] += _count(marks.annotator, pairs.total, scatters.worth, counts, frame.uniform)
     if learns:
-        _learn(parts.weight, parts.alive, hands, counts, frame, values)
+        _learn(parts.weight, parts.alive, scatters, counts, frame, values)
     if drops:
         values[DROPPED] = _drop_isolated(
-            marks.annotator, pairs.first, pairs.last, pairs.click, pairs.total, nearest, hands.worth,
-            hands.sum, parts.alive,
+            marks.annotator, pairs.first, pairs.last, pairs.click, pairs.total, nearest, scatters.worth,
+            scatters.sum, parts.alive,
         )  # fmt: skip
     if ends:
-        _fix_rules(parts.support, parts.alive, hands, counts, frame.uniform, values)
+        _fix_rules(parts.support, parts.alive, scatters, counts, frame.uniform, values)

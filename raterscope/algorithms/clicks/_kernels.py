@@ -24,7 +24,7 @@ SCATTER, EVIDENCE, DENSITY, SUPPORT, LEVELS, DROPPED = range(6)
 mean support of a component, the number of different abilities, and the components that were dropped."""
 
 
-class Hands(NamedTuple):
+class AnnotatorScatters(NamedTuple):
     """R annotators and a workspace of zeros, `sum` (R,).
 
     The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
@@ -64,7 +64,7 @@ class Frame(NamedTuple):
     """
 
     once: bool
-    own_hands: bool
+    per_annotator_scatter: bool
     learn_scatter: bool
     resolution: float
     floor: float
@@ -94,64 +94,66 @@ def _count(annotator: Array, total: Array, worth: Array, counts: Counts, uniform
 
 
 @compiled(error_model="numpy")
-def _learn(weight: Array, alive: Array, hands: Hands, counts: Counts, frame: Frame, values: Array) -> None:
+def _learn(
+    weight: Array, alive: Array, scatters: AnnotatorScatters, counts: Counts, frame: Frame, values: Array
+) -> None:
     """Update the annotators' parameters and the scatter."""
     small_code()
     stray, marked, living = 0.0, 0.0, 0
     for r in range(len(counts.clicks)):
-        stray += by_worth(counts.clicks[r] - counts.inliers[r], hands.worth, r)
-        marked += by_worth(counts.inliers[r], hands.worth, r)
+        stray += by_worth(counts.clicks[r] - counts.inliers[r], scatters.worth, r)
+        marked += by_worth(counts.inliers[r], scatters.worth, r)
     usual = max(stray / frame.active, 0.2)
     chances = np.empty(len(counts.clicks))
     for b in range(int(values[LEVELS])):
         chances[b], living = 0.0, 0
         for m in range(len(weight)):
             if alive[m]:
-                chances[b] += weight[m] / (1.0 + (hands.levels[b, 0] * weight[m] if frame.once else 0.0))
+                chances[b] += weight[m] / (1.0 + (scatters.levels[b, 0] * weight[m] if frame.once else 0.0))
                 living += 1
     for r in range(len(counts.clicks)):
         counts.outliers[r] = (counts.clicks[r] - counts.inliers[r] + 1.0) / (1.0 + 1.0 / usual)
         counts.ability[r] = (counts.inliers[r] + 1.0) / (chances[counts.level[r]] + 1.0)
-    if frame.own_hands and marked > 1.0:
-        _learn_hands(hands, counts, values[SCATTER] * values[SCATTER])
+    if frame.per_annotator_scatter and marked > 1.0:
+        _estimate_scatters(scatters, counts, values[SCATTER] * values[SCATTER])
     if frame.learn_scatter and marked > living + 1:
         spread = 0.0
         for r in range(len(counts.clicks)):
-            spread += by_worth(counts.seen[r, 2] * hands.precision[r], hands.worth, r)
+            spread += by_worth(counts.seen[r, 2] * scatters.precision[r], scatters.worth, r)
         spread /= 2.0 * (marked - living)
         values[SCATTER] = max(values[SCATTER] * np.sqrt(min(max(spread, 0.5), 2.0)), frame.resolution)
 
 
 @compiled(error_model="numpy")
-def _learn_hands(hands: Hands, counts: Counts, variance: float) -> None:
+def _estimate_scatters(scatters: AnnotatorScatters, counts: Counts, variance: float) -> None:
     """Shrink offsets and scatters towards the crowd's, as far as chance explains the differences."""
     small_code()
-    inliers, seen, precision, offset = counts.inliers, counts.seen, hands.precision, hands.offset
+    inliers, seen, precision, offset = counts.inliers, counts.seen, scatters.precision, scatters.offset
     annotators, total, known, heard = len(inliers), 0.0, 0.0, 0.0
     for r in range(annotators):
-        total += by_worth(inliers[r], hands.worth, r)
+        total += by_worth(inliers[r], scatters.worth, r)
         if inliers[r] > 2.0:
-            known += by_worth(inliers[r], hands.worth, r)
-            heard += by_worth(1.0, hands.worth, r)
+            known += by_worth(inliers[r], scatters.worth, r)
+            heard += by_worth(1.0, scatters.worth, r)
     if heard < 4.0:
         return
     scale, middle, offsets, scales = np.empty(annotators), 0.0, 0.0, 0.0
     for r in range(annotators):
         if inliers[r] > 2.0:
-            share = by_worth(inliers[r], hands.worth, r) / known
+            share = by_worth(inliers[r], scatters.worth, r) / known
             scale[r] = np.log(max(seen[r, 2], 1e-9) / (2.0 * inliers[r]))
             middle += share * scale[r]
             away = (seen[r, 0] * seen[r, 0] + seen[r, 1] * seen[r, 1]) / (2.0 * inliers[r] * inliers[r])
             offsets += share * (away - variance / (precision[r] * inliers[r]))
     for r in range(annotators):
         if inliers[r] > 2.0:
-            share = by_worth(inliers[r], hands.worth, r) / known
+            share = by_worth(inliers[r], scatters.worth, r) / known
             scales += share * ((scale[r] - middle) * (scale[r] - middle) - 1.0 / inliers[r])
     pull = variance / max(offsets, 1e-6 * variance)
     prior = min(max(2.0 / max(scales, 1e-3), 4.0), 1000.0)
     x, y, middle = 0.0, 0.0, 0.0
     for r in range(annotators):
-        share = by_worth(inliers[r], hands.worth, r) / total
+        share = by_worth(inliers[r], scatters.worth, r) / total
         shrunk = precision[r] / (inliers[r] * precision[r] + pull)
         offset[r, 0], offset[r, 1] = seen[r, 0] * shrunk, seen[r, 1] * shrunk
         x += share * offset[r, 0]
@@ -194,7 +196,12 @@ def _drop_isolated(
 
 @compiled(error_model="numpy")
 def _fix_rules(
-    part_support: Array, alive: Array, hands: Hands, counts: Counts, uniform: float, values: Array
+    part_support: Array,
+    alive: Array,
+    scatters: AnnotatorScatters,
+    counts: Counts,
+    uniform: float,
+    values: Array,
 ) -> None:
     """Compute the values that are fixed while components move.
 
@@ -208,16 +215,18 @@ def _fix_rules(
             living += 1
     for r in range(annotators):
         ability = counts.ability[r]
-        hands.rate[r] = np.log(ability * hands.precision[r] / (counts.outliers[r] * uniform * 2.0 * np.pi))
+        scatters.rate[r] = np.log(
+            ability * scatters.precision[r] / (counts.outliers[r] * uniform * 2.0 * np.pi)
+        )
         b = levels
         if annotators > DISTINCT:
             ability, b = np.exp(np.rint(8.0 * np.log(ability)) / 8.0), 0
-            while b < levels and hands.levels[b, 0] != ability:
+            while b < levels and scatters.levels[b, 0] != ability:
                 b += 1
         if b == levels:
-            hands.levels[b, 0], hands.levels[b, 1] = ability, 0.0
+            scatters.levels[b, 0], scatters.levels[b, 1] = ability, 0.0
             levels += 1
-        hands.levels[b, 1] += by_worth(1.0, hands.worth, r)
+        scatters.levels[b, 1] += by_worth(1.0, scatters.worth, r)
         counts.level[r] = b
     values[DENSITY] = np.log(max(living, 1) * uniform)
     values[SUPPORT] = max(support / max(living, 1), 1.0)

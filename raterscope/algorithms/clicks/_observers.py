@@ -127,16 +127,16 @@ class Review:
 def reviews_of(
     judged: Sequence[tuple[Problem, EMResult]],
     log_odds_of: Sequence[FloatArray],
-    honest: Sequence[FloatArray],
+    true_share: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> tuple[list[Review | None], list[Review | None]]:
     """Gather the clusters that the expert viewed on each image; None for an image without any.
 
     The two results have the looks that EM estimated before and after the decisions.
 
-    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `honest`: (M,) of each
-    image, expected h before any decision. `undecided`: (M,) of each image, probability that each cluster
-    looks like a structure, had nothing been decided.
+    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `true_share`: (M,)
+    of each image, expected h before any decision. `undecided`: (M,) of each image, probability that each
+    cluster looks like a structure, had nothing been decided.
     """
     apart = [
         looks(problem, ascent.state, clamped=False)[0].present
@@ -147,7 +147,7 @@ def reviews_of(
     problems = [problem for problem, _ in judged]
     known = [problem.known & (problem.control is not False) for problem in problems]
     looking = apart if undecided is None else undecided
-    chance = [look * h for look, h in zip(looking, honest, strict=True)]
+    chance = [look * h for look, h in zip(looking, true_share, strict=True)]
     passed = _passed(known, [problem.truth for problem in problems], chance)
     passed_of = [
         np.where(problem.viewed & ~problem.known, 1.0, chance) if problem.viewed is not None else chance
@@ -195,7 +195,7 @@ def _passed(
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
         return [np.zeros(len(decided)) for decided in known]
     log_record = [_log_record(*image) for image in zip(known, truth, chance, strict=True)]
-    walked, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record))
+    ordered, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record))
     by_image = [_describe_ordered(*image) for image in zip(known, distance, log_record, strict=True)]
     touched = sum(bool(decided.any()) for decided in known)
     through_images = sum(own for _, own in by_image) + float(_describe_choice(touched, len(known)))
@@ -211,7 +211,7 @@ def _passed(
     ends = np.cumsum([len(decided) for decided in known])[:-1]
     return [
         np.where(decided, 0.0, in_run * of_run + in_images * of_image)
-        for decided, of_run, (of_image, _) in zip(known, np.split(walked, ends), by_image, strict=True)
+        for decided, of_run, (of_image, _) in zip(known, np.split(ordered, ends), by_image, strict=True)
     ]
 
 
@@ -292,24 +292,26 @@ def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits:
     For undecided clusters, careful experts' wrong decisions are taken at their mean share, which hardly
     matters.
     """
-    honest = (1 / (1 + np.exp(-(level[:, None] + slope * log_odds))) for log_odds in review.log_odds)
-    return _log_likelihood(review, honest, (len(level), len(slope)), habits)
+    true_share = (1 / (1 + np.exp(-(level[:, None] + slope * log_odds))) for log_odds in review.log_odds)
+    return _log_likelihood(review, true_share, (len(level), len(slope)), habits)
 
 
-def expected_log_likelihood(review: Review, honest: FloatArray, habits: int) -> FloatArray:
+def expected_log_likelihood(review: Review, true_share: FloatArray, habits: int) -> FloatArray:
     """Return the log probability (E, H) of an image's review with a fixed h of its (K,) clusters."""
-    every = _log_likelihood(review, (np.full((1, 1), value) for value in honest), (1, 1), habits)
+    every = _log_likelihood(review, (np.full((1, 1), value) for value in true_share), (1, 1), habits)
     return np.asarray(every[0, 0])
 
 
 def _log_likelihood(
-    review: Review, honest: Iterable[FloatArray], shape: tuple[int, int], habits: int
+    review: Review, true_share: Iterable[FloatArray], shape: tuple[int, int], habits: int
 ) -> FloatArray:
     record = RECORDS if habits > 1 else np.ones((1, 2))
     decided = np.zeros((*shape, len(WRONG), 1))
     undecided = np.zeros((*shape, len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(MISJUDGED, WRONG[len(CAREFUL) :])[:, None]
-    for at_nodes, look, outcome, times in zip(honest, review.look, review.outcome, review.times, strict=True):
+    for at_nodes, look, outcome, times in zip(
+        true_share, review.look, review.outcome, review.times, strict=True
+    ):
         chance = (look * at_nodes)[:, :, None, None]
         if outcome < 0:
             judged = chance * (1 - 2 * share) + share

@@ -175,11 +175,13 @@ def _draw_structures(crowd: ImageModel, generator: np.random.Generator, draws: i
         weight = np.exp(log - log.max())
         share = generator.choice(nodes, draws, p=weight / weight.sum())
         look = times(other / (1 + np.exp(-(odds + share[:, None]))), crowd.ratio)
-    if not crowd.honesty.weight.size:
+    if not crowd.structure_share.weight.size:
         return look
-    level, slope = crowd.honesty.draw(generator, draws)
-    honest = 1 / (1 + np.exp(-(level[:, None] + slope[:, None] * crowd.honesty.log_odds(crowd.share))))
-    return np.asarray(look * honest)
+    level, slope = crowd.structure_share.draw(generator, draws)
+    true_share = 1 / (
+        1 + np.exp(-(level[:, None] + slope[:, None] * crowd.structure_share.log_odds(crowd.share)))
+    )
+    return np.asarray(look * true_share)
 
 
 def _order(fusion: Fusion) -> IntArray:
@@ -260,4 +262,4 @@ def _estimate(crowd: ImageModel, problem: Problem, start: FloatArray) -> FloatAr
     """Return the posteriors (M,) of an image with these votes, by EM from the present ones."""
     present = run_em(problem, start, ROUNDS, EDGE, silent).looks.present
     share = problem.count / (problem.crowd or 1.0)
-    return np.clip(present * crowd.honesty.mean(share), EDGE, 1 - EDGE)
+    return np.clip(present * crowd.structure_share.mean(share), EDGE, 1 - EDGE)

@@ -121,7 +121,7 @@ class ImageModel:
     problem: Problem
     state: State
     looks: ClusterPosteriors  # of the M clusters
-    honesty: StructureShare  # share of clusters that are structures among those that look like one
+    structure_share: StructureShare  # share of clusters that are structures among those that look like one
     ratio: FloatArray  # (M,): ratio between the odds that the run reported and those of the model
 
     @property
@@ -130,14 +130,14 @@ class ImageModel:
         return mark_rates(self.state.odds, self.problem.prior.shift)
 
     @property
-    def honest(self) -> FloatArray:
+    def true_share(self) -> FloatArray:
         """(M,) chance that each cluster is a structure if it looks like one."""
-        return self.honesty.mean(self.share)
+        return self.structure_share.mean(self.share)
 
     @property
     def posterior(self) -> FloatArray:
         """(M,) probability that each cluster is a structure, as the run reported; decided ones by votes."""
-        return times(self.honesty.scored(self.honest * self.looks.present), self.ratio)
+        return times(self.structure_share.scored(self.true_share * self.looks.present), self.ratio)
 
     @property
     def share(self) -> FloatArray:
@@ -160,16 +160,18 @@ def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> I
         start = np.clip(start, 0, 1) if start.size else ascent.looks.present
         bare = run_em(free, start, ROUNDS, 1e-6, silent)
         loss = lost_log_probability(problem, ascent, bare)
-        (honesty,) = estimate_structure_share([(problem, ascent)], undecided=[bare.looks.present], loss=loss)
+        (structure_share,) = estimate_structure_share(
+            [(problem, ascent)], undecided=[bare.looks.present], loss=loss
+        )
         bare = _with_unseen(free, bare, levels, donors)
         ascent = mix_looks(
-            problem, _with_unseen(problem, ascent, levels, donors), bare.looks, honesty.doubted
+            problem, _with_unseen(problem, ascent, levels, donors), bare.looks, structure_share.doubted
         )
-        ascent = replace(ascent, state=_mix_states(ascent.state, bare.state, honesty.doubted))
+        ascent = replace(ascent, state=_mix_states(ascent.state, bare.state, structure_share.doubted))
     else:
-        (honesty,) = estimate_structure_share([(problem, ascent)])
+        (structure_share,) = estimate_structure_share([(problem, ascent)])
         ascent = _with_unseen(problem, ascent, levels, donors)
-    crowd = ImageModel(problem, ascent.state, ascent.looks, honesty, np.ones(len(problem.known)))
+    crowd = ImageModel(problem, ascent.state, ascent.looks, structure_share, np.ones(len(problem.known)))
     if not reported:
         return crowd
     own, run = (np.clip(values, EDGE, 1 - EDGE) for values in (crowd.posterior, fusion.detection.posterior))
@@ -506,7 +508,7 @@ def _new_detection_chance(
     artefact = betaln(first + number, second + quiet) - betaln(first, second)
     artefact += np.log(max(state.kinds[1], TINY))
     alone = np.log(max(state.kinds[2], TINY)) + float(worth @ np.log1p(-stray))
-    bar = np.clip(threshold / crowd.honesty.mean(share), EDGE, 1 - EDGE)
+    bar = np.clip(threshold / crowd.structure_share.mean(share), EDGE, 1 - EDGE)
     base -= np.log(bar / (1 - bar))
     chances = []
     for tilt in (odds, by_chance, np.zeros(len(odds))):
@@ -560,8 +562,8 @@ def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, 
     stray = crowd.looks.chance[:, None] * count_chances(newcomers.stray)
     come: FloatArray = structure + artefact + stray
     share = (crowd.problem.count[:, None] + np.arange(more + 1.0)) / max(crowd.problem.crowd + more, 1.0)
-    posterior = crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
-    return come, times(crowd.honesty.scored(posterior), crowd.ratio[:, None])
+    posterior = crowd.structure_share.mean(share) * structure / np.maximum(come, 1e-300)
+    return come, times(crowd.structure_share.scored(posterior), crowd.ratio[:, None])
 
 
 def _log_choices(more: int) -> FloatArray:

@@ -104,7 +104,7 @@ class CrossImagePriors:
 class Advice:
     """Prior of each image's annotators from other images, and its weight."""
 
-    lessons: CrossImagePriors
+    cross_image: CrossImagePriors
     structures: FloatArray  # (I, K)
     artefacts: FloatArray  # (I, L): of the other images by node of ease
 
@@ -168,16 +168,16 @@ def pooled(run: Run, tally: Tally) -> Tally:
 
 def add_shared_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> Stack:
     """Return the images with the priors from the others."""
-    lessons = lessons_of(run, tally, total, watch)
+    cross_image = estimate_cross_image_priors(run, tally, total, watch)
     advice = Advice(
-        lessons,
+        cross_image,
         tally.structures.sum(axis=0) - tally.structures,
         tally.artefacts.sum(axis=0) - tally.artefacts,
     )
     return apply_advice(run.stack, advice)
 
 
-def lessons_of(run: Run, tally: Tally, total: Tally, watch: Watch) -> CrossImagePriors:
+def estimate_cross_image_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> CrossImagePriors:
     """Compute the lesson of each image from the others, and the upper bounds of its weight."""
     prior = run.stack.problems[0].prior
     share = _blend(tally.structures.sum(axis=0), prior.share, USUAL_STRUCTURES)
@@ -280,18 +280,18 @@ def _dispersion(
 
 def apply_advice(stack: Stack, advice: Advice) -> Stack:
     """Return the images with the prior from other images."""
-    own, lessons, seen = stack.prior, advice.lessons, advice.lessons.seen
-    chance = 1 / (1 + np.exp(-lessons.odds))
-    weight = np.maximum(own.hit + own.miss + lessons.votes * seen / (lessons.votes + seen), EDGE)
+    own, cross_image, seen = stack.prior, advice.cross_image, advice.cross_image.seen
+    chance = 1 / (1 + np.exp(-cross_image.odds))
+    weight = np.maximum(own.hit + own.miss + cross_image.votes * seen / (cross_image.votes + seen), EDGE)
     structures = advice.structures.sum(axis=1)
     prior = own._replace(
         hit=weight * chance,
         miss=weight * (1 - chance),
         share=_blend(advice.structures, own.share, USUAL_STRUCTURES),
-        strength=own.strength + (lessons.clusters - own.strength) * structures / (structures + ENOUGH),
+        strength=own.strength + (cross_image.clusters - own.strength) * structures / (structures + ENOUGH),
     )
     spread = np.log(_blend(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS))
-    drawn = _artefact_votes(stack, lessons.lure, spread[stack.image_of_cluster])
+    drawn = _artefact_votes(stack, cross_image.lure, spread[stack.image_of_cluster])
     votes = stack.votes._replace(drawn=np.logaddexp.reduce(drawn, axis=1))
     return replace(stack, votes=votes, prior=prior)
 

@@ -347,12 +347,12 @@ def estimate_structure_share(
     spread = _spread()
     before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
     if not decisions:
-        honesties = [
+        structure_shares = [
             StructureShare(before if problem.prior.places else np.empty(0), shift, 1.0, before=before)
             for (problem, _), shift in zip(judged, shifts, strict=True)
         ]
         watch(1.0, "weighing the decisions")
-        return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
+        return structure_shares if scored is None else _with_scores(judged, structure_shares, shares, scored)
     images = [StructureShare(before, shift) for shift in shifts]
     first, second = reviews_of(
         judged,
@@ -367,7 +367,7 @@ def estimate_structure_share(
     surprise = evidence - _expected_evidence(first, before, habits)
     trust = decision_weight(decisions, surprise)
     doubted = 1 - trust * (1 - selected_probability(common.sum(axis=(0, 1, 2))))
-    honesties = []
+    structure_shares = []
     for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
         weight = blurred
         if review is not None:
@@ -376,11 +376,13 @@ def estimate_structure_share(
             weight /= weight.sum()
         if problem.prior.places:
             weight = trust * weight + (1 - trust) * before
-            honesties.append(StructureShare(weight, shift, doubted, before=before, decisions=decisions))
+            structure_shares.append(
+                StructureShare(weight, shift, doubted, before=before, decisions=decisions)
+            )
         else:
-            honesties.append(StructureShare(np.empty(0), shift, doubted, decisions=decisions))
+            structure_shares.append(StructureShare(np.empty(0), shift, doubted, decisions=decisions))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
-    return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
+    return structure_shares if scored is None else _with_scores(judged, structure_shares, shares, scored)
 
 
 def decision_weight(decisions: int, surprise: float = 0.0) -> float:
@@ -413,8 +415,8 @@ def _expected_evidence(reviews: Sequence[Review | None], before: FloatArray, hab
     likely = np.log(WRONG_PRIOR)[:, None] + habits
     for review in reviews:
         if review is not None:
-            honest = np.interp(review.log_odds, SHARE, at_nodes)
-            likely = likely + expected_log_likelihood(review, honest, len(habits))
+            true_share = np.interp(review.log_odds, SHARE, at_nodes)
+            likely = likely + expected_log_likelihood(review, true_share, len(habits))
     return float(np.logaddexp.reduce(likely, axis=None))
 
 
@@ -508,21 +510,21 @@ def _known(
 
 def _with_scores(
     judged: Sequence[tuple[Problem, EMResult]],
-    honesties: Sequence[StructureShare],
+    structure_shares: Sequence[StructureShare],
     shares: Sequence[FloatArray],
     scored: ScoredClusters,
 ) -> list[StructureShare]:
     """Estimate how scores relate to structures, from the posteriors by votes of all images' clusters."""
     posteriors = [
-        (ascent.looks.present * honesty.mean(share))[searched]
-        for (_, ascent), honesty, share, searched in zip(
-            judged, honesties, shares, scored.searched, strict=True
+        (ascent.looks.present * structure_share.mean(share))[searched]
+        for (_, ascent), structure_share, share, searched in zip(
+            judged, structure_shares, shares, scored.searched, strict=True
         )
     ]
     fit = fit_scores(scored, np.concatenate(posteriors))
     return [
-        replace(honesty, node_weight=fit.node_weight, ratio=ratio)
-        for honesty, ratio in zip(honesties, fit.ratio, strict=True)
+        replace(structure_share, node_weight=fit.node_weight, ratio=ratio)
+        for structure_share, ratio in zip(structure_shares, fit.ratio, strict=True)
     ]
 
 

@@ -125,7 +125,7 @@ def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, Fusi
     methods = {CHOSEN: {CHOSEN: plan}}
     if published:
         clusterings: dict[str, tuple[str, Settings]] = {
-            "OEM as published": ("oem", OEMSettings(as_printed=True)),
+            "OEM as published": ("oem", OEMSettings(as_published=True)),
             "CEM as published": ("cem", CEMSettings(version="paper")),
             "k-means": ("kmeans", KMeansSettings()),
             "hierarchical": ("hac", HACSettings(linkage="single")),
@@ -197,7 +197,7 @@ def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], Stre
     if published:
         name = "OEM as published, streamed"
         results[name, f"{name}, DEM as published"] = StreamPlan(
-            OEMSettings(as_printed=True), PUBLISHED_DEM, PUBLISHED_VOTES, StreamSettings(update="printed")
+            OEMSettings(as_published=True), PUBLISHED_DEM, PUBLISHED_VOTES, StreamSettings(update="printed")
         )
     return results
 

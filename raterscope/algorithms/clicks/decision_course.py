@@ -257,8 +257,8 @@ def _course(
 
 def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatArray, FloatArray]:
     """Return the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
-    votes = 1.0 if settings.as_printed else STRENGTH
-    right = 0.5 if settings.as_printed else STRENGTH * EXPECTED_RATE
+    votes = 1.0 if settings.as_published else STRENGTH
+    right = 0.5 if settings.as_published else STRENGTH * EXPECTED_RATE
     intervals = []
     for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.decided - state.yes)):
         hits, total = answers @ weight + right, state.decided @ weight + votes
@@ -302,7 +302,7 @@ _CONVERGED = 1e-6
 class DecisionSettings:
     """Settings of EM on streams of decisions."""
 
-    as_printed: bool = False  # no priors, and recursion continues from its last estimates alone
+    as_published: bool = False  # no priors, and recursion continues from its last estimates alone
     iterations: int = 500  # most iterations of batch EM
 
 
@@ -400,7 +400,7 @@ def incremental_newton(
         estimates.append(
             _off_edges(old + rate * np.divide(slope, weight, out=np.zeros_like(old), where=weight > 0))
         )
-    kinds = 0.0 if settings.as_printed else 1.0
+    kinds = 0.0 if settings.as_published else 1.0
     clusters = len(present)
     change = present.sum() + kinds - mu * (clusters + 2 * kinds)
     moved = _off_edges(mu + rate * change / max(clusters + 2 * kinds, 1.0))
@@ -456,7 +456,7 @@ def log_posterior(state: DecisionState, settings: DecisionSettings | None = None
     value = np.logaddexp(present, absent).sum()
     for rate in (sensitivity, specificity):
         value += (right * np.log(rate) + (votes - right) * np.log1p(-rate)).sum()
-    return float(value + (0.0 if settings.as_printed else np.log(mu) + np.log1p(-mu)))
+    return float(value + (0.0 if settings.as_published else np.log(mu) + np.log1p(-mu)))
 
 
 def _count(state: DecisionState, decisions: ArrayLike) -> DecisionState:
@@ -476,7 +476,7 @@ def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     """Run one EM iteration; unless as published, from the state that explains the decisions better."""
     if state.step == 1:
         state = _restart(state, settings)
-    elif not settings.as_printed:
+    elif not settings.as_published:
         restarted = _iterate(_restart(state, settings), settings)
         state = max(state, restarted, key=lambda candidate: log_posterior(candidate, settings))
     return _iterate(state, settings)
@@ -502,7 +502,7 @@ def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float
 
 def _prior(settings: DecisionSettings) -> tuple[float, float]:
     """Return the prior's right votes, and all its votes."""
-    votes = 0.0 if settings.as_printed else STRENGTH
+    votes = 0.0 if settings.as_published else STRENGTH
     return votes * EXPECTED_RATE, votes
 
 
@@ -517,7 +517,7 @@ def _maximise(
         rates.append(
             np.divide(answers @ weight + right, total, out=np.full(len(total), 0.5), where=total > 0)
         )
-    kinds = 0.0 if settings.as_printed else 1.0
+    kinds = 0.0 if settings.as_published else 1.0
     clusters = len(present) + 2 * kinds
     return rates[0], rates[1], float((present.sum() + kinds) / clusters) if clusters else 0.5
 

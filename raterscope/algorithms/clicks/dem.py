@@ -223,10 +223,12 @@ def judge_alone(
         )
     bare, _ = highest_ascent(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
     loss = lost_log_probability(problem, best, bare)
-    (honesty,) = estimate_structure_share([(problem, best)], undecided=[bare.looks.present], loss=loss)
-    best = mix_looks(problem, best, bare.looks, honesty.doubted)
-    detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0), rated=rated)
-    chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
+    (structure_share,) = estimate_structure_share(
+        [(problem, best)], undecided=[bare.looks.present], loss=loss
+    )
+    best = mix_looks(problem, best, bare.looks, structure_share.doubted)
+    detection = judge(problem, best, settings, structure_share, part(watch, 0.6, 1.0), rated=rated)
+    chance = structure_share.undecided(problem.count / (problem.crowd or 1.0))
     return replace(detection, undecided=bare.looks.present * chance)
 
 
@@ -262,8 +264,8 @@ def posterior_by_votes(
     if not decided:
         problem = without_decisions(problem)
     best, _ = highest_ascent(problem, starting_posteriors(votes, settings.start), settings, watch)
-    honesty = estimate_structure_share([(problem, best)])[0]
-    look = best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
+    structure_share = estimate_structure_share([(problem, best)])[0]
+    look = best.looks.present * structure_share.mean(problem.count / (problem.crowd or 1.0))
     return np.where(problem.known, problem.truth, look)
 
 
@@ -303,18 +305,20 @@ def judge(
     problem: Problem,
     ascent: EMResult,
     settings: DEMSettings,
-    honesty: StructureShare,
+    structure_share: StructureShare,
     watch: Watch,
     *,
     rated: bool = True,
 ) -> Detection:
-    """Return posteriors and annotators' rates with intervals; `honesty` as from `estimate_structure_share`.
+    """Return posteriors and annotators' rates with intervals.
+
+    `structure_share`: as from `estimate_structure_share`.
 
     Without `rated`, the arrays of intervals and of annotators' rates and votes are empty.
     """
     prior, crowd = problem.prior, problem.prior.places > 0
     present = ascent.looks.present
-    look = honesty.scored(present * honesty.mean(problem.count / (problem.crowd or 1.0)))
+    look = structure_share.scored(present * structure_share.mean(problem.count / (problem.crowd or 1.0)))
     posterior = np.where(problem.known, problem.truth, look)
     prevalence = float(look.sum() / max(len(look), 1) if crowd else ascent.state.kinds[0])
     detected = posterior >= settings.detection_threshold
@@ -322,9 +326,9 @@ def judge(
         none = np.empty(0)
         return Detection(
             posterior, none, none, detected, prevalence, none, none, none, none, none, none,
-            ascent.objective, ascent.converged, level_error=level_error(honesty.decisions),
+            ascent.objective, ascent.converged, level_error=level_error(structure_share.decisions),
         )  # fmt: skip
-    low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
+    low, high = _intervals(problem, ascent, posterior, structure_share, settings, watch)
     hit, false = problem.marks.sums(posterior), problem.marks.sums(1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
     quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
@@ -342,7 +346,7 @@ def judge(
         false_positive=false,
         objective=ascent.objective,
         converged=ascent.converged,
-        level_error=level_error(honesty.decisions),
+        level_error=level_error(structure_share.decisions),
     )
 
 
@@ -406,7 +410,7 @@ def _intervals(
     problem: Problem,
     ascent: EMResult,
     posterior: FloatArray,
-    honesty: StructureShare,
+    structure_share: StructureShare,
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[FloatArray, FloatArray]:
@@ -433,8 +437,8 @@ def _intervals(
     kinds = generator.gamma(counts, size=(draws, 3))
     if prior.places:
         kinds[:, 2] = prior.places
-    base, slope = honesty.draw(generator, draws) if prior.places else (np.empty(0), np.empty(0))
-    log_odds = honesty.log_odds(problem.count / (problem.crowd or 1.0))
+    base, slope = structure_share.draw(generator, draws) if prior.places else (np.empty(0), np.empty(0))
+    log_odds = structure_share.log_odds(problem.count / (problem.crowd or 1.0))
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks
@@ -450,7 +454,7 @@ def _intervals(
         )  # fmt: skip
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
-            drawn[begin:end] = honesty.scored_draws(generator, drawn[begin:end])
+            drawn[begin:end] = structure_share.scored_draws(generator, drawn[begin:end])
         watch(end / draws, "drawing annotators' rates")
     low, high = quantiles(drawn, (0.025, 0.975))
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)

@@ -32,7 +32,7 @@ from raterscope.algorithms.clicks._shared_priors import (
     add_shared_priors,
     apply_advice,
     estimate_attraction,
-    lessons_of,
+    estimate_cross_image_priors,
     mark_log_odds,
     pooled,
     prior_attraction,
@@ -98,7 +98,7 @@ class Evidence:
 
     problem: Problem
     ascent: EMResult
-    honesty: StructureShare
+    structure_share: StructureShare
     undecided: FloatArray | None  # (M,): posteriors without any decisions; None in a run without decisions
 
 
@@ -168,7 +168,7 @@ def weigh_together(
     loss = 0.0
     if undecided is not None:
         loss = _lost(without, problems, finals)
-    honesty = estimate_structure_share(
+    structure_share = estimate_structure_share(
         list(zip(problems, finals, strict=True)),
         part(inner_watch, 0.99, 1.0),
         None if undecided is None else [look.present for look in undecided],
@@ -178,10 +178,10 @@ def weigh_together(
     for done, i in enumerate(order):
         problem, final, alone = problems[done], finals[done], None
         if undecided is not None:
-            final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
-            chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
+            final = mix_looks(problem, final, undecided[done], structure_share[done].doubted)
+            chance = structure_share[done].undecided(problem.count / (problem.crowd or 1.0))
             alone = undecided[done].present * chance
-        evidence[i] = Evidence(problem, final, honesty[done], alone)
+        evidence[i] = Evidence(problem, final, structure_share[done], alone)
     return [evidence[i] for i in range(len(votes))]
 
 
@@ -199,7 +199,7 @@ def judge_each(
         detections = []
         for own in evidence[begin:end]:
             detection = judge(
-                own.problem, own.ascent, settings, own.honesty, watch_until(stopped), rated=rated
+                own.problem, own.ascent, settings, own.structure_share, watch_until(stopped), rated=rated
             )
             if own.undecided is not None:
                 detection = replace(detection, undecided=own.undecided)
@@ -433,7 +433,7 @@ class _Gathered:
 
     def experience(self, watch: Watch) -> Experience:
         total = pooled(self.run, self.tally)
-        lessons = lessons_of(self.run, self.tally, total, watch)
+        cross_image = estimate_cross_image_priors(self.run, self.tally, total, watch)
         marks = np.zeros((2, len(self.names)))
         for own, annotators in zip(self.marks, self.run.stack.annotators(), strict=True):
             marks[:, self.run.rows[annotators]] += own
@@ -448,8 +448,8 @@ class _Gathered:
             outliers=marks[1],
             ease=self.tally.structures.sum(axis=0),
             allure=self.tally.artefacts.sum(axis=0),
-            votes=lessons.votes,
-            clusters=lessons.clusters,
+            votes=cross_image.votes,
+            clusters=cross_image.clusters,
         )
 
     def without(self, everything: Experience, row: int) -> Experience:
@@ -536,10 +536,10 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
         for prior_votes in (prior.hit, prior.miss)
     ]
     odds, lure = mark_log_odds(prior.shift, (votes[0], votes[1]), tally)
-    lessons = CrossImagePriors(
+    cross_image = CrossImagePriors(
         odds, lure, tally.structures.sum(axis=1), experience.votes, experience.clusters
     )
-    return Advice(lessons, experience.ease[None], experience.allure[None])
+    return Advice(cross_image, experience.ease[None], experience.allure[None])
 
 
 def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:

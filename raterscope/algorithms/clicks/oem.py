@@ -137,8 +137,8 @@ class OEMSettings(MixtureSettings):
         """List the differences from Algorithm 1 of the OEM-DEM paper, as clauses for the methods text."""
         if uses_evidence(self):
             return ("a model of the crowd and its evidence replace Algorithm 1",)
-        if self.as_printed:
-            return (LITERAL_FLOOR, *(REFRESHED if self.printed_form == "refreshed" else ()))
+        if self.as_published:
+            return (LITERAL_FLOOR, *(REFRESHED if self.published_form == "refreshed" else ()))
         departures = [LITERAL_FLOOR, *REFRESHED, *CORRECTED]
         if self.covariance == "held":
             departures.append("covariances are held at the click scatter")
@@ -166,17 +166,17 @@ class OEMSettings(MixtureSettings):
         PENALTIES,
         advanced=True,
     )
-    as_printed: bool = switch(
+    as_published: bool = switch(
         False, "As published", "Algorithm 1 as the paper prints it: scatter from the variance of the clicks, "
         "no cap on the initial number, eq. 16 with the posteriors of the E step before, one-sided eq. 17 "
         "across removals, L/4, 10 to 500 iterations. Only the covariance floor is added.",
     )  # fmt: skip
-    printed_form: str = choice(
+    published_form: str = choice(
         "literal", "Form as published", "With the published version: the literal algorithm, or one that "
         "scores each iteration with new posteriors and restarts eq. 17 after each removal, which finds more "
         "clusters.", PRINTED_FORMS, advanced=True,
     )  # fmt: skip
-    own_hands: bool = switch(
+    per_annotator_scatter: bool = switch(
         True,
         "Own offset and scatter",
         "With the evidence, estimate an own offset and scatter for every annotator.",
@@ -212,7 +212,7 @@ def oem(
 
     Notes
     -----
-    With `as_printed` and the literal form this is Algorithm 1 as the paper prints it, initialised as in
+    With `as_published` and the literal form this is Algorithm 1 as the paper prints it, initialised as in
     section 3.1 (k-means, six times the mean clicks of an annotator, Sigma0 from the variance of the clicks)
     and with the 10 to 500 iterations of section 7.1. Three things are added: the covariance floor of the
     settings, without which two clicks make a singular component; reliabilities within 1e-6 of 0 and 1, which
@@ -233,7 +233,7 @@ def oem(
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(oem(crowd.clicks))
     15
-    >>> OEMSettings(as_printed=True).departures()
+    >>> OEMSettings(as_published=True).departures()
     ('covariances have a floor',)
     """
     settings = OEMSettings() if settings is None else settings
@@ -242,7 +242,7 @@ def oem(
     if uses_evidence(settings):
         return fit_evidence(clicks, settings, watch, reliability)[0]
     begin = initial_reliability(reliability, settings, len(clicks.annotators))
-    return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed, begin)
+    return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_published, begin)
 
 
 def initial_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
@@ -254,7 +254,7 @@ def initial_reliability(known: FloatArray | None, settings: OEMSettings, annotat
 
 def uses_evidence(settings: OEMSettings) -> bool:
     """Return whether the crowd model is fitted instead of Algorithm 1."""
-    return settings.criterion == "evidence" and not settings.as_printed
+    return settings.criterion == "evidence" and not settings.as_published
 
 
 def path_of(settings: OEMSettings, scatter: float) -> Path:
@@ -262,10 +262,10 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
     return make_path(
         settings,
         scatter,
-        criterion="expected" if settings.as_printed else cast(Criterion, settings.criterion),
-        penalty=PARAMETERS / (4 if settings.penalty == "quarter" or settings.as_printed else 2),
+        criterion="expected" if settings.as_published else cast(Criterion, settings.criterion),
+        penalty=PARAMETERS / (4 if settings.penalty == "quarter" or settings.as_published else 2),
         initial_reliability=settings.initial_reliability,
-        form=cast(Form, settings.printed_form) if settings.as_printed else "corrected",
+        form=cast(Form, settings.published_form) if settings.as_published else "corrected",
     )
 
 
@@ -326,7 +326,7 @@ def crowd_model(settings: OEMSettings, habits: Habits, clicks: int) -> CrowdMode
         learn_scatter=settings.click_scatter is None,
         resolution=habits.resolution,
         once=habits.repeats <= 0.5 if settings.repeats == "learnt" else settings.repeats == "once",
-        own_hands=settings.own_hands,
+        per_annotator_scatter=settings.per_annotator_scatter,
         floor=settings.covariance_floor,
         reliability=settings.initial_reliability,
         most=settings.initial_clusters or clicks,

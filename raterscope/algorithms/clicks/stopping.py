@@ -334,7 +334,9 @@ def _precision(crowd: ImageModel, detection: Detection, hits: float, number: int
         _, least, most = expected_count(posterior, low, high, detection.level_error)
     else:  # an image that was not rated
         free, posterior = detection.detected & ~crowd.problem.known, crowd.posterior
-        error = level_error(crowd.honesty.decisions) * crowd.honesty.deviation(crowd.share[free])
+        error = level_error(crowd.structure_share.decisions) * crowd.structure_share.deviation(
+            crowd.share[free]
+        )
         variance = float(crowd.looks.present[free] @ error) ** 2
         variance += float((posterior[free] * (1 - posterior[free])).sum())
         spread = HALF_WIDTH * np.sqrt(variance)
@@ -493,8 +495,8 @@ def _transfer(
 ) -> Newcomers:
     """Transfer annotators' experience on other images to this one."""
     prior = crowd.problem.prior
-    own = advice_for(prior, present, experience).lessons
-    elsewhere = advice_for(prior, names, experience).lessons
+    own = advice_for(prior, present, experience).cross_image
+    elsewhere = advice_for(prior, names, experience).cross_image
     worth = crowd.problem.worth
     trust = worth * own.votes * own.seen / (own.votes + own.seen)
     ease = float(trust @ (crowd.state.odds - own.odds)) / (float(trust.sum()) + 1)

@@ -165,7 +165,7 @@ def _restore_model(
         model = replace(model, reliability=begin)
     crowd = Crowd(cells, len(marks.annotators), marks.area, replace(model, scatter=before.scatter))
     known = cells.rank[: len(memory.ability)]
-    crowd.hands.offset[known], crowd.hands.precision[known] = memory.offset, memory.precision
+    crowd.scatters.offset[known], crowd.scatters.precision[known] = memory.offset, memory.precision
     crowd.counts.ability[known], crowd.counts.outliers[known] = memory.ability, memory.outliers
     number = len(memory.weight)
     matrix = before.covariance[:number]
@@ -204,8 +204,8 @@ def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArra
 def _memory_of(crowd: Crowd, habits: Habits) -> CrowdMemory:
     rank, alive = crowd.cells.rank, crowd.parts.alive
     return CrowdMemory(
-        crowd.parts.weight[alive], crowd.parts.support[alive], crowd.hands.offset[rank],
-        crowd.hands.precision[rank], crowd.counts.ability[rank], crowd.counts.outliers[rank], habits,
+        crowd.parts.weight[alive], crowd.parts.support[alive], crowd.scatters.offset[rank],
+        crowd.scatters.precision[rank], crowd.counts.ability[rank], crowd.counts.outliers[rank], habits,
     )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ class _Passes:
         # summed once, from the posterior, a smaller table.
         self._begin, self._task = np.zeros(size[0] + 1, dtype=np.int64), np.empty_like(votes.pair)
         sort_by_pair(votes.start, votes.pair, self._begin, self._task)
-        self._heard = np.diff(self._begin) > 0
+        self._has_votes = np.diff(self._begin) > 0
         of_annotators = np.arange(votes.annotators + 1) * (_RATE * votes.outputs)
         of_annotators += self._begin[:: votes.outputs]
         self._annotators = _pieces(of_annotators * votes.classes)
@@ -227,8 +227,8 @@ class _Passes:
         self._total = np.zeros((len(self._tasks[0]), votes.classes))
         self._moved = np.zeros(len(votes.known), dtype=np.float32)
         # With hundreds of outputs most are never used by most annotators.
-        many = 2 * np.count_nonzero(self._heard) > size[0]
-        self._counted = slice(None) if many else np.flatnonzero(self._heard)
+        many = 2 * np.count_nonzero(self._has_votes) > size[0]
+        self._counted = slice(None) if many else np.flatnonzero(self._has_votes)
         few = votes.classes <= _FEW_CLASSES and len(votes.pair) * votes.classes >= _LARGE
         self._each_class = (0.0,) * votes.classes if few else self._logs
 
@@ -280,7 +280,7 @@ class _Passes:
         tasks = np.flatnonzero(self._moved >= tolerance)
         if len(tasks) > _FEW_TASKS * len(self._moved):
             return
-        heard = self._heard.reshape(votes.annotators, votes.outputs)
+        has_votes = self._has_votes.reshape(votes.annotators, votes.outputs)
         pending = np.zeros(votes.annotators)
         for _ in range(_ROUNDS):
             kept = expect_some(
@@ -290,7 +290,7 @@ class _Passes:
             due = pending > _IGNORED * tolerance
             pending[due] = 0.0
             terms = np.concatenate([[0], np.cumsum(due)]) * (_RATE * votes.classes * votes.outputs)
-            self._rate((heard & due[:, None]).ravel(), _pieces(terms))
+            self._rate((has_votes & due[:, None]).ravel(), _pieces(terms))
             self._rule.shares(self._total[0], self._logs)
             tasks = tasks[:kept]
             if not kept:
@@ -315,7 +315,7 @@ class _Passes:
     def _settle(self) -> float:
         """Count the votes, update rates and shares by the rule; return their part of the objective."""
         self._total[0] = self._total.sum(axis=0)
-        rates = self._rate(self._heard, self._annotators, count=True)
+        rates = self._rate(self._has_votes, self._annotators, count=True)
         return rates + self._rule.shares(self._total[0], self._logs)
 
     def _rate(self, present: NDArray[np.bool_], pieces: list[list[Piece]], *, count: bool = False) -> float:

@@ -342,11 +342,11 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     start = np.searchsorted(voter, np.arange(people + 1))
     voted = csr_array((np.ones(len(voter)), (voter, task)), shape=(people, tasks))
     together = (voted @ voted.T).tocoo()
-    wanted = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
-    wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
-    pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
+    requested = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
+    requested = requested[np.argsort(-together.data[requested], kind="stable")[:_MOST_PAIRS]]
+    pairs = np.column_stack([together.row, together.col])[requested].astype(np.int32)
     chance = _CHANCE / max(len(pairs), 1)
-    count = np.asarray(together.data, dtype=np.float64)[wanted]
+    count = np.asarray(together.data, dtype=np.float64)[requested]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
     likely = same_of >= _LEAST_SHARE * count  # with less, whatever is expected

@@ -46,14 +46,14 @@ def cross_validate(
     `seed`: seed of the draw of the folds.
     Raises `LabelsError` if fewer than two truths are known, or fewer than two folds are asked for.
     """
-    fold, known = deal_folds(labels, truth, folds, seed)
+    fold, known = assign_folds(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
     full = run(replace(labels, known=known), part(watch, 0.0, share, "all truths: "))
     posterior = predict_folds(labels, fold, known, run, part(watch, share, 1.0))
     return CrossValidation(np.where((fold >= 0)[:, None], posterior, full.posterior), fold, full)
 
 
-def deal_folds(
+def assign_folds(
     labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
 ) -> tuple[NDArray[np.int16], ClassArray]:
     """Divide the tasks of known truth into folds, every class evenly; return folds and known classes.
@@ -83,7 +83,7 @@ def predict_folds(
 ) -> FloatArray:
     """Predict the tasks of every fold by the run without their truths, (N, J); NaN for tasks in no fold.
 
-    `fold`, `known`: (N,), as from `deal_folds`.
+    `fold`, `known`: (N,), as from `assign_folds`.
     """
     posterior = np.full((len(fold), len(labels.classes)), np.nan)
     folds = int(fold.max()) + 1

@@ -250,7 +250,7 @@ class _Run:
         self._logs = np.zeros((len(steps.task), len(prior)))
         annotators = len(steps.start) - 1
         self._final = np.broadcast_to(prior, (annotators, *prior.shape)).copy()
-        self._heard = (np.diff(steps.task_start) > 0) | (steps.known > OPEN)
+        self._has_evidence = (np.diff(steps.task_start) > 0) | (steps.known > OPEN)
         self._done = 0.0
         self._halt = np.zeros(1, dtype=bool)
         work = steps.start[0] + np.cumsum(np.diff(steps.start)[steps.order]) * prior.size
@@ -290,7 +290,7 @@ class _Run:
         return np.asarray(total / total.sum())
 
     def _total(self) -> FloatArray:
-        return np.asarray(self._posterior.sum(axis=0, where=self._heard[:, None]))
+        return np.asarray(self._posterior.sum(axis=0, where=self._has_evidence[:, None]))
 
     def _settled(self, shares: FloatArray, first: int, last: int) -> float:
         steps = self._steps

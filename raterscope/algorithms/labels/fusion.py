@@ -244,7 +244,7 @@ class QuestionSettings(Settings):
         minimum=1, optional=True, advanced=True,
     )  # fmt: skip
 
-    community_as_printed: bool = switch(
+    community_as_published: bool = switch(
         False, "Communities as published", "Uncorrected published version: equation 32 with scale 1 and the "
         "printed updates of the factorisation, which depend on the number of annotators and find fewer "
         "communities. The scale can still be set; the evidence has no effect.",
@@ -255,7 +255,7 @@ class QuestionSettings(Settings):
         """Return the settings of communities by behaviour."""
         settings = CommunitySettings(
             method=self.community_method, least_votes=self.community_least, most_votes=self.community_most,
-            scale=self.community_scale, as_printed=self.community_as_printed,
+            scale=self.community_scale, as_published=self.community_as_published,
         )  # fmt: skip
         evidence = self.community_evidence
         return settings if evidence is None else replace(settings, evidence=evidence)
@@ -265,7 +265,7 @@ class QuestionSettings(Settings):
         return CommonTaskSettings(
             method=self.community_method, least_tasks=max(self.community_least, 1),
             most_tasks=self.community_most, evidence=self.community_evidence,
-            as_printed=self.community_as_printed,
+            as_published=self.community_as_published,
         )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def mixed_membership(
     mixture: float,
     watch: Watch,
     judged: NDArray[np.int64] | None = None,
-    unheld: FloatArray | None = None,
+    left_out: FloatArray | None = None,
     like: Fit | None = None,
     tolerance: float = 0.0,
 ) -> tuple[FloatArray, Fit]:
@@ -94,7 +94,7 @@ def mixed_membership(
     `posterior`: (N, J).
     `mixture`: prior strength of a task's mixture.
     `judged`: (M,), known tasks with votes whose mixture is predicted without their class.
-    `unheld`: (M, J), initial probabilities of these tasks.
+    `left_out`: (M, J), initial probabilities of these tasks.
     `like`: fit of the initial posterior. With it, the rounds end by the tolerance.
     `tolerance`: limit of the change of a task's expected mixture, summed over the classes and averaged over
         the tasks.
@@ -164,12 +164,12 @@ def mixed_membership(
             break
         beyond = 0.0 if like is None or moved / active < _NEAR * tolerance else _BEYOND
     alone = None
-    if judged is not None and unheld is not None and len(judged):
+    if judged is not None and left_out is not None and len(judged):
         watch(1.0, words)
-        alone = np.empty_like(unheld)
+        alone = np.empty_like(left_out)
         membership_without_truth(
-            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, alone,
-            crowd.weights,
+            judged, crowd.by_task, left_out, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total,
+            alone, crowd.weights,
         )  # fmt: skip
     mean = total
     mean += prior.astype(crowd.dtype)

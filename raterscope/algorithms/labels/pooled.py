@@ -238,7 +238,7 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
     # Unlike those of zeros_like, these tables take memory when something is added.
     pool, free = _Pool(*np.zeros((2, *vote.shape), vote.dtype)), np.zeros(vote.shape, vote.dtype)
     traces: list[LabelTrace] = []
-    unheld: FloatArray | None = None
+    left_out: FloatArray | None = None
     like: Fit | None = None
     mixture: Callable[[Check], tuple[FloatArray, Fit]] | None = None
     subtypes = None
@@ -254,17 +254,17 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
             used = max(settings.correlation, estimated)
             if not traces:
                 if len(judged):
-                    unheld = tempered_posteriors(crowd, fit, posterior, [0.0], silent)[0][judged]
+                    left_out = tempered_posteriors(crowd, fit, posterior, [0.0], silent)[0][judged]
                 chance = beside.start(partial(_independence, labels, settings, beside.watch))
                 if not crowd.large:  # half of the time, on one processor
-                    alone = crowd, posterior, settings.mixture, beside.watch, judged, unheld
+                    alone = crowd, posterior, settings.mixture, beside.watch, judged, left_out
                     mixture = beside.start(partial(mixed_membership, *alone))
                 if labels.prior is None and "subtypes" in weights:
                     subtypes = tempered_subtypes(labels, vote, used, *limits, part(step, 0.8, 0.85))
                 mixed = None
                 if crowd.large:
                     like, begin = replace(fit), posterior
-                    start = crowd, posterior, settings.mixture, part(step, 0.85, 0.9), judged, unheld, like
+                    start = crowd, posterior, settings.mixture, part(step, 0.85, 0.9), judged, left_out, like
                     mixed, _ = mixed_membership(*start, settings.tolerance)
                 if len(judged):
                     votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))

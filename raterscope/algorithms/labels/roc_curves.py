@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.labels.assessment import Assessment, assess, log_odds, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds
+from raterscope.algorithms.labels.cross_validation import assign_folds, predict_folds
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.programs import Program
@@ -247,7 +247,7 @@ def folded_curves(
         sample = subsample(labels, truth, settings.class_votes, settings.experienced)
         labels, truth = sample.labels, sample.truth
         programs = [replace(program, probability=program.probability[sample.tasks]) for program in programs]
-    fold, known = deal_folds(labels, truth, settings.folds, settings.fold_seed)
+    fold, known = assign_folds(labels, truth, settings.folds, settings.fold_seed)
     names, judged = _names(settings), fold >= 0
     methods: list[FoldedMethod] = []
     failed: list[str] = []

@@ -72,7 +72,7 @@ def cores_of(
     index = np.zeros(shape, dtype=np.int32)
     index.ravel()[voxels] = np.arange(1, len(voxels) + 1, dtype=np.int32)
     parent = np.full(len(voxels), -1, dtype=np.int32)
-    top, fate, owner = (np.zeros(len(voxels), dtype=np.int32) for _ in range(3))
+    top, state, owner = (np.zeros(len(voxels), dtype=np.int32) for _ in range(3))
     failed = np.zeros(len(voxels), dtype=np.bool_)
     step = _AT_ONCE // _NEIGHBOURS
     prominent = height * (1 - _ROUNDING)
@@ -80,7 +80,7 @@ def cores_of(
         for begin, end in parts_of(part[1] - part[0], step):
             check()
             kernels.join(
-                order, part[0] + begin, part[0] + end, voxels, depth, index, prominent, parent, top, fate,
+                order, part[0] + begin, part[0] + end, voxels, depth, index, prominent, parent, top, state,
                 failed,
             )  # fmt: skip
         if part[0] == 0:  # what is connected so far are the cores before they are parted
@@ -89,7 +89,7 @@ def cores_of(
                 kernels.settle_roots(parent, begin, end, owner)
     for begin, end in parts_of(len(voxels), _AT_ONCE):
         check()
-        kernels.settle_roots(fate, begin, end, top)
+        kernels.settle_roots(state, begin, end, top)
     peaks = order[:deeper]
     peaks = peaks[~failed[top[peaks]]]
     markers, count = _markers(peaks, owner, voxels, radius, points, check)

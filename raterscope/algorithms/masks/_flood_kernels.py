@@ -58,7 +58,7 @@ def _root(parent: Array, i: int | np.int64) -> int | np.int64:
 @compiled()
 def join(
     order: Array, begin: int, end: int, voxels: Array, depth: Array, index: Array, height: float,
-    parent: Array, top: Array, fate: Array, failed: Array,
+    parent: Array, top: Array, state: Array, failed: Array,
 ) -> None:  # fmt: skip
     """Add voxels, the deepest first, to the components of their earlier neighbours.
 
@@ -71,13 +71,13 @@ def join(
     `index`: (Z, Y, X) int32.
     `parent`: (N,) int32, trees of the components; -1 for a voxel that is not added yet.
     `top`: (N,) int32, the peak of the component with this root.
-    `fate`: (N,) int32, trees of peaks that share the result.
+    `state`: (N,) int32, trees of peaks that share the result.
     `failed`: (N,) bool, result of each root.
     """
     slices, rows, columns = index.shape
     for k in range(begin, end):
         v = np.int64(order[k])
-        parent[v], top[v], fate[v] = v, v, v
+        parent[v], top[v], state[v] = v, v, v
         z, rest = divmod(voxels[v], rows * columns)
         y, x = divmod(rest, columns)
         for n in range(len(_NEIGHBOURS)):
@@ -93,9 +93,9 @@ def join(
             high, low = top[other_root], top[root]
             if depth[low] > depth[high]:
                 high, low = low, high
-            above, below = _root(fate, np.int64(high)), _root(fate, np.int64(low))
+            above, below = _root(state, np.int64(high)), _root(state, np.int64(low))
             if depth[high] - depth[low] <= _ROUNDING * depth[high]:
-                fate[below] = above
+                state[below] = above
             elif depth[low] - depth[v] < height:
                 failed[below] = True
             parent[root] = other_root

@@ -420,8 +420,8 @@ def squared_distance_at(
             other, row = z + around[k, 0], y + around[k, 1]
             if 0 <= other < slices and 0 <= row < rows and gap[other, row, x] != none:
                 # Rounded as the passes of `squared_distance` and `squared_across_slices` round.
-                aside = np.float32((gap[other, row, x] * steps[2]) ** 2)
-                best = min(best, squares[k, 0] + np.float32(squares[k, 1] + aside))
+                lateral = np.float32((gap[other, row, x] * steps[2]) ** 2)
+                best = min(best, squares[k, 0] + np.float32(squares[k, 1] + lateral))
         for down in range(0 if found else 2):
             other = z if down else z + 1
             while 0 <= other < slices:
@@ -435,8 +435,8 @@ def squared_distance_at(
                         break
                     for row in range(y - away, y + away + 1, max(1, 2 * away)):
                         if 0 <= row < rows and gap[other, row, x] != none:
-                            aside = np.float32((gap[other, row, x] * steps[2]) ** 2)
-                            best = min(best, across + np.float32(along + aside))
+                            lateral = np.float32((gap[other, row, x] * steps[2]) ** 2)
+                            best = min(best, across + np.float32(along + lateral))
                     tried += 2
                     away += 1
                 other += -1 if down else 1

@@ -245,14 +245,14 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
     if second:
         verb = ("stays" if len(second) == 1 else "stay") if out else ("goes" if len(second) == 1 else "go")
         words += f"; {_listed(second, names)} {verb} {'short of' if out else 'beyond'} it"
-    return _with_weight(words, dispute, names, whose="that stretch" if len(first) == 1 else "")
+    return _with_weight(words, dispute, names, owner="that stretch" if len(first) == 1 else "")
 
 
-def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str = "") -> str:
+def _with_weight(words: str, dispute: Dispute, names: Sequence[str], owner: str = "") -> str:
     if np.isnan(dispute.weight):
         return words + "."
-    if whose:
-        return f"{words}; the weight of {whose} in the model is {percent(dispute.weight)}."
+    if owner:
+        return f"{words}; the weight of {owner} in the model is {percent(dispute.weight)}."
     return f"{words}. The weight of {names[dispute.leader]} here is {percent(dispute.weight)}."
 
 

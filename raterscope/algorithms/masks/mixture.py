@@ -42,7 +42,7 @@ class MixtureSettings(Settings):
         maximum=100.0,
     )  # fmt: skip
     clip: float = number(5.0, "Clip", "Largest distance that counts.", unit="mm", minimum=0.1, maximum=100.0)
-    as_printed: bool = switch(
+    as_published: bool = switch(
         False,
         "As published",
         "Uncorrected published version: Algorithm 1, which in practice finds no second consensus.",
@@ -55,7 +55,7 @@ class MixtureSettings(Settings):
 
     def departures(self) -> tuple[str, ...]:
         """List the differences from Algorithm 1 of the robust fusion paper, as clauses for a report."""
-        if self.as_printed:
+        if self.as_published:
             return ("distances are clipped",)
         return (
             "groupings of raters are compared by their evidence instead of Algorithm 1",
@@ -84,7 +84,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     instead of its voxels. Raters' variances have a common log-normal prior, and every rater has a bias. A
     consensus is added if it increases the evidence, less the cost of an outline (Schwarz) and of the choice
     among splits. A rater's responsibilities compare the evidence of the groupings in which only that rater
-    changes. Each consensus is eq. 32. With `as_printed`, Algorithm 1 of the paper is used.
+    changes. Each consensus is eq. 32. With `as_published`, Algorithm 1 of the paper is used.
 
     Consensuses must differ more than two raters of one group, in the mean square. A constant shift of the
     contour is a bias and separates no groups. A group of one is a rater whose outline differs by more than
@@ -98,7 +98,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     inner = domain(masks, settings.clip, partial(watch, 0.0, "finding marked voxels"))
     distances = _distances(inner, settings, part(watch, 0.0, 0.4))
     work = part(watch, 0.4, 0.8)
-    if settings.as_printed:
+    if settings.as_published:
         mixed = _printed(distances, settings, work)
     else:
         mixed = _grouped(inner, distances, settings, work)
@@ -117,7 +117,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
         mask,
         probability,
         (mixed.trace,),
-        _words(inner, mixed, order, settings.as_printed),
+        _words(inner, mixed, order, settings.as_published),
         distance=distance,
         variance=np.tile(mixed.variance, (len(masks.structures), 1)),
     )
@@ -301,8 +301,8 @@ def _settle(
     return mask, probability, distance
 
 
-def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: bool) -> Iterator[str]:
-    if as_printed:
+def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_published: bool) -> Iterator[str]:
+    if as_published:
         yield "This is the paper's Algorithm 1 as published, which seldom finds a second consensus."
     else:
         yield (

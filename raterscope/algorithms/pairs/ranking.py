@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import invert_definite, one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.wins import DENSE, Tastes, rank_intervals, tastes_of
+from raterscope.algorithms.pairs.wins import DENSE, Preferences, estimate_preferences, rank_intervals
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 
@@ -132,7 +132,7 @@ class LinkedScores:
     mixed: Any  # (p, n): M, an array or a sparse table
     total: float  # sum of squares of the choices
     comparisons: int  # their number, or rounded weight
-    tastes: Tastes  # of the annotators, whose choices on the same items are alike
+    preferences: Preferences  # of the annotators, whose choices on the same items are alike
 
 
 def components(pairs: Pairs) -> IndexArray:
@@ -188,9 +188,9 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
             watch(fraction, f"scoring {len(items):,} items")
             inverses.append(_pseudo_inverse(laplacian, items, watch, fraction))
         degree = float(laplacian.sum())
-        tastes = wait_watching(
-            lambda: tastes_of(pairs, groups, inverses, degree), watch, 0.95, "comparing annotators' tastes",
-            small=len(pairs) <= _FEW,
+        preferences = wait_watching(
+            lambda: estimate_preferences(pairs, groups, inverses, degree), watch, 0.95,
+            "comparing annotators' preferences", small=len(pairs) <= _FEW,
         )  # fmt: skip
     many, weight, choice = len(pairs.annotators), pairs.each_weight(), pairs.choice
     weighed = choice if weight is None else weight * choice
@@ -201,7 +201,7 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
     answers = sum_by_owner(pairs.annotator, weighed, many)
     return LinkedScores(
         component, groups, tuple(inverses), pull, count, answers, mixed, float(weighed @ choice),
-        round(float(count.sum())), tastes,
+        round(float(count.sum())), preferences,
     )  # fmt: skip
 
 
@@ -255,20 +255,27 @@ def _scores(
     explained = float(np.nan_to_num(score) @ pull + value @ linked.answers[members])
     residual, freedom = max(linked.total - explained, _ROUNDING * linked.total), linked.comparisons - rank
     variance = residual / freedom if freedom > 0 else float("nan")
-    tastes = linked.tastes
-    noise, taste = tastes.variances(residual, freedom, np.nan_to_num(score), members, value)
-    uncertain = np.maximum(noise * spread + taste * tastes.spread, 0.0)
+    preferences = linked.preferences
+    noise, preference = preferences.variances(residual, freedom, np.nan_to_num(score), members, value)
+    uncertain = np.maximum(noise * spread + preference * preferences.spread, 0.0)
     wide = _quantile(freedom) * np.sqrt(uncertain)
     unknown_rank = np.zeros(count, dtype=np.int32)
     result = Scores(score, score - wide, score + wide, bias, variance, freedom, unknown_rank, unknown_rank)
 
     def with_ranks() -> Scores:
         rank_low, rank_high = unknown_rank.copy(), unknown_rank.copy()
-        blocks = zip(linked.items, added, through, linked.inverse, tastes.covariance, strict=True)
-        for items, by_bias, through_items, inverse, by_taste in blocks:
-            if by_taste is None or len(items) < 2 or freedom <= 0 or not np.isfinite(spread[items]).all():
+        blocks = zip(linked.items, added, through, linked.inverse, preferences.covariance, strict=True)
+        for items, by_bias, through_items, inverse, by_preference in blocks:
+            if (
+                by_preference is None
+                or len(items) < 2
+                or freedom <= 0
+                or not np.isfinite(spread[items]).all()
+            ):
                 continue
-            covariance = partial(_covariance, by_bias, through_items, noise, inverse, taste, by_taste)
+            covariance = partial(
+                _covariance, by_bias, through_items, noise, inverse, preference, by_preference
+            )
             with one_thread():
                 rank_low[items], rank_high[items] = rank_intervals(
                     score[items], uncertain[items], covariance, freedom
@@ -279,14 +286,14 @@ def _scores(
 
 
 def _covariance(
-    by_bias: FloatArray, through: FloatArray, noise: float, inverse: FloatArray, taste: float,
-    by_taste: FloatArray, rows: slice,
+    by_bias: FloatArray, through: FloatArray, noise: float, inverse: FloatArray, preference: float,
+    by_preference: FloatArray, rows: slice,
 ) -> FloatArray:  # fmt: skip
     """Return rows of the covariance of the scores of a component."""
     result = by_bias[:, rows].T @ through
     result += inverse[rows]
     result *= noise
-    result += taste * by_taste[rows]
+    result += preference * by_preference[rows]
     return np.asarray(result)
 
 

@@ -1,9 +1,9 @@
-"""Wins, losses and ties of every two items, intervals of ranks, and tastes of annotators.
+"""Wins, losses and ties of every two items, intervals of ranks, and preferences of annotators.
 
-The model of tastes is choice = s_left - s_right + t_left - t_right + noise, where t, an annotator's taste of
-each item, has variance tau and mean 0 in the crowd. Choices of one annotator on the same items are therefore
-correlated, and n annotators with many comparisons each determine the scores less well than as many
-comparisons by different annotators. With D_a the comparisons of annotator a and L_a = D_a'D_a their
+The model of preferences is choice = s_left - s_right + t_left - t_right + noise, where t, an annotator's
+preference of each item, has variance tau and mean 0 in the crowd. Choices of one annotator on the same items
+are therefore correlated, and n annotators with many comparisons each determine the scores less well than as
+many comparisons by different annotators. With D_a the comparisons of annotator a and L_a = D_a'D_a their
 Laplacian, the scores L+ D'y have the covariance sigma^2 L+ + tau L+ Q L+ where Q is the sum of the L_a^2.
 
 The variances follow from two sums of squares, of all residuals r and of D_a'r_a, which are set equal to their
@@ -154,18 +154,19 @@ _AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, eq=False)
-class Tastes:
-    """Part of the variance by tastes that does not depend on the biases.
+class Preferences:
+    """Part of the variance by preferences that does not depend on the biases.
 
     With y_a the choices of annotator a and d_a = D_a'1, the sum of squares of D_a'r_a is a quadratic function
     of scores and biases; its coefficients are kept.
     """
 
     # crossed, own: expected sums of squares: of D_a'r_a by noise of unit variance, which is also that of all
-    # residuals by tastes of unit variance; and of D_a'r_a by these tastes
+    # residuals by preferences of unit variance; and of D_a'r_a by these preferences
     crossed: float
     own: float
-    spread: FloatArray  # (n,): variance of each score by tastes of unit variance; 0 for items never compared
+    # spread: (n,): variance of each score by preferences of unit variance; 0 for items never compared
+    spread: FloatArray
     covariance: tuple[FloatArray | None, ...]  # of each component; None if its ranks have no intervals
     squares: Any  # (n, n): Q, an array or a sparse table
     pull: FloatArray  # (n,): sum of L_a D_a'y_a
@@ -179,7 +180,7 @@ class Tastes:
     def variances(
         self, residual: float, freedom: int, score: FloatArray, biased: NDArray[np.int64], bias: FloatArray
     ) -> tuple[float, float]:
-        """Estimate the variances of the noise and of the tastes.
+        """Estimate the variances of the noise and of the preferences.
 
         `residual`: sum of squares of the residuals of the scores, (n,), and of the annotators' biases, (b,).
         """
@@ -189,14 +190,14 @@ class Tastes:
         own = self.total + float(score @ (self.squares @ score - 2 * self.pull))
         across = self.shifted_pull[biased] - self.shifted[biased] @ score
         own += float(bias @ (self.shifted_squares[biased] * bias - 2 * across))
-        taste = max((max(own, 0.0) * freedom - residual * self.crossed) / scale, 0.0)
-        return max(residual - taste * self.crossed, 0.0) / freedom, taste
+        preference = max((max(own, 0.0) * freedom - residual * self.crossed) / scale, 0.0)
+        return max(residual - preference * self.crossed, 0.0) / freedom, preference
 
 
-def tastes_of(
+def estimate_preferences(
     pairs: Pairs, items: Sequence[NDArray[np.int64]], inverses: Sequence[FloatArray], degree: float
-) -> Tastes:
-    """Prepare the variance by tastes.
+) -> Preferences:
+    """Prepare the variance by preferences.
 
     `items`, `inverses`: items of each component, and the pseudo-inverse of its Laplacian. `degree`: trace of
     the Laplacian.
@@ -247,7 +248,7 @@ def tastes_of(
         third += float((solved[:, part] * (by_item.T @ (own @ (by_item @ probes[:, part])))).sum())
     third /= 1 if exact else probes.shape[1]
     trace = float(squares.diagonal().sum())
-    return Tastes(
+    return Preferences(
         degree - first, trace - 2 * third + second, spread, tuple(covariance), squares, by_item.T @ chosen,
         float(chosen @ chosen), shifted.toarray() if people * count <= DENSE else shifted,
         *(np.bincount(annotator, side * sums, people).astype(np.float64) for sums in (chosen, side)),

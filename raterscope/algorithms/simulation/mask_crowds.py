@@ -147,13 +147,13 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check
     _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
     centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
     radius = 0.068 * min(high, wide)
-    lump = _lump(rng, shape, spacing, centre, radius, 0.2, check)
-    inside, wider = _heights(lump, axes, slice(None))
-    paint(np.minimum(_neighbour(axes, lump), lung), _BLOOD)
+    blob = _blob(rng, shape, spacing, centre, radius, 0.2, check)
+    inside, wider = _heights(blob, axes, slice(None))
+    paint(np.minimum(_neighbour(axes, blob), lung), _BLOOD)
     veil = np.minimum(wider, lung)
     paint(veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
     paint(inside, np.asarray(25 + 12 * texture, dtype=np.float32), edge=0.8)
-    return Scene(values, inside, wider, lump.outward, centre, radius, (-600.0, 1500.0))
+    return Scene(values, inside, wider, blob.outward, centre, radius, (-600.0, 1500.0))
 
 
 def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, float, float]) -> None:
@@ -217,7 +217,7 @@ def _ball(amount: Field, centre: NDArray[np.float64], radius: float, side: Spaci
 
 
 @dataclass(frozen=True, eq=False)
-class _Lump:
+class _Blob:
     """A ragged ellipsoid at `centre`, with a lobe beside it on one side and something else on another."""
 
     centre: NDArray[np.float64]
@@ -228,7 +228,7 @@ class _Lump:
     outward: NDArray[np.float64]
 
 
-def _lump(
+def _blob(
     rng: np.random.Generator,
     shape: Shape,
     spacing: Spacing,
@@ -236,28 +236,28 @@ def _lump(
     radius: float,
     ragged: float,
     check: Check,
-) -> _Lump:
-    """Draw a lump; its outline varies by the share `ragged` of its radius."""
+) -> _Blob:
+    """Draw a blob; its outline varies by the share `ragged` of its radius."""
     half = radius * rng.uniform(0.88, 1.12, size=3)
     field = smooth_field(rng, shape, spacing, 0.65 * radius, check)
     field *= np.float32(ragged * radius)
     angle = rng.uniform(0, 2 * np.pi)
     lobe = centre + 0.85 * radius * np.array([0.15, np.sin(angle), np.cos(angle)])
     outward = np.array([0.0, np.sin(angle + 2.4), np.cos(angle + 2.4)])
-    return _Lump(centre, radius, half, field, lobe, outward)
+    return _Blob(centre, radius, half, field, lobe, outward)
 
 
-def _heights(lump: _Lump, axes: list[Field], slab: slice) -> tuple[Field, Field]:
-    """Return the heights above a lump's outline, and above that with the lobe, in a slab of slices."""
-    inside = _ellipse(axes, tuple(lump.centre), tuple(lump.half))
-    inside += lump.ragged[slab]
-    return inside, np.maximum(inside, _ellipse(axes, tuple(lump.lobe), (0.72 * lump.radius,) * 3))
+def _heights(blob: _Blob, axes: list[Field], slab: slice) -> tuple[Field, Field]:
+    """Return the heights above a blob's outline, and above that with the lobe, in a slab of slices."""
+    inside = _ellipse(axes, tuple(blob.centre), tuple(blob.half))
+    inside += blob.ragged[slab]
+    return inside, np.maximum(inside, _ellipse(axes, tuple(blob.lobe), (0.72 * blob.radius,) * 3))
 
 
-def _neighbour(axes: list[Field], lump: _Lump) -> Field:
-    """Return the height above a vessel that runs along the slices beside a lump."""
-    centre = lump.centre + 1.15 * lump.radius * lump.outward
-    radius = lump.radius
+def _neighbour(axes: list[Field], blob: _Blob) -> Field:
+    """Return the height above a vessel that runs along the slices beside a blob."""
+    centre = blob.centre + 1.15 * blob.radius * blob.outward
+    radius = blob.radius
     return _ellipse(axes, tuple(centre), (2.2 * radius, 0.38 * radius, 0.38 * radius))
 
 
@@ -270,14 +270,14 @@ def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Chec
     texture = smooth_field(rng, shape, spacing, 6.0, check)
     centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
     radius = 0.115 * min(high, wide)
-    lump = _lump(rng, shape, spacing, centre, radius, 0.07, check)
+    blob = _blob(rng, shape, spacing, centre, radius, 0.07, check)
     values, inside, wider = (np.empty(shape, dtype=np.float32) for _ in range(3))
     for slab in slabs(shape):
         part = [axes[0][slab], axes[1], axes[2]]
-        heights = _heights(lump, part, slab)
-        painted = _pelvis(part, size, wave[slab], texture[slab], lump, heights, check)
+        heights = _heights(blob, part, slab)
+        painted = _pelvis(part, size, wave[slab], texture[slab], blob, heights, check)
         values[slab], inside[slab], wider[slab] = painted
-    return Scene(values, inside, wider, lump.outward, centre, radius, (40.0, 350.0))
+    return Scene(values, inside, wider, blob.outward, centre, radius, (40.0, 350.0))
 
 
 def _pelvis(
@@ -285,11 +285,11 @@ def _pelvis(
     size: tuple[float, ...],
     wave: Field,
     texture: Field,
-    lump: _Lump,
+    blob: _Blob,
     heights: tuple[Field, Field],
     check: Check,
 ) -> tuple[Field, Field, Field]:
-    """Paint a slab of a pelvis; give its values, and the lump's heights where the bowel leaves room."""
+    """Paint a slab of a pelvis; give its values, and the blob's heights where the bowel leaves room."""
     deep, high, wide = size
     endless = 1e6
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
@@ -323,7 +323,7 @@ def _pelvis(
     gas = _ellipse(axes, (deep / 2, 0.715 * high, 0.5 * wide), (endless, 0.03 * high, 0.045 * wide))
     paint(gas + wave, -850.0)
     inside, wider = np.minimum(heights[0], -bowel - 1.5), np.minimum(heights[1], -bowel - 1.0)
-    paint(np.minimum(_neighbour(axes, lump), -bowel - 1.0), 42.0, edge=1.0)
+    paint(np.minimum(_neighbour(axes, blob), -bowel - 1.0), 42.0, edge=1.0)
     paint(wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)
     paint(inside, np.asarray(58 + 8 * texture, dtype=np.float32), edge=0.8)
     return values, inside, wider

@@ -144,8 +144,8 @@ class _Parser:
         if column.dtype == object:
             if sign not in ("=", "==", "!="):
                 raise RuleError(f"{name} is a text: compare it with = or !=.")
-            wanted = value.text.casefold()
-            same = np.array([str(text).casefold() == wanted for text in column], dtype=bool)
+            requested = value.text.casefold()
+            same = np.array([str(text).casefold() == requested for text in column], dtype=bool)
             return same if compare is operator.eq else ~same
         number = self._number(name, value)
         with np.errstate(invalid="ignore"):
@@ -154,16 +154,16 @@ class _Parser:
 
     def _column(self, name: str) -> str:
         """Return the column of a name, or the one whose name ends with it, without the unit too."""
-        wanted = name.casefold()
-        if wanted in self._columns:
-            return wanted
-        ends = tuple(f"_{wanted}{unit}" for unit in _UNITS)
+        requested = name.casefold()
+        if requested in self._columns:
+            return requested
+        ends = tuple(f"_{requested}{unit}" for unit in _UNITS)
         ending = [column for column in self._columns if column.casefold().endswith(ends)]
         if len(ending) == 1:
             return ending[0]
         if len(ending) > 1:
             raise RuleError(f"{name} is {' or '.join(ending[:4])}: write one of them.")
-        near = [column for column in self._columns if wanted in column.casefold()][:4]
+        near = [column for column in self._columns if requested in column.casefold()][:4]
         known = ", ".join(near or list(self._columns)[:6])
         raise RuleError(f"There is no column {name}. Columns: {known}.")
 

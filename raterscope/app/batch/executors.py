@@ -113,14 +113,14 @@ class DaskExecutor:
 
     `address`: address of the scheduler.
     `output`: folder that every worker must see.
-    `patience`: seconds to wait for the scheduler.
+    `connect_seconds`: seconds to wait for the scheduler.
     Raises `InputError` if dask is not installed, or workers have another version or do not see the folder.
     Raises `LostError` if no scheduler answers.
     """
 
     task_seconds = 3.0
 
-    def __init__(self, address: str, output: Path, patience: float = CONNECT_SECONDS) -> None:
+    def __init__(self, address: str, output: Path, connect_seconds: float = CONNECT_SECONDS) -> None:
         try:
             from distributed import Client, KilledWorker
         except ImportError as error:
@@ -130,7 +130,7 @@ class DaskExecutor:
         self._killed = KilledWorker
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report a lost connection
         try:
-            self._client = Client(address, timeout=patience, set_as_default=False)
+            self._client = Client(address, timeout=connect_seconds, set_as_default=False)
         except (OSError, ValueError) as error:
             raise LostError(f"no scheduler answers at {address}: {error}") from error
         self._slots = self._counted = 0.0
@@ -244,12 +244,12 @@ def local_executor(jobs: int) -> MakeExecutor:
 
 def dask_executor(address: str, output: Path) -> MakeExecutor:
     """Return a function that connects to a scheduler; later calls wait longer, until it is back."""
-    patience = CONNECT_SECONDS
+    connect_seconds = CONNECT_SECONDS
 
     def make() -> CaseExecutor:
-        nonlocal patience
-        executor = DaskExecutor(address, output, patience)
-        patience = RECONNECT_SECONDS
+        nonlocal connect_seconds
+        executor = DaskExecutor(address, output, connect_seconds)
+        connect_seconds = RECONNECT_SECONDS
         return executor
 
     return make

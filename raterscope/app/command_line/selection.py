@@ -66,10 +66,10 @@ class Named(Protocol):
         """Name of the question."""
 
 
-Asked = TypeVar("Asked", bound=Named)
+QuestionType = TypeVar("QuestionType", bound=Named)
 
 
-def select_question(questions: list[Asked], question: str | None) -> list[Asked]:
+def select_question(questions: list[QuestionType], question: str | None) -> list[QuestionType]:
     """Select the question of a name, case-insensitive; without a name, all."""
     if question is None:
         return questions

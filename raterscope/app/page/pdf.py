@@ -231,8 +231,8 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
     ):  # content at the edge of a page bleeds into the margin
         set_margin(_BLEED)
     paper.rootFrame().setFrameFormat(root)
-    foot = _FOOT / 25.4 * _DPI
-    page = QRectF(0, 0, writer.width(), writer.height() - foot)
+    footer = _FOOT / 25.4 * _DPI
+    page = QRectF(0, 0, writer.width(), writer.height() - footer)
     paper.setPageSize(QSizeF(page.size()))
     keep_together(paper, page.height(), part(watch, 0.0, 0.3))
     painter = QPainter(writer)
@@ -247,7 +247,7 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
             paper.drawContents(painter, page.translated(0, number * page.height()))
             painter.restore()
             _paint_foot(
-                painter, contents.title, number + 1, pages, QRectF(0, page.height(), page.width(), foot)
+                painter, contents.title, number + 1, pages, QRectF(0, page.height(), page.width(), footer)
             )
     finally:
         painter.end()

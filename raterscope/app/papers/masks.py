@@ -266,7 +266,7 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
     planted = school[:, None] == school
     pairs = np.triu_indices(len(school), 1)
     result: dict[str, float] = {}
-    for kind, options in (("printed", {"as_printed": "yes"}), ("default", {})):
+    for kind, options in (("printed", {"as_published": "yes"}), ("default", {})):
         plan = MaskPlan.make("mixture", options | dict(texts or {}))
         sides = [alternative.responsibility for alternative in fuse(masks, plan).alternatives]
         together = same_consensus(sides or [np.ones(len(school))]) > 0

@@ -163,7 +163,7 @@ def _repeated(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - si
     crowd = voting_crowd(annotators, clusters, run, *means)
     decisions = decide_again(crowd, 30, run)
     result: dict[str, float] = {}
-    for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
+    for kind, settings in (("printed", DecisionSettings(as_published=True)), ("default", DecisionSettings())):
         errors = over_time(decisions, crowd, settings)
         for row, way in enumerate(_WAYS):
             for step in (1, 5, 30):
@@ -208,7 +208,7 @@ def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - sim
     crowd = voting_crowd(50, clusters, run, *means)
     marked = crowd.votes.marked
     result: dict[str, float] = {}
-    for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
+    for kind, settings in (("printed", DecisionSettings(as_published=True)), ("default", DecisionSettings())):
         state = admit_annotators(initial_state(0, clusters), marked[:10], settings)
         for count in range(11, 51):
             state = admit_annotators(state, marked[count - 1 : count], settings)
@@ -315,7 +315,7 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
     )
     positions, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
     result: dict[str, float] = {}
-    for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
+    for kind, settings in (("printed", DecisionSettings(as_published=True)), ("default", DecisionSettings())):
         state = admit_annotators(initial_state(0, len(positions)), marked[:10], settings)
         for votes in marked[10:limit]:
             state = admit_annotators(state, votes[None], settings)

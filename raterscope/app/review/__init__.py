@@ -74,9 +74,9 @@ from raterscope.app.review.tasks import (
     Names,
     Region,
     all_names,
+    current_names,
     groups,
     known_voxels,
-    standing_names,
 )
 
 __all__ = [
@@ -126,6 +126,7 @@ __all__ = [
     "WeightSubject",
     "all_names",
     "counts_by_name",
+    "current_names",
     "described_structures",
     "differ",
     "find_comment",
@@ -145,7 +146,6 @@ __all__ = [
     "redo",
     "registered_series",
     "reviewed",
-    "standing_names",
     "target_of",
     "undo",
     "viewed_places",

@@ -327,7 +327,7 @@ class ReviewState:
         if recorded.verb == "undo":
             return "in effect"
         if recorded.verb in _OF_NAMES:
-            return self._standing_of_names(recorded)
+            return self._status_of_names(recorded)
         if recorded.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
         if isinstance(recorded.subject, NameSubject):
@@ -347,7 +347,7 @@ class ReviewState:
                 return standing
         return "no effect"
 
-    def _standing_of_names(self, recorded: Decision) -> DecisionStatus:
+    def _status_of_names(self, recorded: Decision) -> DecisionStatus:
         """Return whether names are joined, or separate, as a decision has it."""
         mains = {self.aliases.get(name, name) for name in recorded.annotators}
         joined = not mains.isdisjoint(self.aliases.values())

@@ -426,7 +426,7 @@ def all_names(names: Iterable[str], aliases: Aliases) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for main in mains for name in by_main.get(main, (main,))))
 
 
-def standing_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
+def current_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
     """Return which name stands for each other name of an annotator on an item.
 
     It is the first of the joined names that marked the item; the main name comes first.
@@ -435,7 +435,7 @@ def standing_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
 
     Examples
     --------
-    >>> standing_names(["kim", "u42", "anna"], {"anna": "Anna K.", "u42": "Anna K."})
+    >>> current_names(["kim", "u42", "anna"], {"anna": "Anna K.", "u42": "Anna K."})
     {'u42': 'anna'}
     """
     if not aliases:

@@ -18,7 +18,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.records import LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
-from raterscope.app.review import ReviewState, standing_names
+from raterscope.app.review import ReviewState, current_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme
@@ -44,7 +44,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         table = _like_question(study, table)
     repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
-    repeated = 0 if before is None else _given_again(study, before.id, table)
+    repeated = 0 if before is None else _count_repeated(study, before.id, table)
     study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
@@ -144,7 +144,7 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     labels = crowd.labels(study.annotators())
     if run is None or not (run.excluded or run.aliases or run.programs or run.weights):
         return labels
-    labels = labels.joined(standing_names(labels.annotators, run.aliases))
+    labels = labels.joined(current_names(labels.annotators, run.aliases))
     return labels.without({*run.excluded, *run.programs}).with_weights(run.weights)
 
 
@@ -188,7 +188,7 @@ def _like_question(study: Study, table: LabelTable) -> LabelTable:
 def labels_of_voters(study: Study, question: int, state: ReviewState) -> Labels:
     """Read the votes that count: joined names as one annotator, without excluded ones and programs."""
     labels = labels_of(study, question)
-    return labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+    return labels.joined(current_names(labels.annotators, state.aliases)).without(state.apart)
 
 
 def excluded_votes(
@@ -403,7 +403,7 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
     return repeats
 
 
-def _given_again(study: Study, question: int, table: LabelTable) -> int:
+def _count_repeated(study: Study, question: int, table: LabelTable) -> int:
     """Count the votes on tasks for which the study already has a vote of the same annotator."""
     crowd, names = study.vote_set(question), study.annotators()
     annotators = [names[number] for number in crowd.annotator_ids.tolist()]

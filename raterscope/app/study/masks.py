@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import StudyError, plain
-from raterscope.app.review import Region, described_structures, known_voxels, standing_names
+from raterscope.app.review import Region, current_names, described_structures, known_voxels
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.kinds import mismatch_of_mask
@@ -230,7 +230,7 @@ def read_masks(
                 f"is damaged: masks, {plain(structure)} by {plain(name)} on image {image}: {wrong}",
                 file=study.path,
             )
-    excluded |= set() if run is None else standing_names(records, run.aliases).keys()
+    excluded |= set() if run is None else current_names(records, run.aliases).keys()
     return {name: record for name, record in records.items() if name not in excluded}
 
 

@@ -132,7 +132,7 @@ def connect(
             return _snapshot(path)
         raise
     except StudyError as refused:
-        if to_read and writable and _is_for_want_of_room(refused.__cause__):
+        if to_read and writable and _is_disk_full(refused.__cause__):
             with contextlib.suppress(StudyError):  # where a killed program left something to be taken in
                 return _connected(path, False)
         if to_read and not writable and isinstance(refused.__cause__, sqlite3.OperationalError):
@@ -277,7 +277,7 @@ def shut(
     try:
         connection.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        full = _is_for_want_of_room(error)
+        full = _is_disk_full(error)
     connection.close()
     if discard is not None and identity(path) == discard:
         with contextlib.suppress(OSError):
@@ -466,7 +466,7 @@ def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
         return Counter(fresh.execute(_WHAT_IS_THERE).fetchall())
 
 
-def _is_for_want_of_room(error: BaseException | None) -> bool:
+def _is_disk_full(error: BaseException | None) -> bool:
     return is_disk_full(error) or (getattr(error, "sqlite_errorname", "") or "").startswith(_NO_ROOM)
 
 

@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pairs.table import RankingTable
 from raterscope.app.formats.records import PairTable
-from raterscope.app.review import standing_names
+from raterscope.app.review import current_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import add_contents, link_pictures
@@ -34,7 +34,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
-    repeated = 0 if number is None else _given_again(study, number, table)
+    repeated = 0 if number is None else _count_repeated(study, number, table)
     study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
@@ -71,7 +71,7 @@ def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
     pairs = comparisons.pairs(study.annotators())
     if run is None or not (run.excluded or run.aliases or run.weights):
         return pairs
-    pairs = pairs.joined(standing_names(pairs.annotators, run.aliases))
+    pairs = pairs.joined(current_names(pairs.annotators, run.aliases))
     return pairs.without(set(run.excluded)).with_weights(run.weights)
 
 
@@ -83,7 +83,7 @@ def item_pictures(study: Study, question: int) -> dict[int, int]:
         return {item_index[item]: image for item, image in rows if item in item_index}
 
 
-def _given_again(study: Study, question: int, table: PairTable) -> int:
+def _count_repeated(study: Study, question: int, table: PairTable) -> int:
     """Count the comparisons that the study already has, by annotator, items and sides."""
     comparisons, names = study.comparison_set(question), study.annotators()
     annotators = [names[number] for number in comparisons.annotator_ids.tolist()]

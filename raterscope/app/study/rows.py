@@ -154,7 +154,7 @@ def append_decision(connection: sqlite3.Connection, path: Path, decision: Decisi
     """Append a decision to the journal; see `Study.record`."""
     (number,) = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
     if decision.undoes is not None:
-        _refuse_vain_undo(connection, path, decision.undoes, number)
+        _check_undo(connection, path, decision.undoes, number)
     settled = decision.settled
     written = replace(
         decision, id=number, at=decision.at or datetime.now(UTC), settled=None,
@@ -173,7 +173,7 @@ def write_decision(connection: sqlite3.Connection, decision: Decision) -> None:
     )
 
 
-def _refuse_vain_undo(connection: sqlite3.Connection, path: Path, target: int, number: int) -> None:
+def _check_undo(connection: sqlite3.Connection, path: Path, target: int, number: int) -> None:
     """Refuse to undo a decision that does not exist or is undone already."""
     if not 0 < target < number:
         raise StudyError(f"has no decision number {target} to undo", file=path)

@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.program_files import FileState
-from raterscope.app.review import Decision, ReviewState, fold, standing_names
+from raterscope.app.review import Decision, ReviewState, current_names, fold
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
@@ -364,7 +364,7 @@ class Study:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
         if run is None or not (run.excluded or run.weights or run.aliases or run.programs):
             return clicks
-        joined = clicks.joined(standing_names(clicks.annotators, run.aliases))
+        joined = clicks.joined(current_names(clicks.annotators, run.aliases))
         programs = set(run.programs).difference(run.excluded)
         radius = run.log.get("matching_radius")
         if not isinstance(radius, (int, float)):  # runs of earlier versions do not name it

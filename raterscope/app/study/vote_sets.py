@@ -79,12 +79,12 @@ class NameIndex:
 
     def numbers(self, names: Collection[str]) -> dict[str, int]:
         """Return the numbers of those names that exist."""
-        wanted = list(names)
-        hashes = hash_names(wanted)
+        requested = list(names)
+        hashes = hash_names(requested)
         first, last = (np.searchsorted(self._hashes, hashes, side).tolist() for side in ("left", "right"))
         return {
             name: number
-            for name, *rows in zip(wanted, first, last, strict=True)
+            for name, *rows in zip(requested, first, last, strict=True)
             for number in self._order[slice(*rows)].tolist()
             if self._names[number] == name
         }

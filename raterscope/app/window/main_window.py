@@ -179,7 +179,7 @@ class MainWindow(QMainWindow):
         self.menus.sample_requested.connect(self.start.open_sample)
         for opener in (self.menus, self.start.page):
             opener.tour_requested.connect(self._start_tour)
-        self.document.rested.connect(self._show_saved)
+        self.document.file_state_changed.connect(self._show_saved)
         for part in (self.files, self.leave_guard, self.moved_study):
             part.message.connect(self.status.show_message)
         self.files.searched.connect(self.notice.hide)
@@ -280,7 +280,7 @@ class MainWindow(QMainWindow):
 
     def _show_saved(self) -> None:
         """Show whether everything is saved, as the study's thread found it on the disk."""
-        self.status.saved.setText(describe_saved(self.document.standing) if self.document.contents else "")
+        self.status.saved.setText(describe_saved(self.document.file_state) if self.document.contents else "")
 
     def _follow_decision(self, decision: Decision) -> None:
         """Show the workspace in which an undo or redo changes something; annotators are of all of them."""

@@ -173,7 +173,7 @@ class SessionRestore(QObject):
     def __init__(self, document: Document, bar: ReopenBar, folder: Path | None, window: MainWindow) -> None:
         super().__init__(window)
         self._document, self._bar, self._folder, self._window = document, bar, folder, window
-        self._whereabouts = None if folder is None else SessionNote(folder)
+        self._session_note = None if folder is None else SessionNote(folder)
         self._position: Position | None = None
         self._returning: Position | None = None
         """Position to restore as soon as the item has been loaded."""
@@ -209,15 +209,15 @@ class SessionRestore(QObject):
     def note_position(self, kind: str, item: int | None) -> None:
         """Note the item on screen."""
         contents = self._document.contents
-        if self._whereabouts is not None and contents is not None and kind and self._returning is None:
+        if self._session_note is not None and contents is not None and kind and self._returning is None:
             workspace = self._window.workspace
             within = {} if workspace is None else workspace.view_state()
-            self._whereabouts.note_position(Position(contents.path, kind, item, within))
+            self._session_note.note_position(Position(contents.path, kind, item, within))
 
     def end(self) -> None:
         """Remove the note: the window was closed properly."""
-        if self._whereabouts is not None:
-            self._whereabouts.end()
+        if self._session_note is not None:
+            self._session_note.end()
 
     def _forget(self) -> None:
         self._bar.hide()

@@ -25,7 +25,7 @@ from raterscope.app.kinds.registry import KINDS, exports
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
-from raterscope.app.workers import processors, share_heaps
+from raterscope.app.workers import limit_heaps, processors
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0001
@@ -45,7 +45,7 @@ def main(paths: Sequence[Path] = ()) -> int:
 
     Raises `InputError` if Qt cannot open a display.
     """
-    share_heaps()
+    limit_heaps()
     application = _make_application()
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
@@ -177,7 +177,7 @@ def prepare_algorithms(jobs: Jobs) -> Job | None:
 
     if is_prepared():
         return None
-    work = partial(prepare, jobs=max(1, processors() - 1), gently=True)
+    work = partial(prepare, jobs=max(1, processors() - 1), low_priority=True)
     return jobs.start("Compiling the algorithms (once after installation)", work, background=True)
 
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from raterscope.app.study import Study
 
 
-def describe_saved(standing: FileState) -> str:
+def describe_saved(file_state: FileState) -> str:
     """Describe for the status line what is saved, and where."""
-    if standing.log is not None:
-        return f"last decisions saved only in {standing.log.name}"
-    if not standing.moved:
+    if file_state.log is not None:
+        return f"last decisions saved only in {file_state.log.name}"
+    if not file_state.moved:
         return "every decision saved"
-    if standing.path is not None:
-        return f"not saving: the study was moved to {standing.path.name}"
+    if file_state.path is not None:
+        return f"not saving: the study was moved to {file_state.path.name}"
     return "not saving: the study file is missing"
 
 
@@ -50,13 +50,13 @@ class MovedStudy(QObject):
     def __init__(self, document: Document, bar: MovedBar, window: QWidget) -> None:
         super().__init__(window)
         self._document, self._bar, self._window = document, bar, window
-        document.rested.connect(self._show)
+        document.file_state_changed.connect(self._show)
         bar.there.clicked.connect(self.continue_there)
         bar.copy.clicked.connect(self.choose_copy)
 
     def continue_there(self) -> None:
         """Open the study at the new location of its file."""
-        path = self._document.standing.path
+        path = self._document.file_state.path
         if path is not None:
             self._document.follow(path)
 
@@ -78,33 +78,32 @@ class MovedStudy(QObject):
         job.finished.connect(self._on_saved)
 
     def _on_saved(self, path: Path) -> None:
-        if self._document.standing.moved:
+        if self._document.file_state.moved:
             self._document.follow(path)
             self.message.emit(f"Saved the study as {path}, which is now open.")
 
-    def _show(self, standing: FileState) -> None:
+    def _show(self, file_state: FileState) -> None:
         contents = self._document.contents
-        self._bar.setVisible(standing.moved and contents is not None)
-        if not standing.moved or contents is None:
+        self._bar.setVisible(file_state.moved and contents is not None)
+        if not file_state.moved or contents is None:
             return
-        self._bar.there.setVisible(standing.path is not None)
-        self._bar.words.setText(_sentences(contents.path, standing))
+        self._bar.there.setVisible(file_state.path is not None)
+        self._bar.words.setText(_sentences(contents.path, file_state))
         self._bar.there.setAccessibleDescription(self._bar.words.text())
         self._bar.copy.setAccessibleDescription(self._bar.words.text())
 
 
-def _sentences(path: Path, standing: FileState) -> str:
-    if standing.path is None:
+def _sentences(path: Path, file_state: FileState) -> str:
+    if file_state.path is None:
         return (
             f"{path.name} was deleted, replaced or moved to another disk while open. "
             "New decisions cannot be saved. Put it back, or save a copy of everything on screen."
         )
     advice = "All decisions up to now are saved. Open it there to save new ones."
-    if standing.log is not None:
-        advice = (
-            f"Your last decisions are only in {standing.log}, at its former location. {standing.why}".strip()
-        )
-    return f"{path.name} was moved or renamed while open. It is now {standing.path}. {advice}"
+    if file_state.log is not None:
+        advice = f"Your last decisions are only in {file_state.log}, at its former location."
+        advice = f"{advice} {file_state.why}".strip()
+    return f"{path.name} was moved or renamed while open. It is now {file_state.path}. {advice}"
 
 
 def _save_copy(path: Path, study: Study, watch: Watch) -> Path:
@@ -313,7 +312,7 @@ class LeaveGuard(QObject):
 
     def leave_study(self, on_done: Callable[[], object]) -> None:
         """Call a function that leaves the study. Ask first if that stops jobs that write no file."""
-        stopped = [job for job in self._jobs.at_stake(HARDLY_BEGUN) if not job.binding]
+        stopped = [job for job in self._jobs.costly_running(HARDLY_BEGUN) if not job.binding]
         if self._document.contents is None or not stopped:
             on_done()
         elif self._box is None:
@@ -323,7 +322,7 @@ class LeaveGuard(QObject):
         """Return whether the window may close at once; if not, it closes after confirmation."""
         if self._box is not None:
             return False
-        stopped = self._jobs.at_stake(HARDLY_BEGUN)
+        stopped = self._jobs.costly_running(HARDLY_BEGUN)
         if stopped:
             self._ask_to_stop(stopped, "Closing the window", "Close", self._window.close)
         elif self._unsaved_results.writing:

@@ -172,10 +172,10 @@ class WorkspaceLayout(QWidget):
         """Move the first widget of `below` to the left of history and jobs."""
         self.bottom.insertWidget(0, self._lower[1])
 
-    def add_shortcuts(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
+    def add_shortcuts(self, described: Sequence[ActionEntry], navigable: Sequence[QWidget]) -> None:
         """Add actions to the Review menu, and those that move through the window.
 
-        `walked`: widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the
+        `navigable`: widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the
         focus.
         """
         everywhere: tuple[ActionEntry, ...] = (
@@ -188,7 +188,7 @@ class WorkspaceLayout(QWidget):
             ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
             ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
         )
-        with_tab = (*walked, *self._walked_lists())
+        with_tab = (*navigable, *self._navigable_lists())
         for words, keys, slot in (*described, *everywhere):
             action = QAction(words, self)
             action.setShortcut(QKeySequence(keys))
@@ -204,7 +204,7 @@ class WorkspaceLayout(QWidget):
         for tabs in self._tabs:  # F8 enlarges the panel of the tab that was clicked
             tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def _walked_lists(self) -> Sequence[QWidget]:
+    def _navigable_lists(self) -> Sequence[QWidget]:
         """Return the lists in which Tab goes to the next disputed item."""
         return [view for view in self.findChildren(QAbstractItemView) if in_place(view, self)]
 

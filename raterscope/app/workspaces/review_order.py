@@ -151,7 +151,7 @@ class Disputed:
     items: Collection[str]  # a mapping has the chance of an error on each
     matter: int | None  # those on which a decision matters; None if unknown
 
-    def count_mattering(self, names: Iterable[str]) -> int:
+    def count_relevant(self, names: Iterable[str]) -> int:
         """Count the items on which a decision matters."""
         items = self.items
         if not isinstance(items, Mapping):
@@ -277,8 +277,8 @@ class RemainingQuestions(QObject):
         skipped = sum(name in disputed.items or name in contested for name in {*passed}.difference(decided))
         matter = disputed.matter
         if matter is not None:
-            matter -= disputed.count_mattering(decided)
-            matter += len(contested) - disputed.count_mattering(contested)
+            matter -= disputed.count_relevant(decided)
+            matter += len(contested) - disputed.count_relevant(contested)
         total = len(disputed.items) + others
         return Part("", total, total - len(decided) - skipped, skipped, matter)
 

@@ -286,7 +286,7 @@ class WorkspaceScreen(WorkspaceLayout):
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
         yield
 
-    def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
+    def add_actions(self, described: Sequence[ActionEntry], navigable: Sequence[QWidget]) -> None:
         """Add actions to the Review menu, with those of every workspace; see `add_shortcuts`."""
         changes = self.runs.changes
         fusing: tuple[ActionEntry, ...] = (
@@ -295,7 +295,7 @@ class WorkspaceScreen(WorkspaceLayout):
             ("Previous change of the last fusion", PREVIOUS, partial(changes.step, -1)),
             ("Show the previous run, or the latest again", BACK, changes.toggle),
         )
-        self.add_shortcuts((*described, *fusing), walked)
+        self.add_shortcuts((*described, *fusing), navigable)
         for (_, _, slot), action in zip(described, self.actions_made, strict=False):
             if slot == self.core.toggle_blind:
                 action.setCheckable(True)
@@ -303,8 +303,8 @@ class WorkspaceScreen(WorkspaceLayout):
             elif slot == self.core.sample.end:
                 self.core.sample.set_end_action(action)
 
-    def _walked_lists(self) -> Sequence[QWidget]:
-        return [view for view in super()._walked_lists() if not self.fuse_panel.isAncestorOf(view)]
+    def _navigable_lists(self) -> Sequence[QWidget]:
+        return [view for view in super()._navigable_lists() if not self.fuse_panel.isAncestorOf(view)]
 
     def show_changes(self) -> None:
         """Bring the list of changes to the front."""

@@ -73,10 +73,10 @@ class TaskPictures(QObject):
 
     def serve(self, shelf: PictureShelf) -> None:
         """Give a widget's shelf the pictures that it requests."""
-        shelf.wanted.connect(partial(self._on_wanted, shelf))
+        shelf.picture_requested.connect(partial(self._on_requested, shelf))
         self.ready.connect(shelf.keep)
 
-    def _on_wanted(self, shelf: PictureShelf, task: int) -> None:
+    def _on_requested(self, shelf: PictureShelf, task: int) -> None:
         picture = self.get(task)
         if picture is not None or self.lacks(task):
             shelf.keep(task, picture)

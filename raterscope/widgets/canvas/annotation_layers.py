@@ -69,9 +69,9 @@ class ClickLayer:
         if not len(self.clicks):
             return False
         left, top, right, bottom = viewport.visible
-        in_sight = self._index.count(QRectF(left, top, right - left, bottom - top))
+        visible_items = self._index.count(QRectF(left, top, right - left, bottom - top))
         share = int(np.count_nonzero(self.shown)) / len(self.clicks)
-        return in_sight * share > MOST_DRAWN
+        return visible_items * share > MOST_DRAWN
 
     def of(self, annotator: int, rect: QRectF) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return x and y of an annotator's clicks in a rectangle, as far as they are shown."""
@@ -240,7 +240,7 @@ class CrowdLayer(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._wish = _DisplayRequest(ClickMarks.none())
+        self._request = _DisplayRequest(ClickMarks.none())
         self._clicks, self._density = ClickLayer(), DensityLayer()
         self._counted = True
         self._scale = 1.0
@@ -250,7 +250,7 @@ class CrowdLayer(QObject):
     @property
     def many(self) -> bool:
         """True if painting the clicks is slow."""
-        return self._wish.many
+        return self._request.many
 
     @property
     def highest(self) -> float:
@@ -265,30 +265,30 @@ class CrowdLayer(QObject):
         extent: Rect | None = None,
     ) -> None:
         """Show other clicks, those of other annotators (who are hidden, who alone is shown), or elsewhere."""
-        before = self._wish
+        before = self._request
         hidden, solo = (before.hidden, before.solo) if visible is None else visible
-        self._wish = _DisplayRequest(
+        self._request = _DisplayRequest(
             before.clicks if clicks is None else clicks,
             hidden,
             solo,
             before.extent if extent is None else extent,
         )
-        sorted_before = self._clicks if self._wish.clicks is self._clicks.clicks else None
-        if self._wish.many:
+        sorted_before = self._clicks if self._request.clicks is self._clicks.clicks else None
+        if self._request.many:
             if clicks is not None:  # those of another image must not lie on this one
                 self._clicks, self._density = ClickLayer(), DensityLayer()
-            work = (self._wish, sorted_before, self._made)
+            work = (self._request, sorted_before, self._made)
             threading.Thread(target=_prepare, args=work, name="clicks", daemon=True).start()
         else:
-            self._clicks, self._counted = _sorted(self._wish, sorted_before), False
+            self._clicks, self._counted = _sorted(self._request, sorted_before), False
 
-    def show_viewport(self, viewport: Viewport, density_wanted: bool) -> bool:
+    def show_viewport(self, viewport: Viewport, wants_density: bool) -> bool:
         """Choose what is drawn at a scale; return True if that differs from before."""
         self._scale = viewport.scale
         too_many = self._clicks.too_many(viewport)
         changed, self.as_density = too_many != self.as_density, too_many
-        if not self._counted and (too_many or density_wanted):
-            self._density = _crowd_density(self._wish, self._clicks)
+        if not self._counted and (too_many or wants_density):
+            self._density = _crowd_density(self._request, self._clicks)
             self._counted = changed = True
         return changed
 
@@ -306,30 +306,30 @@ class CrowdLayer(QObject):
         if clicks and not self.as_density:
             self._clicks.paint(painter, scale, rect)
 
-    def _on_made(self, wish: _DisplayRequest, clicks: ClickLayer, density: DensityLayer) -> None:
-        if wish is self._wish:
+    def _on_made(self, request: _DisplayRequest, clicks: ClickLayer, density: DensityLayer) -> None:
+        if request is self._request:
             self._clicks, self._density, self._counted = clicks, density, True
             self.prepared.emit()
 
 
-def _sorted(wish: _DisplayRequest, before: ClickLayer | None) -> ClickLayer:
+def _sorted(request: _DisplayRequest, before: ClickLayer | None) -> ClickLayer:
     layer = ClickLayer()
-    layer.set_clicks(wish.clicks, before)
-    layer.set_annotators_shown(set(wish.hidden), wish.solo)
+    layer.set_clicks(request.clicks, before)
+    layer.set_annotators_shown(set(request.hidden), request.solo)
     return layer
 
 
-def _crowd_density(wish: _DisplayRequest, clicks: ClickLayer) -> DensityLayer:
+def _crowd_density(request: _DisplayRequest, clicks: ClickLayer) -> DensityLayer:
     layer = DensityLayer()
-    layer.set_clicks(wish.clicks, clicks.shown, wish.extent, FINE_BINS if wish.many else (BINS,))
+    layer.set_clicks(request.clicks, clicks.shown, request.extent, FINE_BINS if request.many else (BINS,))
     return layer
 
 
-def _prepare(wish: _DisplayRequest, before: ClickLayer | None, made: Any) -> None:
-    clicks = _sorted(wish, before)
-    density = _crowd_density(wish, clicks)
+def _prepare(request: _DisplayRequest, before: ClickLayer | None, made: Any) -> None:
+    clicks = _sorted(request, before)
+    density = _crowd_density(request, clicks)
     try:
-        made.emit(wish, clicks, density)
+        made.emit(request, clicks, density)
     except RuntimeError:  # the window is gone, and the layer with it
         return
 
@@ -431,9 +431,9 @@ class SpotLayer:
         dx, dy = self.spots.x[rows] - x, self.spots.y[rows] - y
         angle = np.radians(self._turn[rows])
         along = dx * np.cos(angle) + dy * np.sin(angle)
-        aside = dy * np.cos(angle) - dx * np.sin(angle)
+        lateral = dy * np.cos(angle) - dx * np.sin(angle)
         radii = np.maximum(self._radii[rows], SMALLEST_RADIUS / scale) + 3 / scale
-        inside = np.hypot(along / radii[:, 0], aside / radii[:, 1]) <= 1
+        inside = np.hypot(along / radii[:, 0], lateral / radii[:, 1]) <= 1
         if not inside.any():
             return None
         distance = np.where(inside, np.hypot(dx, dy), np.inf)

@@ -50,7 +50,7 @@ class LayerStack(QObject):
         """Images left and right of the divider, instead of the image."""
         self._compared_base = TileCache(partial(self._paint_side, 1), QColor(theme.DARK.canvas))
         self._labels = True
-        self._hurry = True
+        self._quick = True
         self._settling = QTimer(self, singleShot=True, interval=SETTLED)
         self._settling.timeout.connect(self._on_settled)
         self._continuing = QTimer(self, singleShot=True)
@@ -190,13 +190,13 @@ class LayerStack(QObject):
         """
         view = self._viewport
         painter_below = self._paint_quickly if self.image.by_tiles or self.crowd.many else None
-        hurry = self._hurry and painter_below is not None
-        if not self._base.show(painter, view, ratio, hurry=hurry, coarse=painter_below):
+        quick = self._quick and painter_below is not None
+        if not self._base.show(painter, view, ratio, quick=quick, coarse=painter_below):
             (self._settling if self._base.stretched else self._continuing).start()
         right = QRectF() if divider is None else QRectF(divider, 0, view.width - divider, view.height)
         if divider is not None and self._images is not None:
             painter.setClipRect(right)
-            if not self._compared_base.show(painter, view, ratio, hurry=hurry):
+            if not self._compared_base.show(painter, view, ratio, quick=quick):
                 self._settling.start()
             painter.setClipping(False)
         if self.bare:
@@ -205,13 +205,13 @@ class LayerStack(QObject):
         truth = self.visible["truth"] and len(self._truth.x) > 0
         if divider is not None and self.compared is not None:
             painter.setClipRect(right)
-            if not self._compared_overlay.show(painter, view, ratio, hurry=self._hurry):
+            if not self._compared_overlay.show(painter, view, ratio, quick=self._quick):
                 self._settling.start()
             painter.setClipRect(QRectF(0, 0, divider, view.height))
-        if (overlay or truth) and not self._overlay.show(painter, view, ratio, hurry=self._hurry):
+        if (overlay or truth) and not self._overlay.show(painter, view, ratio, quick=self._quick):
             self._settling.start()
         painter.setClipping(False)
-        self._hurry = True
+        self._quick = True
 
     def _paint_side(self, right: int, painter: QPainter, scale: float, rect: QRectF) -> None:
         """Paint image and clicks as they are left or right of the divider."""
@@ -280,5 +280,5 @@ class LayerStack(QObject):
         self.arrived.emit()
 
     def _on_settled(self) -> None:
-        self._hurry = False
+        self._quick = False
         self.changed.emit()

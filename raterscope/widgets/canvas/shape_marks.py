@@ -362,7 +362,7 @@ class Drawing(QObject):
             x, y = self._cursor or view.centre
             across, down = moves[Qt.Key(key)]
             self._cursor = self._clamped((x + across / view.scale, y + down / view.scale))
-            self._bring_into_sight(*self._cursor)
+            self._scroll_to(*self._cursor)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._cursor = self._cursor or view.centre
             if self._points and self._cursor == self._points[-1]:
@@ -416,7 +416,7 @@ class Drawing(QObject):
         left, top, right, bottom = self._canvas.extent
         return min(max(position[0], left), right), min(max(position[1], top), bottom)
 
-    def _bring_into_sight(self, x: float, y: float) -> None:
+    def _scroll_to(self, x: float, y: float) -> None:
         view = self._canvas.viewport
         across, down = view.to_screen(x, y)
         if not (0 <= across < view.width and 0 <= down < view.height):

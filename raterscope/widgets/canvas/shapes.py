@@ -84,7 +84,7 @@ class Shapes(QObject):
         self._over = False
         self.still = False
         """Whether another tool handles the canvas' mouse and keys."""
-        self._tiles, self._hurry = TileCache(self._paint_tile), True
+        self._tiles, self._quick = TileCache(self._paint_tile), True
         self._settling = QTimer(self, singleShot=True, interval=SETTLED)
         self._settling.timeout.connect(self._on_settled)
         canvas.over_marks.append(self._paint)
@@ -321,16 +321,16 @@ class Shapes(QObject):
         paint_shapes(painter, scale, rect, self._others())
 
     def _on_settled(self) -> None:
-        self._hurry = False
+        self._quick = False
         self._canvas.update()
 
     def _paint(self, painter: QPainter, viewport: Viewport) -> None:
         if not self._shapes:
             return
         ratio = self._canvas.devicePixelRatioF()
-        if not self._tiles.show(painter, viewport, ratio, hurry=self._hurry):
+        if not self._tiles.show(painter, viewport, ratio, quick=self._quick):
             self._settling.start()
-        self._hurry = True
+        self._quick = True
         paint_tags(painter, viewport, self._others())
         chosen = self._seen
         if chosen is None:

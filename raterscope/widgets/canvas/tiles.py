@@ -263,19 +263,19 @@ class TileCache:
         viewport: Viewport,
         ratio: float,
         *,
-        hurry: bool = False,
+        quick: bool = False,
         coarse: Backdrop | None = None,
     ) -> bool:
         """Copy the visible tiles into the widget, paint missing ones; return whether all are up to date.
 
-        `painter`, `viewport`: those of the widget. `ratio`: screen pixels per pixel of the widget. `hurry`:
+        `painter`, `viewport`: those of the widget. `ratio`: screen pixels per pixel of the widget. `quick`:
         stretch tiles of another scale if painting them again would exceed the time of a frame. `coarse`:
         quickly paints the contents of a box of the widget. With it, tiles that a frame has no time for are
-        left for the next one. If the result is False, call it again without `hurry`.
+        left for the next one. If the result is False, call it again without `quick`.
         """
         self.stretched = False
         if self._made_for != (viewport.scale, ratio):
-            if hurry and self._tiles and self._cost > BUDGET:
+            if quick and self._tiles and self._cost > BUDGET:
                 if coarse is not None:
                     coarse(painter, QRectF(0, 0, viewport.width, viewport.height))
                 self._stretch(painter, viewport)
@@ -299,8 +299,8 @@ class TileCache:
                     painter.drawImage(box, self._tile(column, row, viewport.scale, ratio))
         if not before:
             self._cost = time.perf_counter() - started
-        in_sight = (last_down - first_down + 1) * (last_across - first_across + 1)
-        while len(self._tiles) > max(in_sight, KEPT / ratio**2):
+        visible_items = (last_down - first_down + 1) * (last_across - first_across + 1)
+        while len(self._tiles) > max(visible_items, KEPT / ratio**2):
             self._tiles.popitem(last=False)
         return not late
 

@@ -117,9 +117,9 @@ class Viewport:
                 return self.centred(x, y, scale).kept_on(extent, margin)
         across, down = self.to_screen(x, y)
         half = on_screen + frame
-        aside, above = max(0.15 * self.width, half), max(0.15 * self.height, half)
+        lateral, above = max(0.15 * self.width, half), max(0.15 * self.height, half)
         is_inside = (
-            aside < across < self.width - aside and max(above, half + top) < down < self.height - above
+            lateral < across < self.width - lateral and max(above, half + top) < down < self.height - above
         )
         if is_inside:
             return self

@@ -363,7 +363,7 @@ class PriorForm(QWidget):
         self.matrix.setVisible(known)
         self.form.setEnabled(not self._by_hand)
         self.reset.setVisible(self._by_hand)
-        self._header.set_aside("edited" if self._by_hand else "", "accent" if self._by_hand else "small")
+        self._header.set_subtitle("edited" if self._by_hand else "", "accent" if self._by_hand else "small")
 
     def _on_form(self) -> None:
         self._show_meant()

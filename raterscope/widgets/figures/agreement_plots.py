@@ -240,12 +240,12 @@ class Dendrogram(FigurePanel):
         """
         linkage = np.asarray(linkage, dtype=float)
         if len(names) < 3 or len(linkage) == 0:
-            self.header.set_aside("")
+            self.header.set_subtitle("")
             self.set_filled(False)
             return
         if linkage.shape != (len(names) - 1, 4) or len(numbers) != len(names):
             raise ValueError(f"a linkage of shape {linkage.shape} for {len(names)} names")
-        self.header.set_aside(label)
+        self.header.set_subtitle(label)
         self.figure.show_tree(linkage, tuple(names), tuple(numbers), unit)
         self.set_filled(True)
 
@@ -485,7 +485,7 @@ def _course_chart(view: CourseView) -> Chart:
         )  # fmt: skip
         keys.append(Key(line.name, ink, symbol=symbol, line=True))
     y = Axis(view.label, *ends)
-    return Chart(view.title, x, y, tuple(marks), tuple(keys), aside="", legend_at="above")
+    return Chart(view.title, x, y, tuple(marks), tuple(keys), subtitle="", legend_at="above")
 
 
 def _words(view: CourseView, line: AnnotatorCourse, index: int) -> str:

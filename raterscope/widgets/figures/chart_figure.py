@@ -100,7 +100,7 @@ class ChartFigure(Figure[Part]):
 
     def heading(self) -> tuple[str, str]:
         """Return the title of the chart."""
-        return (self.chart.title, self.chart.aside) if self.chart.title else super().heading()
+        return (self.chart.title, self.chart.subtitle) if self.chart.title else super().heading()
 
     def table(self) -> PlotTable:
         """Return the numbers that are drawn."""
@@ -116,7 +116,7 @@ class ChartFigure(Figure[Part]):
         px, py = position.x(), position.y()
         if not layout.box.left - REACH <= px <= layout.box.right + REACH:
             return None
-        for number in self.chart.walked:
+        for number in self.chart.navigable:
             x, y = self._mark_pixels(number)
             away = (x - px) ** 2 + (y - py) ** 2
             index = int(np.argmin(np.where(np.isnan(away), np.inf, away)))
@@ -138,27 +138,27 @@ class ChartFigure(Figure[Part]):
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
         """Move along a series, and from series to series."""
-        walked = self.chart.walked
-        if not walked:
+        navigable = self.chart.navigable
+        if not navigable:
             return None
         if part is None:
-            order = self._order(walked[0])
-            return self.first or ((walked[0], int(order[0])) if len(order) else None)
+            order = self._order(navigable[0])
+            return self.first or ((navigable[0], int(order[0])) if len(order) else None)
         number, index = part
         if across:
             return number, _beside(self._order(number), index, across)
         mark = self.chart.marks[number]
-        if len(walked) == 1:
+        if len(navigable) == 1:
             if isinstance(mark, Line):
                 return part
             return number, _beside(np.argsort(mark.up, kind="stable"), index, -down)
-        series = min(max(walked.index(number) + down, 0), len(walked) - 1)
-        if walked[series] == number:
+        series = min(max(navigable.index(number) + down, 0), len(navigable) - 1)
+        if navigable[series] == number:
             return part
-        next_mark = self.chart.marks[walked[series]]
+        next_mark = self.chart.marks[navigable[series]]
         away = np.abs(np.asarray(next_mark.across, dtype=float) - float(mark.across[index]))
         away[~np.isfinite(np.asarray(next_mark.up, dtype=float))] = np.inf
-        return walked[series], int(np.argmin(away))
+        return navigable[series], int(np.argmin(away))
 
     def choose(self, part: Part) -> None:
         """Emit the chosen point."""
@@ -341,7 +341,7 @@ class ChartPanel(FigurePanel):
     def draw(self, *, keep_view: bool = False) -> None:
         """Show the chart as it is described now."""
         chart = self.describe()
-        self.header.set_aside(chart.aside)
+        self.header.set_subtitle(chart.subtitle)
         self.figure.show_chart(chart, keep_view=keep_view)
         self.draw_rings()
 
@@ -477,9 +477,9 @@ class ColumnFigure(Figure[Column]):
     def rooms(self) -> list[Box]:
         """Divide the room among the charts: by default one below the other, equally high."""
         room, number = self.room, len(self.charts)
-        foot = FOOT if any(chart.x.hidden for chart in self.charts) else 0.0
-        edges = np.linspace(room.top(), room.bottom() - foot, number + 1).tolist()
-        edges[-1] += foot
+        footer = FOOT if any(chart.x.hidden for chart in self.charts) else 0.0
+        edges = np.linspace(room.top(), room.bottom() - footer, number + 1).tolist()
+        edges[-1] += footer
         return [Box(0.0, edges[row], room.width(), edges[row + 1]) for row in range(number)]
 
     @property

@@ -250,7 +250,7 @@ class CommunityFlow(FigurePanel):
         self._summary.setText(" ".join(sentences[:MOST_LISTED]) + more or SAME)
         self._summary.setToolTip(plain_tip(" ".join(sentences)) if more else "")
         self._summary.show()
-        self.header.set_aside(view.caption)
+        self.header.set_subtitle(view.caption)
         self.set_filled(True)
 
     def show_nothing(self, words: str) -> None:
@@ -258,7 +258,7 @@ class CommunityFlow(FigurePanel):
         self.figure.show_flow(None)
         self._nothing.setText(words)
         self._summary.hide()
-        self.header.set_aside("")
+        self.header.set_subtitle("")
         self.set_filled(False)
 
     @property
@@ -291,7 +291,7 @@ class _Flow(Figure[Part]):
         self.redraw()
 
     @property
-    def laid(self) -> Layout | None:
+    def placement(self) -> Layout | None:
         """The layout."""
         if self._view is None:
             return None
@@ -301,10 +301,10 @@ class _Flow(Figure[Part]):
         return self._layout[1]
 
     def part_at(self, position: QPointF) -> Part | None:
-        return None if self.laid is None else self.laid.part_at(position)
+        return None if self.placement is None else self.placement.part_at(position)
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
-        return None if self.laid is None else self.laid.step(part, across, down)
+        return None if self.placement is None else self.placement.step(part, across, down)
 
     def choose(self, part: Part) -> None:
         self.chosen.emit(*part)
@@ -383,24 +383,24 @@ class _Flow(Figure[Part]):
         if self._view is None:
             return
         self.paint_still(painter, self._draw_all)
-        if self.pointed is not None and self.laid is not None:
+        if self.pointed is not None and self.placement is not None:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.current().text), 1.5))
-            painter.drawPath(self.laid.path(self.pointed))
+            painter.drawPath(self.placement.path(self.pointed))
 
     def _draw_all(self, painter: QPainter) -> None:
-        laid, view = self.laid, self._view
-        assert laid is not None
+        placement, view = self.placement, self._view
+        assert placement is not None
         assert view is not None
         palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
-        for moment, (left, width) in enumerate(laid.columns):
+        for moment, (left, width) in enumerate(placement.columns):
             paint_words(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], palette.second)
         painter.setPen(Qt.PenStyle.NoPen)
-        for part in laid.bands:
+        for part in placement.bands:
             painter.setBrush(self._band_colour(part))
-            painter.drawPath(laid.path(part))
-        for block in laid.blocks.values():
+            painter.drawPath(placement.path(part))
+        for block in placement.blocks.values():
             self._draw_block(painter, block)
 
     def _band_colour(self, part: Part) -> QColor:

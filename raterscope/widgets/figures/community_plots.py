@@ -57,7 +57,7 @@ class ParticipationBars(FigurePanel):
         known = np.isfinite(shares).all(axis=1)
         known_names = list(compress(names, known.tolist()))
         self.figure.show_shares(shares[known], known_names, tuple(communities))
-        self.header.set_aside(f"share, {counted(len(known_names), 'annotator')}" if known_names else "")
+        self.header.set_subtitle(f"share, {counted(len(known_names), 'annotator')}" if known_names else "")
         self.set_filled(bool(known_names) and bool(communities))
 
 
@@ -203,7 +203,7 @@ class CommunityTriangles(FigurePanel):
         """Show communities; None shows none."""
         self.figure.show_view(view)
         moments = 0 if view is None else len(view.moments)
-        self.header.set_aside(counted(moments, "moment") if moments > 1 else "")
+        self.header.set_subtitle(counted(moments, "moment") if moments > 1 else "")
         self.set_filled(view is not None)
 
 

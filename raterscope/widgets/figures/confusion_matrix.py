@@ -155,7 +155,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         columns = self._all()[1]
         return columns if self._block is None else columns[self._block[1]]
 
-    def _bring_into_sight(self, part: tuple[int, int]) -> None:
+    def _scroll_to(self, part: tuple[int, int]) -> None:
         """Move the block so that it contains a cell."""
         if self._block is None:
             return
@@ -295,7 +295,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         cell = rows.index(part[0]), columns.index(part[1])
         row, column = cell_beside(cell, across, down, len(rows), len(columns))
         after = rows[row], columns[column]
-        self._bring_into_sight(after)
+        self._scroll_to(after)
         return after
 
     def choose(self, part: tuple[int, int]) -> None:

@@ -102,7 +102,7 @@ class ConfusionWall(QWidget):
         self.direction.clicked.connect(self._on_direction)
         self.tiles.selection_changed.connect(self._on_selected)
         self.tiles.activated.connect(self._on_activated)
-        self.tiles.find_wanted.connect(self._on_find)
+        self.tiles.find_requested.connect(self._on_find)
         self._settle()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -229,7 +229,7 @@ class ConfusionWall(QWidget):
         view = self._view
         number = 0 if view is None else len(view.numbers)
         visible = len(self.tiles.order) if number else 0
-        self.header.set_aside(counted(number, "annotator") if number else "")
+        self.header.set_subtitle(counted(number, "annotator") if number else "")
         self._nothing.setText(NO_MATCH if number else NOTHING)
         leave_keys_to(self, self.tiles if visible else None)
         self._pages.setCurrentIndex(int(visible > 0))
@@ -244,7 +244,7 @@ class ConfusionWall(QWidget):
         notes = [f"{len(self._lit.intersection(self._row_of)):,} of {number:,}"] if self._lit else []
         notes += [f"{visible:,} found"] if visible < number else []
         notes += ["size = votes"] if number and width >= NARROW[1] else []
-        self.header.set_aside(" | ".join(notes))
+        self.header.set_subtitle(" | ".join(notes))
         self.tiles.setAccessibleName(f"Confusion matrices of {counted(visible, 'annotator')}")
 
     def _on_direction(self) -> None:

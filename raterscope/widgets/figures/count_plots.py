@@ -72,16 +72,16 @@ class CountsPlot(FigurePanel):
         for part in (self._scroll.viewport(), self.figure):
             part.setAutoFillBackground(False)
         self._pages.addWidget(self._scroll)
-        self.figure.sighted.connect(self._on_sighted)
+        self.figure.visible_changed.connect(self._on_visible_changed)
 
     def show_counts(self, view: CountsView | None) -> None:
         """Show images, or that there are none; which is selected stays."""
         filled = view is not None and bool(np.isfinite(view.expected).any())
         self.figure.show_counts(view if filled else None)
-        self.header.set_aside(_total(view) if view is not None and filled else "")
+        self.header.set_subtitle(_total(view) if view is not None and filled else "")
         self.set_filled(filled)
 
-    def _on_sighted(self, top: int, bottom: int) -> None:
+    def _on_visible_changed(self, top: int, bottom: int) -> None:
         self._scroll.ensureVisible(0, (top + bottom) // 2, 0, bottom - top)
 
 
@@ -89,7 +89,7 @@ class _Rows(Figure[int]):
     """A part is a row. Only visible rows are painted."""
 
     chosen = Signal(int)  # number of the image of a row clicked
-    sighted = Signal(int, int)
+    visible_changed = Signal(int, int)
 
     def __init__(self) -> None:
         super().__init__("Counts by image")
@@ -151,7 +151,7 @@ class _Rows(Figure[int]):
 
     def _show(self, row: int) -> None:
         top = HEAD + row * ROW
-        self.sighted.emit(0 if not row else top, top + ROW)
+        self.visible_changed.emit(0 if not row else top, top + ROW)
 
     def _room(self) -> QRectF:
         """Return the rectangle of the dots: between the names and the numbers."""
@@ -289,11 +289,11 @@ class StreamCurves(FigurePanel):
         if stopping.rule != self._rule and stopping.rule in OUTLOOKS:
             self.outlook.set_mode(stopping.rule)
         self._rule = stopping.rule
-        aside = ""
+        subtitle = ""
         if history is not None and filled:
             annotators, clicks = int(history.annotators[-1]), int(history.clicks[-1])
-            aside = f"{counted(annotators, 'annotator')}, {counted(clicks, 'click')}"
-        self.header.set_aside(aside)
+            subtitle = f"{counted(annotators, 'annotator')}, {counted(clicks, 'click')}"
+        self.header.set_subtitle(subtitle)
         self.set_filled(filled)
         self._settle()
 

@@ -344,7 +344,7 @@ class DecisionView:
 class DecisionPlot(ChartPanel):
     """Lines over time; boxes choose the quantity, the class that counts as a structure, and the annotator."""
 
-    came_in_sight = Signal()
+    became_visible = Signal()
     class_chosen = Signal(int)  # another class is to count as the structure
 
     def __init__(self) -> None:
@@ -365,7 +365,7 @@ class DecisionPlot(ChartPanel):
     def showEvent(self, event: QShowEvent) -> None:
         """Emit that the plot is visible."""
         super().showEvent(event)
-        self.came_in_sight.emit()
+        self.became_visible.emit()
 
     def set_view(self, view: DecisionView | None, nothing: str = NOTHING) -> None:
         """Show another course; None for none, and why."""

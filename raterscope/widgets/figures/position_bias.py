@@ -244,7 +244,7 @@ class BiasOverTime(FigurePanel):
         """Show an annotator, or that there are too few answers."""
         filled = view is not None and len(view.at) > 1
         self.figure.show_view(view if filled else None)
-        self.header.set_aside("" if view is None else counted(view.answers, "answer"))
+        self.header.set_subtitle("" if view is None else counted(view.answers, "answer"))
         self.set_filled(filled)
 
 
@@ -482,7 +482,7 @@ class KnockoffBars(FigurePanel):
         self.draw.setVisible(has_draws and self.modes.mode == "draw")
         self.figure.show_statistics(view)
         if view is None:
-            self.header.set_aside("")
+            self.header.set_subtitle("")
             return
         with QSignalBlocker(self.draw):
             self.draw.setRange(1, len(view.statistic))
@@ -503,7 +503,7 @@ class KnockoffBars(FigurePanel):
         theme.set_role(self._flagged, "rejected" if flagged else "second")
         self._by_test.setText("" if cut.by_test is None else f"{cut.by_test:,} before your decisions")
         self._by_test.setVisible(cut.by_test is not None)
-        self.header.set_aside(cut.words or ASIDE)
+        self.header.set_subtitle(cut.words or ASIDE)
         self._show_rate(cut.rate)
 
     def select(self, number: int | None) -> None:

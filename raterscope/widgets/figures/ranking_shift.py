@@ -72,7 +72,7 @@ class RankingRows(QAbstractScrollArea):
         self._row = BEFORE
         self._intervals = False
         self._name_width = 0.0
-        self.pictures = PictureShelf(round(LARGEST), self._in_sight, self)
+        self.pictures = PictureShelf(round(LARGEST), self._visible_items, self)
         self.pictures.changed.connect(self.viewport().update)
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
         theme.notifier().changed.connect(self._settle)
@@ -179,7 +179,7 @@ class RankingRows(QAbstractScrollArea):
             elif box.right() > rows.width:
                 bar.setValue(bar.value() + math.ceil(box.right() - rows.width + rows.side / 4))
 
-    def _in_sight(self) -> list[int]:
+    def _visible_items(self) -> list[int]:
         rows = self.rows()
         if rows is None or not rows.view.pictures or not self.isVisible():
             return []
@@ -363,10 +363,12 @@ class RankingShift(FigurePanel):
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)
-        aside = f"{counted(swaps, 'item')} {'swaps' if swaps == 1 else 'swap'}" if swaps else "no item swaps"
+        subtitle = (
+            f"{counted(swaps, 'item')} {'swaps' if swaps == 1 else 'swap'}" if swaps else "no item swaps"
+        )
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
-        aside += f", {left_out:,} never compared" if left_out else ""
-        self.header.set_aside("" if view is None else aside)
+        subtitle += f", {left_out:,} never compared" if left_out else ""
+        self.header.set_subtitle("" if view is None else subtitle)
         self._show_selected()
 
     def select(self, *items: int) -> None:

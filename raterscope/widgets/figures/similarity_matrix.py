@@ -119,7 +119,7 @@ class SimilarityMatrix(FigurePanel):
         """Show nothing."""
         self.figure.clear()
         self.modes.hide()
-        self.header.set_aside("")
+        self.header.set_subtitle("")
         self.set_filled(False)
 
     def _settle(self, mode: str, filled: bool) -> None:
@@ -127,7 +127,7 @@ class SimilarityMatrix(FigurePanel):
         self.modes.setVisible(table and graph)
         if not (table and graph):
             self.modes.set_mode(mode)
-        self.header.set_aside(counted(self.figure.rows, "row") if self.figure.rows else "")
+        self.header.set_subtitle(counted(self.figure.rows, "row") if self.figure.rows else "")
         self.set_filled(filled)
 
 
@@ -236,8 +236,8 @@ class _Similarity(Figure[tuple[int, int]]):
         """Return the mark that lies nearest in a direction, sideways counting double; or the same one."""
         away = self._positions() - self._positions()[mark]
         ahead = away @ np.array([across, down], dtype=float)
-        aside = np.abs(away @ np.array([down, across], dtype=float))
-        cost = np.where(ahead > 0, ahead + 2 * aside, np.inf)
+        lateral = np.abs(away @ np.array([down, across], dtype=float))
+        cost = np.where(ahead > 0, ahead + 2 * lateral, np.inf)
         best = int(cost.argmin())
         return (best, best) if np.isfinite(cost[best]) else (mark, mark)
 

@@ -43,7 +43,7 @@ class WallTiles(QAbstractScrollArea):
 
     selection_changed = Signal(object)  # places, in the order shown
     activated = Signal(int)  # place that Return or a double click asks for
-    find_wanted = Signal()  # an annotator is to be found by name
+    find_requested = Signal()  # an annotator is to be found by name
 
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()
@@ -288,7 +288,7 @@ class WallTiles(QAbstractScrollArea):
         elif goal is not None and len(self._order):
             self._move(goal, modifiers)
         elif key == Qt.Key.Key_Slash:
-            self.find_wanted.emit()
+            self.find_requested.emit()
         else:
             super().keyPressEvent(event)
 

@@ -250,7 +250,7 @@ class JobsPanel(QWidget):
 
     def _settle(self) -> None:
         running = sum(widget.runs for widget in self._lines.values())
-        self._header.set_aside(f"{running} running" if running else "")
+        self._header.set_subtitle(f"{running} running" if running else "")
         self._nothing.setVisible(not self._lines)
         self.clear.setVisible(len(self._lines) > running)
 

@@ -46,7 +46,7 @@ class CardView:
     """Everything on the card."""
 
     names: tuple[str, ...]  # one or two
-    aside: str = ""  # state: "excluded", "one-sided"
+    subtitle: str = ""  # state: "excluded", "one-sided"
     tone: str = "plain"  # {"plain", "rejected", "disputed"}
     # number, caption, interval: the most unusual value, or the one with the most marks; empty while two are
     # compared
@@ -166,10 +166,10 @@ class AnnotatorCard(QWidget):
         self._key_rows.setVisible(view is not None)
         if view is None:
             self.header.set_title("Annotator")
-            self.header.set_aside("")
+            self.header.set_subtitle("")
             return
         self.header.set_title("Annotator" if len(view.names) == 1 else "Compare", ", ".join(view.names))
-        self.header.set_aside(view.aside, {"plain": "small"}.get(view.tone, view.tone))
+        self.header.set_subtitle(view.subtitle, {"plain": "small"}.get(view.tone, view.tone))
         theme.set_role(self._number, f"number-{view.tone}")
         for label, text in ((self._number, view.number), (self._caption, view.caption),
                             (self._interval, view.interval)):  # fmt: skip
@@ -373,11 +373,11 @@ class BiasPanel(QWidget):
             button.setEnabled(view is not None)
         if view is None:
             self.header.set_title("Annotator")
-            self.header.set_aside("")
+            self.header.set_subtitle("")
             return
         self.header.set_title("Annotator", view.name)
-        aside = {"plain": "small"}.get(view.tone, view.tone)
-        self.header.set_aside(view.state, aside)
+        subtitle = {"plain": "small"}.get(view.tone, view.tone)
+        self.header.set_subtitle(view.state, subtitle)
         number = figure(view.bias, view.low, view.high)
         self._number.setText("–" if number == UNKNOWN else number)
         theme.set_role(self._number, f"number-{view.tone}")

@@ -122,7 +122,7 @@ class SpotGrid(CardGrid):
         where = "on any image" if self.everywhere else "on this image"
         total = len(spots.numbers)
         wide = f"each {scale} wide" if total > 1 else f"{scale} wide"
-        self._header.set_aside(f"{counted(total, 'spot')}, {wide}" if total else "")
+        self._header.set_subtitle(f"{counted(total, 'spot')}, {wide}" if total else "")
         show = self.show_cards if reset else self.exchange
         nothing = EMPTY.get(self.kind, "No spots of this list {}.").format(where)
         show(spots, nothing, f"Spots {self.kind_choice.currentText()} {where}")
@@ -221,7 +221,7 @@ class CommunityCards(QWidget):
         self._row.set_cards([] if view is None else [_Card(view, index) for index in range(count)])
         for card in self.cards:
             card.picked.connect(self._on_picked)
-            card.walked.connect(self._on_walked)
+            card.stepped.connect(self._on_stepped)
             card.focused.connect(self._on_focused)
         self._fit_row()
         self.select(chosen)
@@ -232,7 +232,7 @@ class CommunityCards(QWidget):
     def set_working(self, words: str) -> None:
         """Show the progress of a search beside the title; an empty text shows the number of communities."""
         count = len(self.cards)
-        self.header.set_aside(words or (f"{count:,} found | click to select" if count else ""))
+        self.header.set_subtitle(words or (f"{count:,} found | click to select" if count else ""))
 
     def show_copying_link(self, words: str) -> None:
         """Show a link about annotators who copy; an empty text hides it."""
@@ -260,7 +260,7 @@ class CommunityCards(QWidget):
         self.select(index if checked else None)
         self.community_chosen.emit(index if checked else None)
 
-    def _on_walked(self, index: int, steps: int) -> None:
+    def _on_stepped(self, index: int, steps: int) -> None:
         goal = min(max(index + steps, 0), len(self.cards) - 1)
         self.cards[goal].setFocus(Qt.FocusReason.TabFocusReason)
 
@@ -270,7 +270,7 @@ class CommunityCards(QWidget):
 
 class _Card(PaintedButton):
     picked = Signal(int, bool)
-    walked = Signal(int, int)
+    stepped = Signal(int, int)
     focused = Signal(int)
 
     def __init__(self, view: CommunitiesView, index: int) -> None:
@@ -327,7 +327,7 @@ class _Card(PaintedButton):
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.click()
         elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self.walked.emit(self._index, 1 if key == Qt.Key.Key_Right else -1)
+            self.stepped.emit(self._index, 1 if key == Qt.Key.Key_Right else -1)
         else:
             super().keyPressEvent(event)
 
@@ -519,7 +519,7 @@ class TaskGrid(CardGrid):
     def show_tasks(self, view: GridView | None) -> None:
         """Show tasks, or how they come here. Known pictures are kept."""
         self._header.set_title("Tasks", "" if view is None else view.title)
-        self._header.set_aside("" if view is None else counted(len(view.tasks), "task"))
+        self._header.set_subtitle("" if view is None else counted(len(view.tasks), "task"))
         nothing = (
             "Select a cell of a confusion matrix to see its tasks."
             if view is None

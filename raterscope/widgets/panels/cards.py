@@ -300,7 +300,7 @@ class CardGrid(QWidget):
         self._held_keys = False
         """Whether the cards had the keyboard focus before they became empty."""
         self._size = size_of(picture)
-        self.pictures = PictureShelf(picture, self._in_sight, self)
+        self.pictures = PictureShelf(picture, self._visible_items, self)
         self._title = title
         self.view = CardView(self._model)
         self.view.setAccessibleName(title)
@@ -360,12 +360,12 @@ class CardGrid(QWidget):
         return self.number_at(self.view.currentIndex())
 
     @property
-    def in_sight(self) -> list[int]:
+    def visible_items(self) -> list[int]:
         """Numbers of the cards whose picture is entirely visible."""
         room = self.view.viewport().rect()
         visible = (
             index
-            for index in self._places_in_sight()
+            for index in self._visible_places()
             if room.contains(self.view.visualRect(self._model.at(index)))
         )
         numbers = (int(self.numbers[index]) for index in visible)
@@ -410,10 +410,10 @@ class CardGrid(QWidget):
                 self.view.selectionModel().blockSignals(False)
         self.pictures.rest()
 
-    def _in_sight(self) -> list[int]:
-        return [int(self.numbers[index]) for index in self._places_in_sight()]
+    def _visible_items(self) -> list[int]:
+        return [int(self.numbers[index]) for index in self._visible_places()]
 
-    def _places_in_sight(self) -> range:
+    def _visible_places(self) -> range:
         if self._cards is None or not self._cards.pictures or not self.view.isVisible():
             return range(0)
         first, last = self.view.rowAt(0), self.view.rowAt(self.view.viewport().height() - 1)

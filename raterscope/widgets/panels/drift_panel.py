@@ -129,7 +129,7 @@ class DriftPanel(QWidget):
             self._show_nothing(CHOOSE, offer=False)
             return
         self._view = view
-        self._header.set_aside(counted(len(view.mean), "vote"))
+        self._header.set_subtitle(counted(len(view.mean), "vote"))
         three = len(view.outputs) == 3
         self.figures.setVisible(three)
         self.ternary.show_drift(view if three else None)
@@ -153,7 +153,7 @@ class DriftPanel(QWidget):
         self.changed.set_lines(lines)
         self.changed.setVisible(bool(lines))
         self._arrange()
-        self._header.set_aside(f"{counted(len(lines), 'annotator')} changed" if lines else "")
+        self._header.set_subtitle(f"{counted(len(lines), 'annotator')} changed" if lines else "")
 
     def show_without_votes(self, words: str) -> None:
         """Show why there is nothing to plot for the selected annotator."""
@@ -255,7 +255,7 @@ class DriftPanel(QWidget):
         self.fuse.setVisible(offer)
         self.changed.hide()
         self.figures.hide()
-        self._header.set_aside("")
+        self._header.set_subtitle("")
         self._header.setToolTip("")
         self._pages.setCurrentIndex(0)
         self._arrange()

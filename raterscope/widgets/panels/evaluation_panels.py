@@ -273,14 +273,14 @@ class CrowdSizePanel(FormBesidePlot):
     def __init__(self) -> None:
         self.scope, self.plot = ModeSwitch(IMAGE_SCOPES), CrowdSizePlot()
         super().__init__(CrowdSizeSettings, self.plot, CROWD_TIP, self.scope)
-        self.button.clicked.connect(self._on_wanted)
+        self.button.clicked.connect(self._on_requested)
 
     def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
         """Show the measured curves, and a sentence about when and how they were measured."""
         self.plot.set_curves(curves)
         self.set_facts(facts)
 
-    def _on_wanted(self) -> None:
+    def _on_requested(self) -> None:
         self.requested.emit(self.form.settings(), self.scope.mode)
 
 

@@ -97,7 +97,7 @@ class EvidencePanel(QWidget):
     add_requested = Signal()
     move_requested = Signal()
     undo_requested = Signal()
-    runs_wanted = Signal()  # the tab of other runs became visible; answer with `about.show_runs`
+    runs_requested = Signal()  # the tab of other runs became visible; answer with `about.show_runs`
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,14 +124,14 @@ class EvidencePanel(QWidget):
         if evidence is None:
             self._nothing.setText(nothing)
             self._header.set_title("Evidence")
-            self._header.set_aside("")
+            self._header.set_subtitle("")
             return
         tone = TONES[evidence.state]
         self._header.set_title(evidence.title, evidence.where)
         # Without a name the state follows the title: at the right, large text would scroll it out of view.
         self._header.row.setStretch(1, int(bool(evidence.where)))
         words = WORDS.get(evidence.state, evidence.state)
-        self._header.set_aside(words, tone, brief=words.removesuffix(" by you"))
+        self._header.set_subtitle(words, tone, brief=words.removesuffix(" by you"))
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
                              evidence.state, evidence.title)  # fmt: skip
         covered = evidence.covered
@@ -247,7 +247,7 @@ class EvidencePanel(QWidget):
 
     def _ask_for_runs(self) -> None:
         if self._pages.currentIndex() and self.about.currentIndex() == RUNS and not self._others.isHidden():
-            self.runs_wanted.emit()
+            self.runs_requested.emit()
 
     def _keys(self) -> QVBoxLayout:
         self.accept = KeyButton("A", "accept", "accent", "Accept the spot and go to the next disputed one")
@@ -390,10 +390,10 @@ class _VoterKind(LineKind[VoterLine]):
         left, right = box.left() + 20, box.right() - 8
         bar_left = right - 36 - BAR
         painter.setFont(theme.font())
-        said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
-        name = QRectF(left, box.top(), said_left - left - 8, box.height())
+        label_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
+        name = QRectF(left, box.top(), label_left - left - 8, box.height())
         paint_words(painter, name, line.label, palette.text, elide=Qt.TextElideMode.ElideMiddle)
-        text = QRectF(said_left, box.top(), 80, box.height())
+        text = QRectF(label_left, box.top(), 80, box.height())
         clicked = line.clicked
         paint_words(
             painter, text, "clicked" if clicked else "did not", palette.text if clicked else palette.third

@@ -288,8 +288,8 @@ class FusePanel(QWidget):
         body.addStretch(1)
         self._body = inner
         inner.installEventFilter(self)
-        self._foot = self._make_foot()
-        vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
+        self._footer = self._make_footer()
+        vertical((area, 1), rule(), self._footer, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():
             form.changed.connect(self._on_changed)
         self.setFocusProxy(self.algorithm.choice)
@@ -306,8 +306,8 @@ class FusePanel(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return a size that fits everything except folded parts."""
-        foot = self._foot.sizeHint().height()
-        return QSize(pixels(WIDTH), self._body.sizeHint().height() + foot + 3)
+        footer = self._footer.sizeHint().height()
+        return QSize(pixels(WIDTH), self._body.sizeHint().height() + footer + 3)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Report that settings or runs take another height."""
@@ -352,7 +352,7 @@ class FusePanel(QWidget):
             self.cancel.setEnabled(True)
             self.cancel.setText("Cancel")
 
-    def _make_foot(self) -> QVBoxLayout:
+    def _make_footer(self) -> QVBoxLayout:
         self.all_items = QRadioButton(f"all {self._item}s")
         self.this_item = QRadioButton(f"this {self._item}")
         self.this_item.setToolTip(

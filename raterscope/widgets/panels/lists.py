@@ -214,9 +214,9 @@ class _LineModel(QAbstractListModel):
         self._own().insert(row, line)
         self.endInsertRows()
 
-    def renew(self, lines: Sequence[Any], in_sight: range) -> None:
+    def renew(self, lines: Sequence[Any], visible_items: range) -> None:
         before, self.lines = self.lines, lines
-        for row in in_sight:
+        for row in visible_items:
             if before[row] != lines[row]:
                 self.dataChanged.emit(self.index(row), self.index(row))
 
@@ -304,7 +304,7 @@ class AskList(QWidget):
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)
-        self.header.set_aside(f"{counted(len(lines), self._noun)}, {self._measure}" if lines else "")
+        self.header.set_subtitle(f"{counted(len(lines), self._noun)}, {self._measure}" if lines else "")
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():

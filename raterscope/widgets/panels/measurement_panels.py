@@ -104,7 +104,7 @@ class MeasurePanel(QWidget):
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)
-        self._header.set_aside(f"{len(lines):,} on this image" if lines else "")
+        self._header.set_subtitle(f"{len(lines):,} on this image" if lines else "")
         self._on_current()
 
     def choose(self, key: Hashable) -> None:

@@ -170,7 +170,7 @@ class PairsView:
         expected = np.where(crowd != 0, crowd, np.sign(np.nan_to_num(self.ranking)))
         object.__setattr__(self, "against", answer * expected < 0)
 
-    def speaks_against(self) -> NDArray[np.bool_]:
+    def is_contrary(self) -> NDArray[np.bool_]:
         """Return whether each comparison contradicts the annotator's bias-free answer."""
         assert self.against is not None
         return self.against
@@ -184,7 +184,7 @@ class PairsView:
             self.names[self.left[row]],
             self.names[self.right[row]],
             int(np.sign(self.choice[row])),
-            bool(self.speaks_against()[row]) and not self.covered,
+            bool(self.is_contrary()[row]) and not self.covered,
             (f"{self.annotators[row]} " if self.annotators else "") + f"chose {_side(self.choice[row])}",
             "" if self.covered else self._others(row),
         )
@@ -242,7 +242,7 @@ class PairGrid(QWidget):
         self._view: PairsView | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._quiet = False
-        self.pictures = PictureShelf(round(SIDE), self._in_sight, self)
+        self.pictures = PictureShelf(round(SIDE), self._visible_items, self)
         self._kind = _PairKind(self.pictures.kept)
         self.view: LongList[PairLine] = LongList(self._kind, "Pairs")
         self.header.row.setContentsMargins(0, 0, 8, 0)
@@ -277,13 +277,13 @@ class PairGrid(QWidget):
         mode = "all" if self._whole(view) else self.modes.mode
         self._rows = np.arange(0 if view is None else len(view.comparison))
         if view is not None and not self._whole(view):
-            self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
+            self._rows = np.flatnonzero(view.is_contrary() == (mode == "against"))
         self._quiet = True
         self.view.set_lines(() if view is None else LinesOnDemand(self._rows, view.line))
         self._quiet = False
         total = 0 if view is None else len(view.comparison)
         lines = f"{total:,}" if self._whole(view) else f"{len(self._rows):,} of {total:,}"
-        self.header.set_aside("" if view is None else lines)
+        self.header.set_subtitle("" if view is None else lines)
         nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
         self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])
         self._nothing.setVisible(not len(self._rows))
@@ -296,7 +296,7 @@ class PairGrid(QWidget):
         """Return whether all comparisons are listed, without separating evidence for and against."""
         return self._of_items or (view is not None and view.covered)
 
-    def _in_sight(self) -> list[int]:
+    def _visible_items(self) -> list[int]:
         view = self._view
         if view is None or not view.pictures or not self.view.isVisible():
             return []

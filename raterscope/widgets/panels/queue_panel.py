@@ -276,7 +276,9 @@ class QueuePanel(QueueFrame):
 
     def _show_count(self, chosen: QueueFilter) -> None:
         listed, total = len(self.view.lines), len(self._queued.listed)
-        self.header.set_aside(counted(total) if listed == total else f"{counted(listed)} of {counted(total)}")
+        self.header.set_subtitle(
+            counted(total) if listed == total else f"{counted(listed)} of {counted(total)}"
+        )
         self.show_empty("" if listed else self._why_empty(chosen))
         self._show_group()
 
@@ -413,7 +415,9 @@ class LongQueue(QueueFrame):
         self._quiet = False
         listed = len(self.view.lines)
         total = 0 if view is None else view.total
-        self.header.set_aside(counted(total) if listed == total else f"{counted(listed)} of {counted(total)}")
+        self.header.set_subtitle(
+            counted(total) if listed == total else f"{counted(listed)} of {counted(total)}"
+        )
         self.show_empty("" if listed else self._why_empty() if total else "No items yet.")
         row = self._row(self._current)
         if row >= 0:

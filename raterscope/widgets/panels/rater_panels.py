@@ -246,7 +246,9 @@ class AlternativesPanel(QWidget):
         self.select(0)
         self._nothing.setVisible(not self.cards)
         number = len(self.cards)
-        self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
+        self._header.set_subtitle(
+            f"{number} consensuses" if number > 1 else "one consensus" if number else ""
+        )
 
     def set_nothing(self, reason: str = "") -> None:
         """Show why the panel is empty; by default what belongs here."""

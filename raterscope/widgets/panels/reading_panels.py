@@ -160,18 +160,18 @@ class ReadingPanel(QWidget):
         self.note = plain_label("", "second", wrap=True)
         column.addWidget(self.note)
         column.addStretch(1)
-        self._foot = vertical(margins=(16, 10, 12, 12), spacing=6)
+        self._footer = vertical(margins=(16, 10, 12, 12), spacing=6)
         self._scroll = scroll_area(page)
-        vertical((self._scroll, 1), rule(), self._foot, inside=self)
+        vertical((self._scroll, 1), rule(), self._footer, inside=self)
 
-    def add_to_foot(self, keys: Sequence[ReadingKey]) -> None:
+    def add_to_footer(self, keys: Sequence[ReadingKey]) -> None:
         """Add keys below the list, which are always in sight."""
         for key in keys:
             button = KeyButton(key.key, key.word, "accent" if key.name == "next" else "second", key.tip)
             button.clicked.connect(self._on_clicked)
             button.setObjectName(key.name)
             self.buttons[key.name] = button
-            self._foot.addWidget(button)
+            self._footer.addWidget(button)
 
     def set_checked(self, names: Collection[str]) -> None:
         """Highlight the keys of the chosen answers."""

@@ -201,12 +201,12 @@ class RegionPanel(QWidget):
         if evidence is None:
             self._nothing.setText(nothing)
             self._header.set_title("Region")
-            self._header.set_aside("")
+            self._header.set_subtitle("")
             return
         tone, words = STATES[evidence.state]
         words = words.format(evidence.taken_from or "a rater")
         self._header.set_title(evidence.title)
-        self._header.set_aside(words, tone if tone != "plain" else "small")
+        self._header.set_subtitle(words, tone if tone != "plain" else "small")
         self._number.setText("–" if math.isnan(evidence.doubt) else _volume(evidence.doubt))
         theme.set_role(self._number, f"number-{tone}")
         self._unit.setText(f"{evidence.unit} disputed")
@@ -231,7 +231,7 @@ class RegionPanel(QWidget):
         if region is not None:
             self.skip.setEnabled(True)
             self._header.set_title(region.title)
-            self._header.set_aside(STATES[region.state][1], "disputed")
+            self._header.set_subtitle(STATES[region.state][1], "disputed")
 
     def set_tool(self, tool: str | None) -> None:
         """Show the tool in use: "brush", "eraser" or None."""

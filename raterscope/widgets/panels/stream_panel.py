@@ -56,7 +56,7 @@ class LiveControls(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._line: LiveLine | None = None
-        self._heard = QElapsedTimer()
+        self._since_update = QElapsedTimer()
         self._timer = QTimer(self, interval=TICK_MS)
         self._timer.timeout.connect(self._show_since)
         names = ("last arrival", "clicks", "annotators", "images", "rejected lines")
@@ -74,7 +74,7 @@ class LiveControls(QWidget):
     def set_line(self, line: LiveLine) -> None:
         """Show the state of the source."""
         self._line = line
-        self._heard.start()
+        self._since_update.start()
         for name in ("clicks", "annotators", "images"):
             self._figures[name].setText(counted(getattr(line, name)))
         refused = self._figures["rejected lines"]
@@ -109,7 +109,9 @@ class LiveControls(QWidget):
 
     def _show_since(self) -> None:
         line = self._line
-        since = None if line is None or line.since is None else line.since + self._heard.elapsed() / 1000
+        since = (
+            None if line is None or line.since is None else line.since + self._since_update.elapsed() / 1000
+        )
         words = "none yet" if since is None else "just now" if since < 1 else f"{duration(since)} ago"
         self._figures["last arrival"].setText(words)
 
@@ -367,7 +369,7 @@ class StreamPanel(QWidget):
         """Show what can be started."""
         self._show(self.offers)
         self._header.set_title("Stream")
-        self._header.set_aside("")
+        self._header.set_subtitle("")
 
     def show_replay(self, line: ReplayLine) -> None:
         """Show the state of a replay."""
@@ -378,14 +380,14 @@ class StreamPanel(QWidget):
             f"{line.ready:,} of {counted(line.steps, 'step')} computed" if line.ready < line.steps else ""
         )
         text = "playing" if line.playing else "paused"
-        self._header.set_aside(", ".join(part for part in (worked, text) if part))
+        self._header.set_subtitle(", ".join(part for part in (worked, text) if part))
 
     def show_live(self, line: LiveLine) -> None:
         """Show the state of a watched source."""
         self.live.set_line(line)
         self._show(self.live)
         self._header.set_title("Watching", line.name)
-        self._header.set_aside(line.words)
+        self._header.set_subtitle(line.words)
 
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.

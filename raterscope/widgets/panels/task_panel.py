@@ -306,13 +306,13 @@ class TaskPanel(QWidget):
         self._pages.setCurrentIndex(int(view is not None))
         if view is None:
             self._header.set_title("Task")
-            self._header.set_aside("")
+            self._header.set_subtitle("")
             return
         self._header.set_title("Task", view.name)
         programs = len(view.votes) - view.vote_count
         votes = counted(view.vote_count, "vote") + (f", {counted(programs, 'program')}" if programs else "")
         many = has_many(view.classes)
-        self._header.set_aside(f"{_order_words(view)} | {votes}" if many else votes)
+        self._header.set_subtitle(f"{_order_words(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:
             self._picture.setVisible(view.pictures)
         self._picture.show_picture(view.picture)

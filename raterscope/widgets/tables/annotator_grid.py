@@ -364,7 +364,7 @@ class AnnotatorGridView(QWidget):
             [f"{int(self.model.grid.excluded.sum()):,} excluded"] if self.model.grid.excluded.any() else []
         )
         words += [f"{selected:,} selected"] if selected > 1 else []
-        self.header.set_aside(", ".join(words) if total else "")
+        self.header.set_subtitle(", ".join(words) if total else "")
 
     def _set_widths(self) -> None:
         header = self.view.horizontalHeader()

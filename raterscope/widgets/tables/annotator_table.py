@@ -403,4 +403,4 @@ class AnnotatorTable(ShownTable[AnnotatorRow]):
         words += [f"{weighed} down-weighted"] if weighed else []
         words += [f"{len(self.model.hidden)} hidden"] if self.model.hidden else []
         words += ["one shown alone"] if self.model.solo is not None else []
-        self.header.set_aside(", ".join(words))
+        self.header.set_subtitle(", ".join(words))

@@ -142,15 +142,15 @@ class ComparisonTable(TitledPage):
         self.set_rows(())
 
     def set_rows(
-        self, rows: Sequence[ComparisonRow], aside: str = "", measures: Sequence[Measure] | None = None
+        self, rows: Sequence[ComparisonRow], subtitle: str = "", measures: Sequence[Measure] | None = None
     ) -> None:
         """Replace the runs.
 
-        `aside`: reference of the measures: "84 true positions, within 10 px". `measures`: by default the
+        `subtitle`: reference of the measures: "84 true positions, within 10 px". `measures`: by default the
         previous measures.
         """
         self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
-        self.header.set_aside(aside)
+        self.header.set_subtitle(subtitle)
         self.set_filled(bool(rows))
 
     def _on_current(self, index: QModelIndex) -> None:
@@ -270,7 +270,7 @@ class RankingTable(TitledPage):
     def __init__(self) -> None:
         self.view = QTableView()
         super().__init__(Header("Ranking and wins"), self.view, NOTHING)
-        self.pictures = PictureShelf(SIDE, self._in_sight, self)
+        self.pictures = PictureShelf(SIDE, self._visible_items, self)
         self.model = _RankingModel(self.pictures, self)
         set_up_view(self.view, self.model, "Ranking and wins")
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
@@ -286,7 +286,7 @@ class RankingTable(TitledPage):
         """Show items, or that there is no ranking yet."""
         self.model.set_rows(rows)
         self.set_filled(rows is not None)
-        self.header.set_aside("" if rows is None else counted(len(rows.names), "item"))
+        self.header.set_subtitle("" if rows is None else counted(len(rows.names), "item"))
         if rows is not None:
             for column in range(NUMBERS):
                 side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later
@@ -308,7 +308,7 @@ class RankingTable(TitledPage):
         super().resizeEvent(event)
         self.pictures.rest()
 
-    def _in_sight(self) -> list[int]:
+    def _visible_items(self) -> list[int]:
         rows = self.model.rows
         if rows is None or not rows.pictures or not self.view.isVisible():
             return []

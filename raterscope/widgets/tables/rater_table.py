@@ -130,7 +130,7 @@ class RaterModel(FiguresModel[RaterRow]):
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(self._tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            words = self._spoken(row, column).replace(" mm", f" {self.unit}")
+            words = self._screen_reader_text(row, column).replace(" mm", f" {self.unit}")
             return words if column != "rater" or self.shown(row) else f"{words}, hidden"
         return None
 
@@ -145,7 +145,7 @@ class RaterModel(FiguresModel[RaterRow]):
         inside = math.isnan(row.weight) and self.known("weight") and width <= WIDTHS["weight"] - NOTE_EDGES
         return 0 if inside or not width or self.is_blank(row) else width + NOTE_GAP
 
-    def _spoken(self, row: RaterRow, column: str) -> str:
+    def _screen_reader_text(self, row: RaterRow, column: str) -> str:
         if column == "rater":
             return ", ".join(filter(None, (row.name, "excluded" if row.excluded else "", row.note)))
         value = self.figure(row, column)
@@ -155,8 +155,12 @@ class RaterModel(FiguresModel[RaterRow]):
 
     def _tip(self, row: RaterRow, column: str) -> str:
         if column != "rater":
-            return f"{row.name}: {self._spoken(row, column)}"
-        known = [self._spoken(row, column) for column in FIGURES if not math.isnan(self.figure(row, column))]
+            return f"{row.name}: {self._screen_reader_text(row, column)}"
+        known = [
+            self._screen_reader_text(row, column)
+            for column in FIGURES
+            if not math.isnan(self.figure(row, column))
+        ]
         out = "excluded" if row.excluded else ""
         reason = f"excluded: {row.excluded_reason}" if row.excluded_reason else out
         parts = ", ".join(filter(None, (reason, row.note, row.counts_as, *known)))
@@ -255,8 +259,8 @@ class RaterTable(ShownTable[RaterRow]):
     def _settle(self) -> None:
         super()._settle()
         hidden = len(self.model.hidden & {row.name for row in self.model.rows})
-        aside = f"{hidden} hidden" if hidden else "1-9: show one alone"
-        self.header.set_aside(aside if self.model.rows else "")
+        subtitle = f"{hidden} hidden" if hidden else "1-9: show one alone"
+        self.header.set_subtitle(subtitle if self.model.rows else "")
         metrics = QFontMetrics(theme.font())
         notes = [self.model.note_width(metrics, row) for row in self.model.rows]
         names = [metrics.horizontalAdvance(row.name) + NAME_EDGES for row in self.model.rows]
@@ -364,11 +368,11 @@ class ModelTable(RowsTable[ModelRow]):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         set_lengths(header, minimumSectionSize=40)
 
-    def set_rows(self, rows: Sequence[ModelRow], unit: str = "mm", aside: str = "") -> None:
+    def set_rows(self, rows: Sequence[ModelRow], unit: str = "mm", subtitle: str = "") -> None:
         """Replace the raters, with lengths in a unit; order and selection stay."""
         self.model.unit = unit
         super().set_rows(rows)
-        self.header.set_aside(aside if rows else "")
+        self.header.set_subtitle(subtitle if rows else "")
 
     def _settle(self) -> None:
         super()._settle()

@@ -244,7 +244,7 @@ class Scene:
         half = self.levels.width / 2
         return np.asarray((part > self.levels.centre - half) & (part < self.levels.centre + half))
 
-    def in_sight(self) -> list[Outline]:
+    def visible_items(self) -> list[Outline]:
         """Return the outlines that are painted."""
         if self.solo is not None:
             visible = self.beside | {self.solo}
@@ -253,7 +253,7 @@ class Scene:
 
     def layers(self) -> tuple[Layers, ...]:
         """Return what the whole view shows, or what is shown on each side of the divider."""
-        return self.sides or (Layers("", tuple(self.in_sight()), self.heat),)
+        return self.sides or (Layers("", tuple(self.visible_items()), self.heat),)
 
     def drawn(self) -> list[Outline]:
         """Return the outlines on all sides."""

@@ -199,7 +199,7 @@ class SliceView(WholeView):
         middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
 
-    def keep_in_sight(self) -> None:
+    def keep_visible(self) -> None:
         """Pan until the crosshair is visible."""
         plane, view = self.plane, self.viewport
         if plane is None or self._fitted:

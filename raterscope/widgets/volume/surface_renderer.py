@@ -181,10 +181,10 @@ class SurfaceRenderer:
 
     def _start(self) -> bool:
         """Create what drawing needs; return False if this computer has no OpenGL."""
-        wanted = QSurfaceFormat()
-        wanted.setDepthBufferSize(24)
+        requested = QSurfaceFormat()
+        requested.setDepthBufferSize(24)
         context = QOpenGLContext(self._parent)
-        context.setFormat(wanted)
+        context.setFormat(requested)
         if not context.create():
             context.deleteLater()
             return False
@@ -270,10 +270,10 @@ class SurfaceRenderer:
 
     def _prepare_target(self, size: QSize, samples: int) -> QOpenGLFramebufferObject:
         if self._target is None or self._target_key != (size, samples):
-            wanted = QOpenGLFramebufferObjectFormat()
-            wanted.setAttachment(QOpenGLFramebufferObject.Attachment.CombinedDepthStencil)
-            wanted.setSamples(samples)
-            self._target, self._target_key = QOpenGLFramebufferObject(size, wanted), (size, samples)
+            requested = QOpenGLFramebufferObjectFormat()
+            requested.setAttachment(QOpenGLFramebufferObject.Attachment.CombinedDepthStencil)
+            requested.setSamples(samples)
+            self._target, self._target_key = QOpenGLFramebufferObject(size, requested), (size, samples)
         return self._target
 
     def release(self) -> None:

@@ -316,9 +316,11 @@ class SurfaceView(WholeView):
             if self.shown["slices"]:
                 kept.update(_slice_meshes(self._scene, self.grid, model.surface))
             self._meshes = kept
-        in_sight = {outline.key for outline in self._scene.in_sight()} if self.shown["raters"] else set()
+        visible_items = (
+            {outline.key for outline in self._scene.visible_items()} if self.shown["raters"] else set()
+        )
         wires = {wireframe.key for wireframe in model.wireframes}
-        return {name: mesh for name, mesh in self._meshes.items() if name not in wires - in_sight}
+        return {name: mesh for name, mesh in self._meshes.items() if name not in wires - visible_items}
 
     def _draw(self) -> QImage | None:
         ratio, camera = self.devicePixelRatioF(), self.camera

@@ -173,7 +173,7 @@ class VolumeView(QWidget):
         for name, plane in self._planes.items():
             if new[plane.normal] != old[plane.normal]:
                 self._views[name].changed()
-            self._views[name].keep_in_sight()
+            self._views[name].keep_visible()
             self._views[name].update()
         self._redraw_surface()
         self._emit_index()

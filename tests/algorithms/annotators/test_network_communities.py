@@ -143,7 +143,7 @@ def _as_printed(network: np.ndarray, seed: int, iterations: int) -> np.ndarray:
 def test_updates_as_printed_are_those_of_the_paper() -> None:
     network = _blocks([9, 6, 4], 0.7, 0.05, 1)
     order = by_links(network)
-    settings = FactorisationSettings(restarts=1, max_iterations=60, as_printed=True)
+    settings = FactorisationSettings(restarts=1, max_iterations=60, as_published=True)
     result = factorise(network, settings).participation[order]
     literal = _as_printed(network[np.ix_(order, order)].astype(float), 0, 60)
     kept = literal.max(axis=0) > 1e-3

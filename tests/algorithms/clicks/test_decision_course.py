@@ -65,7 +65,7 @@ def test_annotators_who_decide_once_join_in_their_order():
 
 def test_errors_of_the_first_scenario_over_time():
     """At t = 30 batch = recursive at -29.6 dB, Newton at -29.0 by an independent implementation."""
-    settings, errors = DecisionSettings(as_printed=True), []
+    settings, errors = DecisionSettings(as_published=True), []
     for seed in range(40):
         crowd = voting_crowd(15, 10, seed, 0.8, 0.6)
         _, decisions = again(crowd, 30, seed)

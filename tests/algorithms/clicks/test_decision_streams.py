@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.decision_course import (
 )
 from raterscope.algorithms.simulation.click_crowds import decide_again, voting_crowd
 
-PRINTED = DecisionSettings(as_printed=True)
+PRINTED = DecisionSettings(as_published=True)
 METHODS = (recursive_em, incremental_newton)
 
 
@@ -176,7 +176,7 @@ def test_batch_em_never_falls(settings, seed):
     state = after(recursive_em, decisions, settings)
     values = [
         log_posterior(
-            batch_em(state, DecisionSettings(as_printed=settings.as_printed, iterations=count)), settings
+            batch_em(state, DecisionSettings(as_published=settings.as_published, iterations=count)), settings
         )
         for count in range(1, 25)
     ]

@@ -418,9 +418,9 @@ AS_PRINTED = RecursiveSettings(recursion="printed")
 
 def test_as_printed_it_is_algorithm_5():
     marked = voting_crowd(14, 12, seed=3).votes.marked
-    state = admit_annotators(initial_state(0, 12), marked[:10], DecisionSettings(as_printed=True))
+    state = admit_annotators(initial_state(0, 12), marked[:10], DecisionSettings(as_published=True))
     for row in marked[10:]:
-        state = admit_annotators(state, row[None], DecisionSettings(as_printed=True))
+        state = admit_annotators(state, row[None], DecisionSettings(as_published=True))
     result = recursive(
         votes_of_text(["".join("01"[int(mark)] for mark in row) for row in marked]), AS_PRINTED
     )

@@ -128,7 +128,7 @@ def scores_of(results, crowd):
 @pytest.mark.parametrize(("annotators", "seed", "count"), [(31, 0, 30), (11, 4, 120)])
 def test_as_printed_walks_algorithm_1_line_by_line(annotators, seed, count):
     clicks = overlapping_crowd(annotators, seed).clicks
-    result = oem(clicks, OEMSettings(as_printed=True, initial_clusters=count))
+    result = oem(clicks, OEMSettings(as_published=True, initial_clusters=count))
     (mean, covariance, weight, reliability, inlier), scores, counts = algorithm_1(clicks, count)
     np.testing.assert_array_equal(result.trace.components, counts)
     np.testing.assert_allclose(result.trace.objective, scores, rtol=1e-6)
@@ -150,13 +150,13 @@ def test_as_printed_walks_algorithm_1_line_by_line(annotators, seed, count):
 )
 def test_as_printed_finds_what_a_literal_implementation_finds(annotators, form, expected):
     crowd = overlapping_crowd(annotators, 0)
-    result = oem(crowd.clicks, OEMSettings(as_printed=True, printed_form=form))
+    result = oem(crowd.clicks, OEMSettings(as_published=True, published_form=form))
     assert scores_of(result, crowd) == pytest.approx(expected, abs=0.005)
 
 
 def test_as_printed_makes_ten_iterations_at_least():
     clicks = separated_crowd(20, seed=1).clicks
-    settings = OEMSettings(as_printed=True, initial_clusters=2)
+    settings = OEMSettings(as_published=True, initial_clusters=2)
     assert len(oem(clicks, settings).trace.objective) >= LEAST
 
 
@@ -199,8 +199,8 @@ def test_the_theses_cem_follows_equations_2_14_to_2_17():
 
 
 def test_the_methods_text_lists_every_difference_from_the_paper():
-    literal = OEMSettings(as_printed=True)
-    refreshed = OEMSettings(as_printed=True, printed_form="refreshed")
+    literal = OEMSettings(as_published=True)
+    refreshed = OEMSettings(as_published=True, published_form="refreshed")
     assert literal.departures() == ("covariances have a floor",)
     assert len(refreshed.departures()) == 5
     assert len(OEMSettings(criterion="observed").departures()) > 9
@@ -208,7 +208,7 @@ def test_the_methods_text_lists_every_difference_from_the_paper():
     for clause in refreshed.departures():
         assert clause in words
     assert "no bound" in words
-    printed = FusionPlan.make("oem", {"as_printed": "yes", "vote_coverage": "1"})
+    printed = FusionPlan.make("oem", {"as_published": "yes", "vote_coverage": "1"})
     assert "no bound" not in printed.in_words()
     assert "message length" in FusionPlan.make("cem", {"criterion": "observed"}).in_words()
 

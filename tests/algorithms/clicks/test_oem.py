@@ -17,8 +17,8 @@ from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, sep
 
 IMAGE = (0.0, 0.0, 300.0, 300.0)
 OBJECTS = np.array([(50.0, 60.0), (100.0, 200.0), (220.0, 80.0), (130.0, 140.0)])
-PRINTED = OEMSettings(as_printed=True)
-REFRESHED = OEMSettings(as_printed=True, printed_form="refreshed")
+PRINTED = OEMSettings(as_published=True)
+REFRESHED = OEMSettings(as_published=True, published_form="refreshed")
 PATH = OEMSettings(criterion="observed")
 
 
@@ -217,7 +217,7 @@ def test_an_annotator_with_an_unsteady_hand_does_not_blur_the_others():
     wild = np.repeat(OBJECTS, 8, axis=0) + generator.normal(0, 5, (32, 2)) + (4, 0)
     clicks = with_more(steady, *wild.T, np.tile(np.arange(8, 16), 4), 16)
     own = oem(clicks)
-    shared = oem(clicks, OEMSettings(own_hands=False))
+    shared = oem(clicks, OEMSettings(per_annotator_scatter=False))
 
     def error(clustering: Clustering) -> float:
         return float(np.linalg.norm(clustering.mean[:, None] - OBJECTS[None], axis=2).min(axis=0).mean())
@@ -234,8 +234,8 @@ def test_annotators_who_click_beside_the_structures_do_not_move_them():
     x, y = (structures[seen] + offset[annotator] + generator.normal(0, 1, (len(seen), 2))).T
     clicks = Clicks(x, y, annotator.astype(np.int32), tuple(map(str, range(12))), (0, 0, 600, 600))
     errors = []
-    for own_hands in (True, False):
-        mean = oem(clicks, OEMSettings(own_hands=own_hands)).mean
+    for per_annotator_scatter in (True, False):
+        mean = oem(clicks, OEMSettings(per_annotator_scatter=per_annotator_scatter)).mean
         assert len(mean) == len(structures)
         errors.append(np.linalg.norm(mean[:, None] - structures, axis=2).min(axis=0).mean())
     assert errors[0] < 0.7 * errors[1]

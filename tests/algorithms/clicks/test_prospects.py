@@ -138,7 +138,9 @@ def test_a_new_cluster_is_a_detection_as_often_as_by_em(annotators, error):
                 known=np.zeros(len(count), dtype=bool), truth=np.zeros(len(count)), rest=np.zeros(len(count)),
                 artefact=betaln(first + count, second + problem.crowd - count) - betaln(first, second),
             )  # fmt: skip
-            present = looks(drawn, model.state)[0].present * model.honesty.mean(count / annotators) >= 0.5
+            present = (
+                looks(drawn, model.state)[0].present * model.structure_share.mean(count / annotators) >= 0.5
+            )
             rate, stray = model.rate, model.state.chance[:, None]
             structure = np.where(marked[..., None], rate[:, None], 1 - rate[:, None]).prod(axis=0)
             weights = (

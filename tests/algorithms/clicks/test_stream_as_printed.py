@@ -25,7 +25,7 @@ def inliers(clicks, mean, covariance, weight, reliability):
 def test_as_printed_a_step_begins_at_equations_35_to_37():
     """With one iteration of Algorithm 1 a step: what it comes to, from the equations written out densely."""
     clicks = separated_crowd(20, seed=3).clicks
-    texts = {"update": "printed", "as_printed": "yes", "max_iterations": "1"}
+    texts = {"update": "printed", "as_published": "yes", "max_iterations": "1"}
     states = followed(until(clicks, 10), 8, StreamPlan.make(texts))
     for before, after, number in zip(states, states[1:], (9, 10), strict=False):
         now, old = until(clicks, number), before.fusion.clustering

@@ -139,5 +139,5 @@ def test_the_methods_text_lists_the_differences_from_the_paper():
     assert "instead of eq. 28" in MaskPlan.make("student").in_words()
     assert "flat prior" not in MaskPlan.make("laplace", {"spatial_prior": "yes"}).in_words()
     assert "instead of Algorithm 1" in MaskPlan.make("mixture").in_words()
-    assert "Algorithm 1;" not in MaskPlan.make("mixture", {"as_printed": "yes"}).in_words()
+    assert "Algorithm 1;" not in MaskPlan.make("mixture", {"as_published": "yes"}).in_words()
     assert "differences" not in MaskPlan.make("majority").in_words()

@@ -103,7 +103,7 @@ def test_a_constant_shift_of_the_contour_is_no_other_outline() -> None:
 
 def test_algorithm_1_to_the_letter_opens_no_second_consensus() -> None:
     masks = _raters(1, (3, 2))
-    fusion = mixture(masks, MixtureSettings(as_printed=True))
+    fusion = mixture(masks, MixtureSettings(as_published=True))
     assert not fusion.alternatives
     assert fusion.mask.any()
     assert any("Algorithm 1" in notice for notice in fusion.notices)

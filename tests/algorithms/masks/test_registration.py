@@ -167,11 +167,11 @@ def test_a_motion_that_is_not_finite_is_refused():
 
 def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monkeypatch):
     """Searches that end 4 mm away, as on a CT turned by 120 degrees: a restart finds the position."""
-    run, aside = registration._Search.run, RigidMotion((3, 0, 2), (3, 0, 0), centre_of(GRID)).matrix
+    run, subtitle = registration._Search.run, RigidMotion((3, 0, 2), (3, 0, 0), centre_of(GRID)).matrix
 
     def stopped(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
         if len(levels) > 1 and seed == registration._SEED:
-            matrix = TRUTH.matrix @ aside
+            matrix = TRUTH.matrix @ subtitle
             return matrix, True, self.measure(matrix)
         return run(self, start, watch, levels, seed)
 
@@ -185,8 +185,8 @@ def test_searches_that_end_in_different_positions_are_reported(case, moved, monk
     """The positions fit equally well, as in a volume of which the metric tells little."""
 
     def scattered(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
-        aside = RigidMotion((3.0 * (seed - 1), 0, 0), (0, 0, 0), centre_of(GRID)).matrix
-        return start @ aside, True, 1.0
+        subtitle = RigidMotion((3.0 * (seed - 1), 0, 0), (0, 0, 0), centre_of(GRID)).matrix
+        return start @ subtitle, True, 1.0
 
     monkeypatch.setattr(registration._Search, "run", scattered)
     monkeypatch.setattr(registration, "_RESTARTS", 1)

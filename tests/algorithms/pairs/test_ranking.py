@@ -56,8 +56,8 @@ def real(folder: Path, name: str) -> Pairs:
     )
 
 
-def dense_tastes(pairs, residual, freedom):
-    """Estimate the variances of noise and tastes from whole matrices; also the scores' variance by tastes."""
+def dense_preferences(pairs, residual, freedom):
+    """Estimate the variances of noise and preferences from whole matrices, and that of the scores."""
     design = np.zeros((len(pairs), len(pairs.items)))
     rows = np.arange(len(pairs))
     design[rows, pairs.left], design[rows, pairs.right] = 1, -1
@@ -109,7 +109,7 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
         centre -= np.outer(inside, inside) / inside.sum()
     many = plan.items
     spread = np.diagonal(centre @ inverse[:many, :many] @ centre)
-    noise, taste, by_taste = dense_tastes(pairs, residuals, freedom)
+    noise, taste, by_taste = dense_preferences(pairs, residuals, freedom)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(noise * spread + taste * by_taste)
     np.testing.assert_allclose(result.high - result.score, half, rtol=1e-7)
     np.testing.assert_allclose(result.score - result.low, half, rtol=1e-7)

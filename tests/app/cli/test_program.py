@@ -188,7 +188,7 @@ class TestTerminal:
         """Start a fusion in a session of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "raterscope", "fuse", "clicks", clicks, "--extent", "900", "900",
-             "--set", "as_printed=yes", "-o", clicks.parent / "out"],
+             "--set", "as_published=yes", "-o", clicks.parent / "out"],
             stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
             # A shell lets what it runs in the background ignore interrupts, and children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),

@@ -20,7 +20,7 @@ def stored(state: StreamState) -> StreamState:
 
 
 @pytest.mark.parametrize(
-    "texts", [{}, {"prior": "none"}, {"criterion": "observed"}, {"update": "printed", "as_printed": "yes"}]
+    "texts", [{}, {"prior": "none"}, {"criterion": "observed"}, {"update": "printed", "as_published": "yes"}]
 )
 def test_a_stored_state_goes_on_to_the_same_bits(texts):
     clicks, plan = separated_crowd(12, seed=5).clicks, StreamPlan.make(texts)

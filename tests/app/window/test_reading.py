@@ -287,7 +287,7 @@ def test_a_changed_image_is_not_shown(reading, qtbot, tmp_path):
     screen.reader._pixels.clear()
     screen.press("next")
     idle(window, qtbot)
-    assert "has changed since the study was set up" in screen.trouble.text()
+    assert "has changed since the study was set up" in screen.problem.text()
     click_at(screen.surface.canvas, 10, 10)
     idle(window, qtbot)
     assert screen.reader.marks.clicks == ()

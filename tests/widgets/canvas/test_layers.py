@@ -212,11 +212,11 @@ def test_a_scale_bar_ends_within_a_small_view(room):
     assert max(painted) < room
 
 
-def _shown(cache: TileCache, view: Viewport, *, hurry: bool = False) -> tuple[QImage, bool]:
+def _shown(cache: TileCache, view: Viewport, *, quick: bool = False) -> tuple[QImage, bool]:
     picture = QImage(view.width, view.height, QImage.Format.Format_RGB32)
     picture.fill(QColor("#000000"))
     with QPainter(picture) as painter:
-        exact = cache.show(painter, view, 1.0, hurry=hurry)
+        exact = cache.show(painter, view, 1.0, quick=quick)
     return picture, exact
 
 
@@ -252,7 +252,7 @@ def test_in_a_hurry_slow_tiles_are_stretched_and_then_painted_again(monkeypatch)
 
     cache = TileCache(paint)
     _shown(cache, Viewport(300, 300, 2.0))
-    picture, exact = _shown(cache, Viewport(300, 300, 4.0), hurry=True)
+    picture, exact = _shown(cache, Viewport(300, 300, 4.0), quick=True)
     assert not exact
     assert 4.0 not in scales
     assert picture.pixelColor(80, 80).name() == "#ffffff"

@@ -42,36 +42,42 @@ def flow(qtbot):
 
 
 def middle(figure, part) -> QPointF:
-    return figure.laid.path(part).boundingRect().center()
+    return figure.placement.path(part).boundingRect().center()
 
 
 def test_blocks_and_bands_are_as_high_as_they_have_annotators_and_those_of_one_number_in_order(flow):
-    laid = flow.figure.laid
-    high = {part: block.box.height() for part, block in laid.blocks.items()}
+    placement = flow.figure.placement
+    high = {part: block.box.height() for part, block in placement.blocks.items()}
     item = high[0, 2, BLOCK] / 5
     assert high[0, 0, BLOCK] == pytest.approx(20 * item)
     assert high[1, 0, BLOCK] == pytest.approx(24 * item)
-    assert laid.bands[0, 0, 0][2] == pytest.approx(4 * item)
+    assert placement.bands[0, 0, 0][2] == pytest.approx(4 * item)
     assert (1, 3, BLOCK) not in high  # everybody is in a community in the end
-    last = [block for part, block in laid.blocks.items() if part[0] == 1]
+    last = [block for part, block in placement.blocks.items() if part[0] == 1]
     assert [block.number for block in sorted(last, key=lambda item: item.box.top())] == [CAREFUL, HASTY, NEW]
     for moment in (0, 1):
-        boxes = sorted((b.box for p, b in laid.blocks.items() if p[0] == moment), key=lambda box: box.top())
+        boxes = sorted(
+            (b.box for p, b in placement.blocks.items() if p[0] == moment), key=lambda box: box.top()
+        )
         assert all(up.bottom() <= down.top() for up, down in pairwise(boxes))
         assert boxes[-1].bottom() <= flow.figure.height()
 
 
 def test_bands_leave_a_block_side_by_side_and_fill_it(flow):
-    laid = flow.figure.laid
+    placement = flow.figure.placement
     for moment, community, begin in ((0, 0, 0), (1, 0, 1)):
-        block = laid.blocks[moment, community, BLOCK].box
+        block = placement.blocks[moment, community, BLOCK].box
         if begin == 0:
             ends = [
-                (here, here + thick) for (m, c, _), (here, _, thick) in laid.bands.items() if c == community
+                (here, here + thick)
+                for (m, c, _), (here, _, thick) in placement.bands.items()
+                if c == community
             ]
         else:
             ends = [
-                (there, there + thick) for (*_, g), (_, there, thick) in laid.bands.items() if g == community
+                (there, there + thick)
+                for (*_, g), (_, there, thick) in placement.bands.items()
+                if g == community
             ]
         ends.sort()
         assert ends[0][0] == pytest.approx(block.top())
@@ -83,8 +89,8 @@ def test_a_click_on_a_block_or_a_band_chooses_it(flow, qtbot):
     figure = flow.figure
     qtbot.mouseClick(figure, LEFT, pos=middle(figure, (0, 1, BLOCK)).toPoint())
     assert flow.blocks == [(0, 1)]
-    left, width = figure.laid.columns[0]
-    here, _, thick = figure.laid.bands[0, 0, 1]
+    left, width = figure.placement.columns[0]
+    here, _, thick = figure.placement.bands[0, 0, 1]
     point = QPointF(left + width + 3, here + thick / 2)
     qtbot.mouseClick(figure, LEFT, pos=point.toPoint())
     assert flow.bands == [(0, 0, 1)]
@@ -95,9 +101,9 @@ def test_a_click_on_a_block_or_a_band_chooses_it(flow, qtbot):
 def test_where_bands_cross_the_thinner_one_is_pointed_at(flow):
     both = np.array([CAREFUL, HASTY])
     flow.show_flow(view(numbers=(both, both), flows=(np.array([[0, 20, 0], [3, 0, 0], [0, 0, 0]]),)))
-    laid = flow.figure.laid
-    crossing = laid.path((0, 1, 0)).intersected(laid.path((0, 0, 1))).boundingRect().center()
-    assert laid.path((0, 0, 1)).contains(crossing)
+    placement = flow.figure.placement
+    crossing = placement.path((0, 1, 0)).intersected(placement.path((0, 0, 1))).boundingRect().center()
+    assert placement.path((0, 0, 1)).contains(crossing)
     assert flow.figure.part_at(crossing) == (0, 1, 0)
 
 
@@ -179,7 +185,7 @@ def test_it_is_drawn_with_forty_communities_in_little_room_and_with_none(flow):
     for shown in (crowd, view(numbers=(np.array([], int),) * 2, flows=(np.array([[7]]),), events=())):
         flow.show_flow(shown)
         assert not flow.grab().isNull()
-    assert list(flow.figure.laid.blocks) == [(0, 0, BLOCK), (1, 0, BLOCK)]
+    assert list(flow.figure.placement.blocks) == [(0, 0, BLOCK), (1, 0, BLOCK)]
 
 
 def test_what_does_not_fit_together_is_refused():

@@ -215,7 +215,7 @@ def test_a_highlighted_community_keeps_its_colours_and_the_others_are_dimmed(wal
     wall.highlight([139, 135])
     assert tile(139) == before[0]
     assert tile(138) != before[1]
-    assert "2 of 40" in wall.header._aside.text()
+    assert "2 of 40" in wall.header._subtitle.text()
     wall.highlight(None)
     assert tile(138) == before[1]
 
@@ -258,9 +258,9 @@ def test_a_highlight_stays_when_the_wall_is_shown_or_sorted_again(wall):
     wall.highlight([139, 135])
     wall.measure.setCurrentText("by votes")
     wall.set_wall(wall_of(38))
-    assert "1 of 38" in wall.header._aside.text()
+    assert "1 of 38" in wall.header._subtitle.text()
     wall.highlight(())
-    assert wall.header._aside.text() == "size = votes"
+    assert wall.header._subtitle.text() == "size = votes"
 
 
 def test_in_a_narrow_window_the_header_keeps_what_can_be_done(wall):

@@ -47,10 +47,10 @@ def ranking(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(720, 212)
     widget.show()
-    widget.items, widget.pairs, widget.wanted = [], [], []
+    widget.items, widget.pairs, widget.picture_requested = [], [], []
     widget.item_chosen.connect(widget.items.append)
     widget.pair_chosen.connect(lambda *pair: widget.pairs.append(pair))
-    widget.pictures.wanted.connect(widget.wanted.append)
+    widget.pictures.picture_requested.connect(widget.picture_requested.append)
     return widget
 
 
@@ -171,28 +171,28 @@ def test_names_are_whole_up_to_a_width(ranking):
 
 def test_pictures_are_requested_in_sight_alone_and_once(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(500.0), pictures=True))
-    qtbot.waitUntil(lambda: len(ranking.wanted) > 3)
-    assert max(ranking.wanted) < 30
+    qtbot.waitUntil(lambda: len(ranking.picture_requested) > 3)
+    assert max(ranking.picture_requested) < 30
     picture = QImage(40, 30, QImage.Format.Format_RGB32)
     picture.fill(QColor("#ff0000"))
-    for item in ranking.wanted:
+    for item in ranking.picture_requested:
         ranking.pictures.keep(item, picture if item else None)
     drawn = ranking.figure.viewport().grab().toImage()
     assert drawn.pixelColor(_picture(ranking, 1).toPoint()).name() == "#ff0000"
     assert drawn.pixelColor(_picture(ranking, 0).toPoint()).name() != "#ff0000"
-    count = len(ranking.wanted)
+    count = len(ranking.picture_requested)
     ranking.figure.horizontalScrollBar().setValue(ranking.figure.horizontalScrollBar().maximum())
-    qtbot.waitUntil(lambda: len(ranking.wanted) > count)
-    assert min(ranking.wanted[count:]) > 470
-    assert len({*ranking.wanted}) == len(ranking.wanted)
+    qtbot.waitUntil(lambda: len(ranking.picture_requested) > count)
+    assert min(ranking.picture_requested[count:]) > 470
+    assert len({*ranking.picture_requested}) == len(ranking.picture_requested)
     ranking.pictures.forget()
-    qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * count)
+    qtbot.waitUntil(lambda: len(ranking.picture_requested) > 2 * count)
 
 
 def test_without_pictures_none_is_requested(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(20.0)))
     qtbot.wait(80)
-    assert ranking.wanted == []
+    assert ranking.picture_requested == []
 
 
 def test_rows_that_just_fit_come_to_rest(ranking, qapp):

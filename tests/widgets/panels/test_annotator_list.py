@@ -162,7 +162,7 @@ def test_only_lines_that_changed_are_painted_again(queue, qtbot, monkeypatch):
     queue.set_view(many)
     queue.select(3)
     qtbot.waitUntil(lambda: bool(painted))
-    in_sight = queue.view.rowAt(queue.view.viewport().height() - 1) + 1
+    visible_items = queue.view.rowAt(queue.view.viewport().height() - 1) + 1
     decided = many.decided.copy()
     decided[[1, 4, 300]] = FLAGGED
     QApplication.processEvents()
@@ -179,4 +179,4 @@ def test_only_lines_that_changed_are_painted_again(queue, qtbot, monkeypatch):
     painted.clear()
     queue.set_view(replace(many, decided=decided, order=many.order[::-1]))
     QApplication.processEvents()
-    assert len({line.key for line in painted}) >= in_sight
+    assert len({line.key for line in painted}) >= visible_items

@@ -33,9 +33,9 @@ def grid(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(360, 260)
     widget.show()
-    widget.selections, widget.wanted = [], []
+    widget.selections, widget.picture_requested = [], []
     widget.chosen.connect(widget.selections.append)
-    widget.pictures.wanted.connect(widget.wanted.append)
+    widget.pictures.picture_requested.connect(widget.picture_requested.append)
     return widget
 
 
@@ -103,18 +103,18 @@ def test_pictures_of_what_is_in_sight_are_requested_once(grid, qtbot):
         view(comparison=left, left=left, right=left + 1, choice=-1.0 * ones, others_left=ones, others=ones,
              ranking=1.0 * ones, names=[f"face {item}" for item in range(count + 1)], pictures=True)
     )  # fmt: skip
-    qtbot.waitUntil(lambda: len(grid.wanted) > 3)
-    assert max(grid.wanted) < 12
+    qtbot.waitUntil(lambda: len(grid.picture_requested) > 3)
+    assert max(grid.picture_requested) < 12
     red = QImage(30, 30, QImage.Format.Format_RGB32)
     red.fill(QColor("#ff0000"))
-    for item in grid.wanted:
+    for item in grid.picture_requested:
         grid.pictures.keep(item, red)
     drawn = grid.view.viewport().grab().toImage()
     assert drawn.pixelColor(26, 28).name() == "#ff0000"
-    request_count = len(grid.wanted)
+    request_count = len(grid.picture_requested)
     grid.view.scrollToBottom()
-    qtbot.waitUntil(lambda: len(grid.wanted) > request_count)
-    assert min(grid.wanted[request_count:]) > count - 12
+    qtbot.waitUntil(lambda: len(grid.picture_requested) > request_count)
+    assert min(grid.picture_requested[request_count:]) > count - 12
 
 
 def test_an_empty_side_and_no_annotator_chosen_are_reported(grid):

@@ -14,7 +14,8 @@ FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Eve
 def shown(panel):
     index = panel.view.currentIndex()
     return (
-        list(panel.shown()), index.row(), panel.header.aside.text() if hasattr(panel.header, "aside") else "",
+        list(panel.shown()), index.row(),
+        panel.header.words(),
         panel._kind.most, panel.current,
     )  # fmt: skip
 

@@ -51,22 +51,22 @@ def test_the_header_shows_the_shared_property_and_the_count(grid):
 
 
 def test_only_pictures_in_sight_are_requested_and_each_once(grid, qtbot):
-    wanted = []
-    grid.pictures.wanted.connect(wanted.append)
+    picture_requested = []
+    grid.pictures.picture_requested.connect(picture_requested.append)
     grid.show_tasks(view(100_000))
-    qtbot.waitUntil(lambda: bool(wanted))
-    first = list(wanted)
+    qtbot.waitUntil(lambda: bool(picture_requested))
+    first = list(picture_requested)
     assert first == [2 * index for index in range(len(first))]
     assert 6 <= len(first) <= 12
     for task in first[:-1]:
         grid.pictures.keep(task, picture())
     grid.view.scrollToBottom()
-    qtbot.waitUntil(lambda: len(wanted) > len(first))
-    assert wanted[-1] == 199_998
-    assert len(wanted) == len(set(wanted)) < 30
+    qtbot.waitUntil(lambda: len(picture_requested) > len(first))
+    assert picture_requested[-1] == 199_998
+    assert len(picture_requested) == len(set(picture_requested)) < 30
     grid.view.scrollToTop()
     qtbot.wait(80)
-    assert sorted(wanted) == sorted(set(wanted))
+    assert sorted(picture_requested) == sorted(set(picture_requested))
 
 
 def test_a_picture_that_was_given_is_seen_and_one_that_is_not_there_is_reported(grid):
@@ -112,11 +112,11 @@ def test_what_is_current_stays_the_same_task_when_the_width_changes(grid):
 
 
 def test_without_pictures_it_is_a_list_of_names_and_asks_for_none(grid, qtbot):
-    wanted = []
-    grid.pictures.wanted.connect(wanted.append)
+    picture_requested = []
+    grid.pictures.picture_requested.connect(picture_requested.append)
     grid.show_tasks(view(pictures=False, posterior=None, answers=None))
     assert grid.view.model().columnCount() == 1
     assert grid.view.model().index(3, 0).data() == "task 0006"
     assert grid.view.rowHeight(0) < 30
     qtbot.wait(80)
-    assert wanted == []
+    assert picture_requested == []

@@ -227,21 +227,21 @@ class DimseArchive:
         series: list[Series] = []
         watch(0.0, "searching")
         with self._associated(_contexts("StudyRootQueryRetrieveInformationModelFind")) as association:
-            wanted = {
+            requested = {
                 "PatientID": "", "StudyDate": "", "StudyInstanceUID": "",
                 "ModalitiesInStudy": filters.get("Modality", ""),
             }  # fmt: skip
-            studies = self._query(association, "STUDY", wanted | _only(filters, wanted))
+            studies = self._query(association, "STUDY", requested | _only(filters, requested))
             for number, study in enumerate(studies, start=1):
                 watch(number / (len(studies) + 1), f"searching study {number:,} of {len(studies):,}")
-                wanted = {
+                requested = {
                     "Modality": "", "SeriesInstanceUID": "", "SeriesDescription": "",
                     "NumberOfSeriesRelatedInstances": "",
                 }  # fmt: skip
                 rows = self._query(
                     association,
                     "SERIES",
-                    wanted | _only(filters, wanted) | {"StudyInstanceUID": str(study.StudyInstanceUID)},
+                    requested | _only(filters, requested) | {"StudyInstanceUID": str(study.StudyInstanceUID)},
                 )
                 for row in rows:
                     row.StudyInstanceUID = study.StudyInstanceUID
@@ -321,11 +321,11 @@ class DimseArchive:
             def store(dataset: Any) -> int:
                 nonlocal kind, association
                 meta = dataset.file_meta
-                wanted = (meta.MediaStorageSOPClassUID, meta.TransferSyntaxUID)
-                if wanted != kind:
+                requested = (meta.MediaStorageSOPClassUID, meta.TransferSyntaxUID)
+                if requested != kind:
                     stack.close()
-                    association = stack.enter_context(self._associated([build_context(*wanted)]))
-                    kind = wanted
+                    association = stack.enter_context(self._associated([build_context(*requested)]))
+                    kind = requested
                 assert association is not None
                 try:
                     code = self._code(association, association.send_c_store(dataset), "C-STORE")

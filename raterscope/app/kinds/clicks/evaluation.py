@@ -50,7 +50,7 @@ from raterscope.app.assessment import (
 from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, successful
-from raterscope.app.review import ReviewState, SampledItem, Spot, match, standing_names
+from raterscope.app.review import ReviewState, SampledItem, Spot, current_names, match
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import Answers
 from raterscope.text import counted
@@ -369,7 +369,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     for done, image in enumerate(truth):
         watch(done / len(truth), "reading clicks")
         crowd = study.clicks(image)
-        crowd = crowd.joined(standing_names(crowd.annotators, state.aliases))
+        crowd = crowd.joined(current_names(crowd.annotators, state.aliases))
         clicks[names[image]] = crowd.without(state.apart)
     return clicks, {names[image]: positions for image, positions in truth.items()}
 

@@ -94,12 +94,12 @@ def export_quality(study: Study, request: Request, watch: Watch = silent) -> lis
     Raises `InputError` when no image can be read.
     """
     known, located = find_unmeasured(study)
-    wanted = [entry for entry in study.images() if not request.items or entry.id in request.items]
-    numbers = {entry.id for entry in wanted}
+    requested = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    numbers = {entry.id for entry in requested}
     known |= measure_images([pair for pair in located if pair[0].id in numbers], watch)
     rows = [
         (entry.name, _rounded(quality.focus), _rounded(quality.saturation, 100))
-        for entry in wanted
+        for entry in requested
         if (quality := known.get(entry.id, UNREADABLE)) != UNREADABLE
     ]
     if not rows:

@@ -235,7 +235,7 @@ class LiveSource:
         self._stream = entry.id
         # (clicks, annotators, images): clicks, annotators and images at the last `gather`
         self.counts = (0, 0, 0)
-        self._heard = False
+        self._received = False
         self._given: dict[int, PendingClicks] = {}
         self._since = since
         self._settler = Settler()
@@ -245,7 +245,7 @@ class LiveSource:
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
         """Read what was appended to the source since the last position; all of it at its end."""
         growth = look(self.request.source, self.position, self.request.mapping or None, watch, ended=ended)
-        self._heard = True
+        self._received = True
         return growth
 
     def store(self, study: Study, growth: Growth, watch: Watch = silent) -> None:
@@ -332,7 +332,7 @@ class LiveSource:
 
     def end(self, study: Study, reason: str) -> None:
         """Record why watching ended. A source that could never be read is forgotten."""
-        if self.resumed or self._heard:
+        if self.resumed or self._received:
             streams.end(study, self._stream, reason)
         else:
             streams.forget(study, self._stream)

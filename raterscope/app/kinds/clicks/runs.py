@@ -136,7 +136,7 @@ def gather(
     left without a decision go along, and what control images are known to hold. With a plan, the images
     that are not fused are read too, as their shown runs have them.
     """
-    from raterscope.app.review import standing_names
+    from raterscope.app.review import current_names
 
     entries = {entry.id: entry for entry in study.images()}
 
@@ -145,7 +145,7 @@ def gather(
     def read(image: int, state: ReviewState) -> Clicks:
         truth = study.truth(image) if hold_truth else None
         clicks = study.clicks(image, entry=entries[image])
-        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases))
+        clicks = clicks.joined(current_names(clicks.annotators, state.aliases))
         clicks = clicks.with_programs(set(state.programs - state.excluded.keys()), radius)
         clicks = clicks.without(set(state.excluded)).with_weights(state.weights)
         knowledge = read_knowledge(image, state, views, truth)

@@ -51,7 +51,7 @@ from raterscope.app.page.variability import (
     statistic_rows,
     write,
 )
-from raterscope.app.review import standing_names
+from raterscope.app.review import current_names
 from raterscope.app.study import Study
 from raterscope.text import counted
 
@@ -92,7 +92,7 @@ def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silen
     for done, entry in enumerate(images):
         watch(0.5 * done / len(images), f"counting on {plain(entry.name)}")
         clicks = study.clicks(entry.id)
-        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases)).without(state.apart)
+        clicks = clicks.joined(current_names(clicks.annotators, state.aliases)).without(state.apart)
         points = np.column_stack([clicks.x, clicks.y])
         for number, name in enumerate(clicks.annotators):
             main = state.aliases.get(name, name)

@@ -36,7 +36,7 @@ from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
-from raterscope.app.review import ReviewState, standing_names
+from raterscope.app.review import ReviewState, current_names
 from raterscope.app.study import RunEntry, Study, StudyError
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import (
@@ -85,7 +85,7 @@ def gather(
         crowd = study.vote_set(number)
         labels = crowd.labels(people, decided_classes(crowd, state, number))
         labels = labels.restricted(decided_sets(crowd, state, number))
-        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+        labels = labels.joined(current_names(labels.annotators, state.aliases)).without(state.apart)
         if not len(labels):
             return None
         aliases = labels.aliases | (state.programs & set(labels.annotators))

@@ -192,7 +192,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     """Read masks, truths and their images; determine rater and image of each."""
     lot = _sorted(options.masks, part(watch, 0.0, 0.2))
     around = sort_files(options.image, None, part(watch, 0.2, 0.3))
-    wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
+    wrong = next((path for path in (*around.masks, *around.tables) if path not in around.from_folders), None)
     if wrong is not None:
         raise InputError("is no image or volume; expected the image that the masks were drawn on", file=wrong)
     volumes: list[VolumeFile] = [*lot.volumes, *around.volumes]
@@ -202,7 +202,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
         raise InputError("holds no masks", file=options.masks[0])
     reading = MaskOptions(options.annotator, options.naming, options.structure)
     tables, refused = read_mask_files(
-        files, volumes, reading, optional=lot.walked, sources=lot.sources, watch=part(watch, 0.3, 1.0)
+        files, volumes, reading, optional=lot.from_folders, sources=lot.sources, watch=part(watch, 0.3, 1.0)
     )
     if not tables:
         raise refused[0]

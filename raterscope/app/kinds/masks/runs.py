@@ -50,7 +50,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
 from raterscope.app.errors import InputError, refuse_unknown
 from raterscope.app.outcome import Outcome, finite_or_none
-from raterscope.app.review import Region, ReviewState, standing_names
+from raterscope.app.review import Region, ReviewState, current_names
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
@@ -227,7 +227,7 @@ def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | Non
     records, programs = {}, {}
     for structure in marked:
         masks = read_masks(study, image, structure)
-        joined = standing_names(masks, state.aliases)
+        joined = current_names(masks, state.aliases)
         counted = {
             name: mask for name, mask in masks.items() if name not in state.excluded and name not in joined
         }
@@ -445,25 +445,25 @@ def stack_structures(case: Case) -> Masks:
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]
     all_masks = {f"{n}": case.records[structure][name] for n, (structure, name) in enumerate(keys)}
-    laid = assemble(all_masks, case.grid, "all", margin=MARGIN)
-    structures, shape = tuple(case.records), laid.shape
+    assembled = assemble(all_masks, case.grid, "all", margin=MARGIN)
+    structures, shape = tuple(case.records), assembled.shape
     values: Any
-    if laid.values.dtype == np.float32:
+    if assembled.values.dtype == np.float32:
         values = np.zeros((len(names), len(structures), *shape), dtype=np.float32)
-        for (structure, name), layer in zip(keys, laid.values, strict=True):
+        for (structure, name), layer in zip(keys, assembled.values, strict=True):
             values[names.index(name), structures.index(structure)] = layer
         is_repeated = values.sum(axis=1).max() > 1 + _ROUNDED
     else:
         values, is_repeated = np.zeros((len(names), *shape), dtype=np.uint8), False
-        for (structure, name), layer in zip(keys, laid.values, strict=True):
+        for (structure, name), layer in zip(keys, assembled.values, strict=True):
             labels = values[names.index(name)]
             is_repeated = is_repeated or bool(labels[layer].any())
             labels[layer] = structures.index(structure) + 1
     if is_repeated:
         raise MasksError("a rater marked a voxel as two structures; fuse each structure separately.")
     return Masks(
-        values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,
-        slice_positions=laid.slice_positions,
+        values, names, case.grid.spacing, structures, assembled.origin, case.grid.shape,
+        slice_positions=assembled.slice_positions,
     ).with_weights(case.weights)  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from raterscope.app.page.variability import (
     protocol_table,
     write,
 )
-from raterscope.app.review import standing_names
+from raterscope.app.review import current_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.text import counted
@@ -221,7 +221,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     for entry, step in steps_of(watch, study.pair_questions()):
         step(0.0, "measuring agreement")
         pairs = pairs_of(study, entry.id)
-        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(set(state.excluded))
+        pairs = pairs.joined(current_names(pairs.annotators, state.aliases)).without(set(state.excluded))
         if names:
             pairs = pairs.without(set(pairs.annotators) - set(names))
         if len(pairs):

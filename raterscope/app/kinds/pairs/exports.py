@@ -34,7 +34,7 @@ from raterscope.app.kinds.pairs.runs import (
     why_not_guaranteed,
 )
 from raterscope.app.outcome import record_of
-from raterscope.app.review import standing_names
+from raterscope.app.review import current_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
@@ -134,7 +134,7 @@ def _write_export(study: Study, question: PairQuestion, export: str, path: Path,
         from raterscope.app.page.variability import COLUMNS, statistic_rows
 
         pairs, state = pairs_of(study, question.id), study.review_state()
-        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(set(state.excluded))
+        pairs = pairs.joined(current_names(pairs.annotators, state.aliases)).without(set(state.excluded))
         statistics = pair_statistics(measure_pairs(question.name, pairs, watch))
         return write_table(path, COLUMNS, statistic_rows(statistics))
     answered = read_answer(study, question)

@@ -30,7 +30,7 @@ from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, finite_or_none
-from raterscope.app.review import ReviewState, standing_names
+from raterscope.app.review import ReviewState, current_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.pairs import pairs_of
@@ -47,7 +47,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
     def read(number: int, state: ReviewState) -> Pairs | None:
         pairs = study.comparison_set(number).pairs(people)
-        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases))
+        pairs = pairs.joined(current_names(pairs.annotators, state.aliases))
         pairs = pairs.without(state.excluded).with_weights(state.weights)
         return pairs if len(pairs) else None
 

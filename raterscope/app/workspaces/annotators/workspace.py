@@ -176,7 +176,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         yield
         self.course = CoursePlot()
         queue = QueuePanel("Annotators", FILTERS)
-        queue.header.set_aside("most unusual")
+        queue.header.set_subtitle("most unusual")
         queue.filter.hide()
         yield
         self.plots = TabPages()

@@ -321,7 +321,7 @@ class Agreement(ClicksPart):
         numbers = self._document.numbers
         if page is None or not numbers.keys() >= set(page.names):
             self.matrix.set_matrix((), (), np.empty((0, 0)), self.measures.mode)
-            self.matrix.header.set_aside("")
+            self.matrix.header.set_subtitle("")
             return
         numbers_shown = [numbers[name] for name in page.names]
         names = (
@@ -330,7 +330,7 @@ class Agreement(ClicksPart):
         self.matrix.set_matrix(names, numbers_shown, page.values, page.measure, page.words)
         count = len(page.names)
         cut = f"{count} of {page.total:,}, the least first" if count < page.total else ""
-        self.matrix.header.set_aside(cut)
+        self.matrix.header.set_subtitle(cut)
 
     def _on_pair(self, first: str, second: str) -> None:
         names = list(self.matrix.figure.names)
@@ -363,7 +363,7 @@ def _compare(results: Mapping[int, ImageResult], watch: Watch) -> dict[str, _Pag
 
 
 def _page(measure: str, agreement: ClickAgreement, values: NDArray[np.float64]) -> _Page:
-    mean_agreement = agreement.standing(values)
+    mean_agreement = agreement.mean_agreement(values)
     order = np.argsort(mean_agreement, kind="stable")[:MOST]  # NaN comes last
     block = np.ix_(order, order)
     return _Page(

@@ -218,8 +218,8 @@ class BatchReview(ClicksPart):
         self.shelf.ready.connect(self._on_ready)
         core.session.scene_changed.connect(self._on_scene)
         review_queue.all_read.connect(self._on_read)
-        self._grid.pictures.wanted.connect(self.shelf.want)
-        self._grid.filter_changed.connect(self.list_anew)
+        self._grid.pictures.picture_requested.connect(self.shelf.want)
+        self._grid.filter_changed.connect(self.list_again)
         self._grid.chosen.connect(self._on_chosen)
         self._grid.opened.connect(self._on_opened)
         self._grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
@@ -237,7 +237,7 @@ class BatchReview(ClicksPart):
         self.shelf.forget()
         self._grid.pictures.forget()
         if self._screen.grid_shown:
-            self.list_anew()
+            self.list_again()
 
     def _on_scene(self, scene: Scene) -> None:
         classes = None if scene.fusion is None else scene.fusion.classes
@@ -248,7 +248,7 @@ class BatchReview(ClicksPart):
         if self._screen.grid_shown and self._grid.everywhere:
             self.refresh()
 
-    def list_anew(self) -> None:
+    def list_again(self) -> None:
         """List the spots of the chosen kind, from the first on."""
         self._resets = True
         self.listed_elsewhere.emit()
@@ -283,7 +283,7 @@ class BatchReview(ClicksPart):
         self._writing = True
         decision = _decision(verb, chosen, label, blind=self._reviewing.blind)
         self._document.record(decision).ended.connect(self._on_written)
-        undecided = set(self._grid.in_sight) - set(self._grid.selected)
+        undecided = set(self._grid.visible_items) - set(self._grid.selected)
         self.left_open.emit([self._listed[number] for number in sorted(undecided) if number in self._listed])
 
     def listed(self, number: int) -> ListedSpot | None:

@@ -132,7 +132,7 @@ class Evidence(ClicksPart):
         crops.arrived.connect(self._on_crop)
         reviewing.selected.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
-        self._panel.runs_wanted.connect(self._on_runs_wanted)
+        self._panel.runs_requested.connect(self._on_runs_requested)
         self._panel.about.near.chosen.connect(reviewing.select)
 
     def set_coverage(self, coverage: float) -> None:
@@ -184,7 +184,7 @@ class Evidence(ClicksPart):
         if self._reviewing.spot is not None:  # otherwise a spot of another image may be shown
             self.show()
 
-    def _on_runs_wanted(self) -> None:
+    def _on_runs_requested(self) -> None:
         self.other_runs.read_all()
         self._show_runs()
 

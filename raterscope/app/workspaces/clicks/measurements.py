@@ -389,9 +389,9 @@ class Parasitaemia(ClicksPart):
             return
         self._under_way = True
         groups = contents.groups if self._image is None else {}
-        work = partial(_reckon, inputs, dict(self._fields), measures, self._image, groups)
+        work = partial(_compute_table, inputs, dict(self._fields), measures, self._image, groups)
         job = self._jobs.start("Working out parasitaemia", work, quiet=True)
-        job.finished.connect(self._on_reckoned)
+        job.finished.connect(self._on_computed)
         job.ended.connect(self._on_ended)
 
     @property
@@ -428,7 +428,7 @@ class Parasitaemia(ClicksPart):
         subject = CountingSubject(**{"everywhere": False, **values})
         self._document.record(Decision(verb="count", item=image, subject=subject))
 
-    def _on_reckoned(
+    def _on_computed(
         self, answer: tuple[dict[int, tuple[Made, Field | None]], list[FigureLine], str, int | None]
     ) -> None:
         self._fields, lines, note, image = answer
@@ -453,7 +453,7 @@ class Parasitaemia(ClicksPart):
         self._panel.show_counted(Counted(), "")
 
 
-def _reckon(
+def _compute_table(
     inputs: Mapping[int, Made],
     previous: Mapping[int, tuple[Made, Field | None]],
     measures: Measures,

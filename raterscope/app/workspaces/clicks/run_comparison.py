@@ -234,8 +234,8 @@ class RunComparison(ClicksPanel):
         if not positions:
             self.not_measurable.emit(self._runs)
             return
-        aside = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
-        self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), aside)
+        subtitle = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
+        self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), subtitle)
 
 
 def _row(accuracy: Accuracy) -> ComparisonRow:

@@ -45,7 +45,7 @@ class SpotReview(QObject):
         self._go_on = False
         self._by_hand = False
         """Whether the expert selected the spot by hand: only then may a decision on it be changed."""
-        self._walked: tuple[bool, float, int] | None = None
+        self._last_visited: tuple[bool, float, int] | None = None
         """Rank of the last disputed spot that was selected; the next one follows it."""
         self.spots: tuple[Spot, ...] = ()
         self.current: int | None = None
@@ -78,7 +78,7 @@ class SpotReview(QObject):
         self.selected.emit(self.current)
 
     def _clear(self) -> None:
-        self._walked = None
+        self._last_visited = None
         self.spots = ()
         self.current = None
         self.spots_changed.emit()
@@ -90,7 +90,7 @@ class SpotReview(QObject):
         same = previous is not None and scene.image.id == previous.image.id
         spot = self.spot if same else None
         if not same:
-            self._walked = None
+            self._last_visited = None
         self._read()
         self.go_to(self._nearest(spot.x, spot.y) if spot is not None else None)
 
@@ -119,7 +119,7 @@ class SpotReview(QObject):
         self.current = index if index is not None and 0 <= index < len(self.spots) else None
         spot = self.spot
         if spot is not None and (spot.contested or DISPUTED[0] < spot.posterior < DISPUTED[1]):
-            self._walked = self._rank(self.current or 0)
+            self._last_visited = self._rank(self.current or 0)
         self.selected.emit(self.current)
 
     @property
@@ -138,7 +138,7 @@ class SpotReview(QObject):
             following = ELSEWHERE if self._sample.go(step) else None
         else:
             following = next_item(
-                self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish
+                self._waiting, self._rank, self._last_visited, step, self._elsewhere, finish=finish
             )
         if following is None:
             self.selected.emit(self.current)

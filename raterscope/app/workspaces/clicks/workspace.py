@@ -326,7 +326,7 @@ class ClicksWorkspace(ClicksScreen):
     def _on_names_hidden(self) -> None:
         self.canvas_view.show_clicks()
         if self.grid_shown:
-            self.batch_review.list_anew()
+            self.batch_review.list_again()
 
     def _on_image_refused(self, sentence: str) -> None:
         self.refused.emit(sentence)
@@ -425,7 +425,7 @@ class ClicksWorkspace(ClicksScreen):
     def _toggle_grid(self) -> None:
         self.show_grid(not self.grid_shown)
         if self.grid_shown:
-            self.batch_review.list_anew()
+            self.batch_review.list_again()
             self.grid.setFocus()
 
     def _on_looked_at(self, listed: ListedSpot) -> None:

@@ -173,7 +173,7 @@ class CostMeasurement(LabelsPart):
         self._task = LatestTask()
         self._costs: Mapping[object, Cost] = {}
         """The measurement of the scene shown."""
-        self._panel.button.clicked.connect(self._on_wanted)
+        self._panel.button.clicked.connect(self._on_requested)
         self._panel.cancel.clicked.connect(self._task.stop)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -187,7 +187,7 @@ class CostMeasurement(LabelsPart):
         if _rests_on(scene) not in self._costs:
             self._clear()
 
-    def _on_wanted(self) -> None:
+    def _on_requested(self) -> None:
         settings = self._panel.form.settings()
         if not self._session.shown or not isinstance(settings, CostSettings):
             self.refused.emit("Open a study of labels first.")

@@ -183,7 +183,7 @@ class CrossValidation(LabelsPart):
         super().__init__(core)
         self._panel = core.screen.folds
         self._task, self._reading = LatestTask(), LatestTask()
-        self._panel.button.clicked.connect(self._on_wanted)
+        self._panel.button.clicked.connect(self._on_requested)
         self._panel.cancel.clicked.connect(self._task.stop)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -202,7 +202,7 @@ class CrossValidation(LabelsPart):
             job = self._document.ask("Reading the measurements", partial(load_folds, scene.question.id))
             self._reading.follow(job, self._on_kept)
 
-    def _on_wanted(self) -> None:
+    def _on_requested(self) -> None:
         settings = self._panel.form.settings()
         if self._session.shown and isinstance(settings, FoldedSettings):
             self._measure(self._session.scene, settings)
@@ -277,7 +277,7 @@ class DecisionRates(LabelsPart):
         self._due = False
         self._chosen = -1
         self._task = LatestTask()
-        self._plot.came_in_sight.connect(self.compute)
+        self._plot.became_visible.connect(self.compute)
         self._plot.class_chosen.connect(self._on_class)
         core.session.scene_settled.connect(self._on_scene)
         core.session.cleared.connect(self._clear)

@@ -192,7 +192,7 @@ class TaskReview(LabelsPart):
             following = ELSEWHERE if self._study.go(scene.question.id, name, step) else None
         else:
             row = self._queue.row
-            elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
+            elsewhere = self._elsewhere if self._filter == DISPUTED else _no_step
             following = next_item(
                 lambda skipped: candidate_rows(self._waits(skipped), len(self._queue.order), row, step), int,
                 row, step, elsewhere, finish=finish,
@@ -425,7 +425,7 @@ class TaskReview(LabelsPart):
             self._show_task()
 
 
-def _nowhere(_step: int, _skipped: bool, _finish: bool) -> bool:
+def _no_step(_step: int, _skipped: bool, _finish: bool) -> bool:
     return False
 
 

@@ -111,8 +111,8 @@ class LabelsWorkspace(LabelsScreen):
         self.task_panel.classes.left.connect(self.queue.view.setFocus)
         self.annotator_detail.community_chosen.connect(self._on_community)
         self.annotator_detail.cell_chosen.connect(self._on_cell)
-        self.drift.fuse.clicked.connect(self._on_dynamic_wanted)
-        self.method_table.in_part.clicked.connect(self._on_part_wanted)
+        self.drift.fuse.clicked.connect(self._on_dynamic_requested)
+        self.method_table.in_part.clicked.connect(self._on_part_requested)
         self.exclusion_preview.message.connect(self.message)
         for part in (self.cross_validation, self.active_learning, self.cost_measurement):
             part.refused.connect(self.refused)
@@ -328,11 +328,11 @@ class LabelsWorkspace(LabelsScreen):
         elif (index := self.task_panel.class_of(str(number + 1))) is not None:
             self.tasks.decide(index)
 
-    def _on_dynamic_wanted(self) -> None:
+    def _on_dynamic_requested(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")
         self._offer_to_fuse()
 
-    def _on_part_wanted(self) -> None:
+    def _on_part_requested(self) -> None:
         form = self.fuse_panel.assignment
         about = None if form is None else form.settings()
         if form is not None and isinstance(about, QuestionSettings):

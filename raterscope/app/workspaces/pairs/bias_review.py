@@ -230,7 +230,7 @@ class RateCut(PairsPart):
     """Cut at a false discovery rate, moved at once; the items are ranked in the background."""
 
     moved = Signal()  # the cut changed
-    rested = Signal()  # the cut was not moved for a while
+    cut_settled = Signal()  # the cut was not moved for a while
     ranked = Signal()  # the items are ranked again
     matched = Signal()  # the answers that agree with it are counted, and its ranks have intervals
     detected = Signal()  # the detectable biases at the rate are known
@@ -304,7 +304,7 @@ class RateCut(PairsPart):
 
     @while_shown
     def _on_rest(self) -> None:
-        self.rested.emit()
+        self.cut_settled.emit()
         if self._due and self._flagged is not None:
             self._start_ranking(self._flagged)
         elif not self._ranking_task.busy:

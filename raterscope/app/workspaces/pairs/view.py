@@ -398,8 +398,8 @@ def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item:
     first = np.where(pairs.left[at] == first_item, pairs.choice[at], -pairs.choice[at])
     wins = int((first > 0).sum()), int((first < 0).sum())
     left_is_first = pairs.left[at] == first_item
-    mine_left = pairs.choice[at] > 0
-    others_left = np.where(left_is_first, wins[0], wins[1]) - mine_left
+    own_left = pairs.choice[at] > 0
+    others_left = np.where(left_is_first, wins[0], wins[1]) - own_left
     decided = pairs.choice[at] != 0
     names = scene.names
     return PairsView(

@@ -62,10 +62,10 @@ class ReadingScreen(QWidget):
         self._case_page = QWidget()
         self.surface = Surface()
         self.panel = ReadingPanel("", ())
-        self.trouble = plain_label("", "error", wrap=True)
-        self.trouble.setContentsMargins(16, 6, 16, 6)
-        self.trouble.hide()
-        vertical(self.header, self.trouble, (self._pages, 1), inside=self)
+        self.problem = plain_label("", "error", wrap=True)
+        self.problem.setContentsMargins(16, 6, 16, 6)
+        self.problem.hide()
+        vertical(self.header, self.problem, (self._pages, 1), inside=self)
         self._has_pixels = False
         self._leaves = False
         self._show_message("Opening…", "", ())
@@ -112,12 +112,12 @@ class ReadingScreen(QWidget):
         self.surface = make_surface(assignment)
         self.surface.marked.connect(self._on_marked)
         self.panel = ReadingPanel(assignment.instruction, self.surface.groups())
-        foot = (
+        footer = (
             FOOT
             if not self.surface.COMPLETES
             else tuple(key._replace(word="next case", tip="") if key.name == "next" else key for key in FOOT)
         )
-        self.panel.add_to_foot(foot)
+        self.panel.add_to_footer(footer)
         self.panel.pressed.connect(self.press)
         horizontal((self.surface, 1), self.panel, inside=self._case_page)
         self._case_page.setFocusProxy(self.surface)
@@ -174,7 +174,7 @@ class ReadingScreen(QWidget):
         assert self.reader.position is not None
         self._has_pixels = False
         self._leaves = False
-        self.trouble.hide()
+        self.problem.hide()
         self.surface.begin(case, self.reader.swapped)
         self._pages.setCurrentWidget(self._case_page)
         self.surface.setFocus()
@@ -218,8 +218,8 @@ class ReadingScreen(QWidget):
         self.reader.record(verb, detail)
 
     def _on_refused(self, sentence: str) -> None:
-        self.trouble.setText(sentence)
-        self.trouble.show()
+        self.problem.setText(sentence)
+        self.problem.show()
         self.refused.emit(sentence)
 
     # Keys

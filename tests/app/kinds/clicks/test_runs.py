@@ -178,7 +178,7 @@ def test_an_image_without_clicks_has_an_empty_fusion():
 
 def test_the_objective_of_the_kept_iteration_is_recorded_even_if_it_is_the_first():
     for algorithm, iterations, first in (("oem", "1", True), ("oem", "50", False), ("dbscan", "", None)):
-        values = {"as_printed": "true", "max_iterations": iterations} if iterations else {}
+        values = {"as_published": "true", "max_iterations": iterations} if iterations else {}
         fusion = fuse(crowd(1), FusionPlan.make(algorithm, values))
         record, objective = (
             image_record(Outcome("a.png", fusion, "", "", 0.0)),
@@ -278,7 +278,7 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
 
 def test_reliabilities_start_the_clustering_of_the_next_image(strays):
     """OEM-DEM paper, section 4: the second image is fused as with the p0 that the first one gave."""
-    texts = {"as_printed": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
+    texts = {"as_published": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
     plan = FusionPlan.make("oem", texts)
     names = list(strays)[:2]
     carried = fuse_images({name: strays[name] for name in names}, plan)

@@ -149,7 +149,7 @@ def test_x_restores_the_excluded_annotator(annotators, qtbot):
     read_again(annotators, qtbot, before)
     workspace.table.select(("eve",))
     idle(annotators, qtbot)
-    assert "excluded" in card(workspace.prepared, ("eve",)).aside
+    assert "excluded" in card(workspace.prepared, ("eve",)).subtitle
     qtbot.waitUntil(lambda: "Not fused without them yet" in workspace.card._sentence.text())
     before = workspace.prepared
     press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
@@ -351,7 +351,7 @@ def test_two_selected_annotators_have_a_bland_altman_plot_and_their_alpha(annota
     qtbot.waitUntil(lambda: plots.bland_altman.filled)
     chart = plots.bland_altman.describe()
     assert chart.title == "count of clicks: ben \N{MINUS SIGN} cleo"
-    assert chart.aside.startswith("3 cases, bias ")
+    assert chart.subtitle.startswith("3 cases, bias ")
     workspace.plots.setCurrentWidget(plots.alpha)
     qtbot.waitUntil(lambda: plots.alpha.filled)
     of_two = plots.alpha.describe()

@@ -79,7 +79,7 @@ def test_visible_spots_of_the_grid_are_recorded_while_others_are_rejected(fused,
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
     idle(fused, qtbot)
     numbers = [int(number) for number in grid.numbers]
-    qtbot.waitUntil(lambda: set(grid.in_sight) == set(numbers), timeout=LONG)
+    qtbot.waitUntil(lambda: set(grid.visible_items) == set(numbers), timeout=LONG)
     spots = {number: workspace.batch_review.listed(number).spot for number in numbers}
     clock.now += 3.0
     grid.view.setCurrentIndex(grid.view.model().at(1))

@@ -38,13 +38,13 @@ def kept(tmp_path):
     return list((tmp_path / "caches").rglob("*.pyramid"))
 
 
-def in_sight(window) -> bool:
+def visible_items(window) -> bool:
     return window.workspace.canvas.layers.image.by_tiles and window.workspace.canvas._minimap.has_picture
 
 
 def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(shown, fused, qtbot, tmp_path):
     workspace = fused.workspace
-    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    qtbot.waitUntil(lambda: visible_items(fused), timeout=LONG)
     assert kept(tmp_path)
     workspace.reviewing.select(0)
     qtbot.waitUntil(lambda: shown[-1] is not None and shown[-1].crop is not None, timeout=LONG)
@@ -57,7 +57,7 @@ def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(s
 
 def test_a_damaged_copy_is_reported_and_made_again(fused, qtbot, tmp_path):
     workspace = fused.workspace
-    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    qtbot.waitUntil(lambda: visible_items(fused), timeout=LONG)
     messages = []
     workspace.refused.connect(messages.append)
     for file in kept(tmp_path):
@@ -69,7 +69,7 @@ def test_a_damaged_copy_is_reported_and_made_again(fused, qtbot, tmp_path):
     workspace.canvas.set_image(image, scene.image.extent)
     qtbot.waitUntil(lambda: messages != [], timeout=LONG)
     assert "was damaged; it is built again" in messages[0]
-    qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
+    qtbot.waitUntil(lambda: visible_items(fused), timeout=LONG)
     assert len(messages) == 1
 
 
@@ -92,12 +92,12 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     qtbot.waitUntil(lambda: "smaller copies" in window.workspace.canvas._waiting, timeout=LONG)
     jobs["Loading one.png"].cancel()
     qtbot.waitUntil(lambda: jobs["Loading one.png"].over, timeout=LONG)
-    assert not in_sight(window)
+    assert not visible_items(window)
     assert not window.workspace.canvas._waiting
     go_on.set()
     idle(window, qtbot)
     window.workspace.navigation.show(window.workspace.reviewing.session.scene.image.id)
-    qtbot.waitUntil(lambda: in_sight(window), timeout=LONG)
+    qtbot.waitUntil(lambda: visible_items(window), timeout=LONG)
     assert not list((tmp_path / "caches").rglob("*.part"))
 
 

@@ -51,7 +51,7 @@ def test_a_changed_annotator_is_listed_with_the_vote_and_can_be_selected(driftin
     assert abs(vote - JUMP) < 12
     assert line.when.endswith(f"of {TASKS}")
     assert "is true: " in line.how
-    assert panel._header._aside.text() == "1 annotator changed"
+    assert panel._header._subtitle.text() == "1 annotator changed"
     row = panel.changed.visualRect(panel.changed.model().index(0))
     qtbot.mouseClick(panel.changed.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
     idle(drifting, qtbot)

@@ -193,7 +193,7 @@ def test_a_cancelled_search_keeps_the_grouping_shown(opened, window, qtbot, held
     grouping, before = opened.annotator_detail.grouping, cards(opened)
     for where in ("here", "jobs"):
         qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
+        qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._subtitle.text(), timeout=LONG)
         assert grouping.stop.isVisible()
         assert cards(opened) == before
         if where == "here":
@@ -203,7 +203,7 @@ def test_a_cancelled_search_keeps_the_grouping_shown(opened, window, qtbot, held
             window.jobs.cancel(key)
         idle(window, qtbot)
         assert (grouping.bases.mode, cards(opened)) == ("behaviour", before)
-        assert "2 found" in opened.cards.header._aside.text()
+        assert "2 found" in opened.cards.header._subtitle.text()
         assert not grouping.stop.isVisible()
     held.set()
     switch(opened, window, qtbot, "tasks")

@@ -127,7 +127,7 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
         workspace.session.scene.fusion.label(),
     )
     expected = int(((truth == 1) & (answers[:, LIAR] == 0)).sum())
-    assert f"{expected} tasks" in workspace.cell_tasks._header._aside.text()
+    assert f"{expected} tasks" in workspace.cell_tasks._header._subtitle.text()
     assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
 
 
@@ -154,7 +154,7 @@ def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
     assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
-    assert not workspace.cell_tasks._header._aside.text().startswith("0 ")
+    assert not workspace.cell_tasks._header._subtitle.text().startswith("0 ")
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.excluded
@@ -181,7 +181,7 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     workspace.annotator_detail.choose((2,))
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "dynibcc"
-    assert f"{TASKS} votes" in workspace.drift._header._aside.text()
+    assert f"{TASKS} votes" in workspace.drift._header._subtitle.text()
     sorts = [workspace.wall.measure.itemText(at) for at in range(workspace.wall.measure.count())]
     assert any("change over time" in words for words in sorts)
 

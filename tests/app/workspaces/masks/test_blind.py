@@ -138,7 +138,9 @@ def test_the_drawing_is_shown_after_a_single_rater_was_shown(fused_masks, qtbot)
     key(fused_masks, qtbot, Qt.Key.Key_2)
     key(fused_masks, qtbot, Qt.Key.Key_H)
     draw(fused_masks, qtbot, MINE, at=8)
-    assert [outline.name for outline in fused_masks.workspace.volume._scene.in_sight()] == ["what you drew"]
+    assert [outline.name for outline in fused_masks.workspace.volume._scene.visible_items()] == [
+        "what you drew"
+    ]
 
 
 def test_interpolation_uses_only_the_drawing(blind, qtbot):

@@ -98,7 +98,7 @@ def table_rows(window) -> list[dict[str, str]]:
 
 
 def reference(window) -> str:
-    return window.workspace.run_comparison.table.header._aside.text()
+    return window.workspace.run_comparison.table.header._subtitle.text()
 
 
 def go_to(window, qtbot, name: str):

@@ -371,24 +371,24 @@ def test_after_cancelling_the_convergence_of_the_run_on_screen_is_plotted(fused_
     assert np.array_equal(fused_masks.workspace.bound._trace.objective, trace.objective)
 
 
-def in_sight(window) -> set[str]:
-    return {outline.name for outline in window.workspace.volume._scene.in_sight()}
+def visible_items(window) -> set[str]:
+    return {outline.name for outline in window.workspace.volume._scene.visible_items()}
 
 
 def test_a_reader_is_hidden_from_the_table_on_every_case_and_shown_again(fused_masks, qtbot):
     table = fused_masks.workspace.table
     table.select("ben")
     press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
-    assert in_sight(fused_masks) == {"ann", "cat", "dan", "the consensus"}
+    assert visible_items(fused_masks) == {"ann", "cat", "dan", "the consensus"}
     assert table.header.words()[1] == "1 hidden"
     go_to(fused_masks, qtbot, "second")
-    assert "ben" not in in_sight(fused_masks)
+    assert "ben" not in visible_items(fused_masks)
     table.select("ben")
     press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
-    assert in_sight(fused_masks) == {"ben", "the consensus"}
+    assert visible_items(fused_masks) == {"ben", "the consensus"}
     press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
     press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
-    assert in_sight(fused_masks) == {*READERS, "the consensus"}
+    assert visible_items(fused_masks) == {*READERS, "the consensus"}
 
 
 def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
@@ -417,11 +417,11 @@ def test_the_truth_is_shown_only_on_request(window, qtbot, tmp_path):
         masks = [PlacedMask(case.id, name, "n", (0, 0, 0), ball(8.0)) for name in READERS]
         add_masks(study, [*masks, PlacedMask(case.id, None, "n", (0, 0, 0), ball(7.0))], "masks")
     open_study(window, qtbot, path)
-    assert in_sight(window) == set(READERS)
+    assert visible_items(window) == set(READERS)
     window.workspace.maps.truth.click()
-    assert in_sight(window) == {*READERS, "the truth"}
+    assert visible_items(window) == {*READERS, "the truth"}
     key(window, qtbot, Qt.Key.Key_H)
-    assert in_sight(window) == set()
+    assert visible_items(window) == set()
     assert not window.workspace.maps.truth.isVisible()
 
 

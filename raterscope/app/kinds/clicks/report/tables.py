@@ -395,8 +395,8 @@ def annotators_table(
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()
     agreement = _agreement(images, {names[r] for r in order[:_MOST_COMPARED]}, watch)
-    standing = [
-        dict(zip(agreement.names, agreement.standing(measure).tolist(), strict=True))
+    mean_agreement = [
+        dict(zip(agreement.names, agreement.mean_agreement(measure).tolist(), strict=True))
         for measure in (agreement.dice, agreement.kappa)
     ]
     rows: list[Sequence[str]] = []
@@ -405,7 +405,7 @@ def annotators_table(
         if position < _MOST_ANNOTATORS or name in weighed:
             since = " (excluded since)" if name in excluded else ""
             figures = (_rate(values[r]) for values in (rates.reliability, rates.sensitivity, rates.precision))
-            means = (share(values.get(name, math.nan), 2) for values in standing)
+            means = (share(values.get(name, math.nan), 2) for values in mean_agreement)
             clicks = f"{int(rates.clicks[r]):,}"
             rows.append((plain(name, 40) + since, clicks, *figures, *means, _weight(weighed.get(name))))
     left_out = [name for name in weighed if name not in set(names)]

@@ -243,7 +243,7 @@ def _gallery(
     window, window_words = (127.5, 255.0), ""
     volume = voxels.volume
     if volume is not None:
-        inside, origin = _roomy(figures)
+        inside, origin = _with_margin(figures)
         window, window_words = window_of(volume, volume.modality or figures.entry.modality, inside, origin)
     records = read_masks(study, figures.entry.id, figures.structure, figures.run)
     raters = [
@@ -303,7 +303,7 @@ def _slice(scene: SliceScene, figures: StructureFigures, units: Units, index: in
     return draw_slice(scene, index, title, ", ".join(words))
 
 
-def _roomy(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]:
+def _with_margin(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Return the consensus in a box with a margin, and the box's origin."""
     grid, piece = figures.entry.lattice, figures.final
     past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
