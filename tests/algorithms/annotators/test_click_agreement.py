@@ -64,9 +64,9 @@ def test_who_agrees_with_no_annotator_stands_last_by_the_weight_of_what_is_in_co
     crowd = np.array([truth ^ (rng.random(60) < wrong) for wrong in (0.05, 0.1, 0.05, 0.5)])
     result = click_agreement([crowd, np.ones((1, 2), dtype=bool)], [NAMES[:4], ("eve",)])
     for measure in (result.dice, result.kappa):
-        standing = result.standing(measure)
-        assert np.nanargmin(standing) == 3
-        assert math.isnan(standing[4])
+        mean = result.mean_agreement(measure)
+        assert np.nanargmin(mean) == 3
+        assert math.isnan(mean[4])
 
 
 def test_a_thousand_annotators_are_compared_pairwise():

@@ -148,13 +148,13 @@ def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, 
     monkeypatch.setattr(tiles_module, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
     canvas.set_image(Tiles(np.full((4000, 4000), 77, dtype=np.uint8)), (0, 0, 4000, 4000))
     store = canvas.layers.image._picture.store
-    qtbot.waitUntil(lambda: not store._desk.picture_requested and not store._desk.reported)
+    qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.reported)
     first, then = ([(0, row, column) for column in range(10)] for row in (0, 1))
     store.want(then)
     qtbot.waitUntil(lambda: all(store.get(key) for key in then))
     store.want(first)
     deadline = time.monotonic() + LONG / 1000
-    while store._desk.picture_requested and time.monotonic() < deadline:
+    while store._desk.wanted and time.monotonic() < deadline:
         time.sleep(0.005)  # they are read, and nobody has taken them yet
     store.want(then)
     qtbot.waitUntil(lambda: not store._desk.reported)
@@ -173,7 +173,7 @@ def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch
         canvas.centre_on(position, position)
         key = (0, position // SIDE, position // SIDE)
         qtbot.waitUntil(lambda key=key: store.get(key) is not None)
-        qtbot.waitUntil(lambda: not store._desk.picture_requested)
+        qtbot.waitUntil(lambda: not store._desk.wanted)
         assert store.get(key) is not None
         # In bytes: tiles at an image's edge, and of smaller copies, are smaller.
         assert sum(tile.sizeInBytes() for tile in store._tiles.values()) <= kept
