@@ -178,14 +178,15 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
 
     Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
     follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
-    labels; the distribution of skills, c and the classes' shares are estimated from the crowd. The estimate
-    ends where the classes depart from the votes, as they do in weak crowds. A prior of the
-    question (`Labels.prior`) replaces c B; EBCC, which has no such prior, is then omitted, as it is for very
-    large crowds. Known tasks are held fixed. The likelihood of n votes on a task is raised to 1 / (1 + (n -
-    1) rho), where rho is the correlation with which votes predict each other best, or the minimum of the
-    settings. The result is p Q_0 + (1 - p) Q, where p is the probability that annotators err independently, Q
-    the pool, and Q_0 that of the two Dawid-Skene models without the minimum correlation. With known classes
-    it is raised to powers estimated from these tasks, each predicted without its class.
+    labels; the distribution of skills, c and the classes' shares are estimated from the crowd. If a fit
+    departs from the votes, as in weak crowds, that with the most right votes is kept instead, unless votes
+    predict each other much worse then. A prior of the question (`Labels.prior`) replaces c B; EBCC, which has
+    no such prior, is then omitted, as it is for very large crowds. Known tasks are held fixed. The likelihood
+    of n votes on a task is raised to 1 / (1 + (n - 1) rho), where rho is the correlation with which votes
+    predict each other best, or the minimum of the settings. The result is p Q_0 + (1 - p) Q, where p is the
+    probability that annotators err independently, Q the pool, and Q_0 that of the two Dawid-Skene models
+    without the minimum correlation. With known classes it is raised to powers estimated from these tasks,
+    each predicted without its class.
 
     In large crowds (four million votes times classes) the first model is fitted to a part of the tasks, then
     to all of them. The others start from it and end by the tolerance, and tables have single precision.
