@@ -325,10 +325,13 @@ class MatrixFigure(Figure[tuple[int, int]]):
         widest = max(metrics.horizontalAdvance(name) for name in answers)
         narrow = TURNED_FROM <= width < min(30.0, widest + 4.0)
         # The names of the rows have priority.
-        high = self.room.height() - TURNED_ROOM - BAR_HEIGHT - 8 >= rows * NAMES_FROM
+        below = BAR_HEIGHT + 8
+        high = self.room.height() - TURNED_ROOM - below >= rows * NAMES_FROM
         turned = high and (narrow or (self._block is not None and width < widest + 4.0))
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
-        height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
+        if self.room.height() - top - below < rows * NAMES_FROM <= self.room.height() - top:
+            below = 0  # no scale of colours
+        height = min(LARGEST[1], (self.room.height() - top - below) / rows)
         width, height = max(width, LEAST), max(height, LEAST)
         height = min(height, width) if rows > 5 else height
         return QRectF(left, top, width * columns, height * rows), width, height, turned
@@ -369,6 +372,8 @@ class MatrixFigure(Figure[tuple[int, int]]):
             cell = rows.index(self.pointed[0]), columns.index(self.pointed[1])
             painter.setPen(QPen(QColor(palette.text), 1, Qt.PenStyle.DashLine))
             painter.drawRect(self._box(grid, width, height, *cell).adjusted(-1, -1, 1, 1))
+        if grid.bottom() + BAR_HEIGHT > self.room.bottom():
+            return
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
         bar.setRight(min(bar.right(), self.room.width() - 2.0))
         if self._block is not None:
@@ -428,10 +433,9 @@ class MatrixFigure(Figure[tuple[int, int]]):
         brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
         # Of many classes some are named.
         every = 1 if height >= NAMES_FROM else math.ceil(SPARSE_NAMES / height)
+        tall = max(height, SPARSE_NAMES)
         for row, name in list(enumerate(shown))[::every]:
-            box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
-            if every > 1:
-                box.moveTop(grid.top() + (row + 0.5) * height - NAMES_FROM / 2)
+            box = QRectF(0, grid.top() + (row + 0.5) * height - tall / 2, grid.left() - 6, tall)
             paint_words(painter, box, name, palette.second, elide=middle, brief=brief[name])
         if not turned and width < TURNED_FROM:
             return

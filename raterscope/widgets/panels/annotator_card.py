@@ -359,7 +359,6 @@ class BiasPanel(QWidget):
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
         self.over_time = BiasOverTime()
-        self.over_time.setMinimumHeight(86)  # with larger text too, so that the keys stay visible
         set_lengths(self.over_time, maximumHeight=170)
         self.pairs = PairGrid()
         set_lengths(self.pairs, minimumHeight=48)
@@ -403,10 +402,9 @@ class BiasPanel(QWidget):
         facts = vertical(*rows, spacing=3)
         evidence = QWidget()
         vertical(number, facts, self._sentence, inside=evidence, margins=(12, 0, 12, 8), spacing=8)
-        page = QWidget()
-        vertical(
-            ScrollRegion(evidence), rule(), self.over_time, self._keys(), rule(), (self.pairs, 1), inside=page
-        )
+        scrolled, page = QWidget(), QWidget()
+        vertical(evidence, rule(), self.over_time, inside=scrolled)
+        vertical(ScrollRegion(scrolled), self._keys(), rule(), (self.pairs, 1), inside=page)
         return page
 
     def _keys(self) -> QHBoxLayout:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from raterscope.text import counted, decimals
 from raterscope.widgets import theme
-from raterscope.widgets.figures.confusion_matrix import MANY, MatrixFigure, MatrixView
+from raterscope.widgets.figures.confusion_matrix import MANY, NAMES_FROM, MatrixFigure, MatrixView
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch
 from raterscope.widgets.hints import KeyHelp
@@ -403,7 +403,8 @@ def worst_confusions(view: MatrixView) -> list[Confusion]:
     ]  # fmt: skip
 
 
-LEAST_MATRIX = 176
+LEAST_MATRIX, AROUND_ROWS = 176, 80
+"""Smallest height of the panel, and the height of what is around the rows, with the subtitle."""
 
 
 class ConfusionPanel(FigurePanel):
@@ -446,13 +447,13 @@ class ConfusionPanel(FigurePanel):
         long = len(view.title) > LONGEST_TITLE
         title = f"{view.title[:half]}…{view.title[-half:]}" if long else view.title
         self.header.set_title(title, view.name)
-        self.header.setToolTip(plain_tip(view.title) if long else "")
+        self.header.setToolTip(plain_tip(f"{view.title}, {view.subtitle}"))
         self.figure.setAccessibleName(
             f"Confusion matrix: {' '.join((view.title, view.name)).strip()}, {view.subtitle}"
         )
         self._subtitle.setText(view.subtitle)
-        self._subtitle.setVisible(bool(view.subtitle))
         self._view = view
+        self._arrange()
         self.modes.set_available(
             "difference", view.crowd is not None, "There is no crowd to compare with here."
         )
@@ -467,11 +468,24 @@ class ConfusionPanel(FigurePanel):
                 self.modes.set_mode("rates" if not many else "worst" if view.folded is None else "parents")
         self._on_mode(self.modes.mode)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the rows of the matrix priority where space is limited."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Show the subtitle only beside rows with names; the header's tooltip has it too."""
+        rows = 0 if self._view is None else len(self._view.classes)
+        room = rows > MANY or self.height() >= pixels(AROUND_ROWS + rows * NAMES_FROM)
+        self._subtitle.setVisible(bool(self._subtitle.text()) and room)
+
     def clear(self) -> None:
         """Show no annotator."""
+        self._view = None
+        self._subtitle.setText("")
         self.header.set_title("Confusion matrix")
         self.header.setToolTip("")
-        self._subtitle.hide()
+        self._arrange()
         self.modes.hide()
         self.set_filled(False)
 

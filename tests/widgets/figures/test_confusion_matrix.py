@@ -9,7 +9,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_text_colour, contrast, ink_on, short_rate
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.panels.drift_panel import ConfusionPanel, worst_confusions
-from tests.reading import accessible_texts
+from tests.reading import accessible_texts, visible_words
 from tests.widgets.pointing import centre
 
 
@@ -257,3 +257,22 @@ def test_five_hundred_classes_are_drawn_whole(matrix):
     picture = matrix.figure.grab().toImage()
     row = [picture.pixelColor(x, int(box.center().y())) for x in range(int(box.left()), int(box.right()))]
     assert max(colour.blue() for colour in row) > 240  # a column thinner than a pixel keeps its colour
+
+
+def test_each_of_twelve_rows_is_named_in_the_room_that_drift_leaves_on_a_small_screen(matrix):
+    matrix.resize(360, 169)
+    blank = [" " * row for row in range(12)]
+    pictures = []
+    for named in range(13):  # the last picture has no names
+        classes = tuple("basophil" if row == named else name for row, name in enumerate(blank))
+        matrix.show_matrix(view(12, 12, classes=classes))
+        pictures.append(matrix.figure.grab().toImage())
+    left = int(matrix.figure._grid()[0].left())
+    for named, picture in enumerate(pictures[:12]):
+        cell = centre(matrix.figure, (named, 0))
+        region = (0, cell.y() - 4, left - 4, 8)
+        assert picture.copy(*region) != pictures[12].copy(*region), named
+    assert "accuracy 0.88" in matrix.header.toolTip()
+    assert "accuracy 0.88" not in visible_words(matrix)
+    matrix.resize(360, 300)
+    assert "accuracy 0.88" in visible_words(matrix)

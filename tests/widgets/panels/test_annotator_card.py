@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import OverTimeView
+from raterscope.widgets.layouts import ScrollRegion
 from raterscope.widgets.panels.annotator_card import BiasPanel, BiasView
 from raterscope.widgets.panels.pair_browser import CLEARED, FLAGGED
+from tests.app.large_text import is_whole
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -145,3 +147,21 @@ def test_windows_of_one_moment_or_without_an_interval_are_drawn_and_one_alone_is
     assert not panel.over_time.filled
     with pytest.raises(ValueError, match="windows"):
         course(bias=np.zeros(3))
+
+
+def test_large_text_scrolls_to_the_whole_course_with_its_dates_above_the_keys(panel, qapp):
+    panel.show_annotator(view(q_value=1e-6, by_flips=True, has_detectable=True, swapped="same in 0 %"))
+    panel.over_time.show_course(course())
+    panel.resize(720, 440)
+    theme.set_text_size(2.0)
+    try:
+        qapp.processEvents()
+        (area,) = panel.findChildren(ScrollRegion)
+        area.verticalScrollBar().setValue(area.verticalScrollBar().maximum())
+        qapp.processEvents()
+        figure = panel.over_time.figure
+        assert is_whole(figure)
+        assert figure.height() >= figure.minimumHeight()
+        assert is_whole(panel.flag)
+    finally:
+        theme.set_text_size(1.0)
