@@ -43,7 +43,7 @@ from raterscope.algorithms.pairs.paths import (
     least_squares,
     scale_grams,
 )
-from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
+from raterscope.algorithms.pairs.ranking import begin_scores, components, inconsistency, link, scores_of
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,
     binomial_test,
@@ -263,8 +263,8 @@ def _fit(
     else:
         w, flagged, probability = flips.evidence, flips.flagged, flips.test.probability
         bias, low, high = flips.test.bias, flips.test.low, flips.test.high
-    before = scores_of(linked, None, part(watch, 0.8, 0.9))
-    after = scores_of(linked, flagged, part(watch, 0.9, 0.98)) if flagged.any() else before
+    before, with_ranks = begin_scores(linked, None, part(watch, 0.8, 0.9))
+    after = scores_of(linked, flagged, part(watch, 0.9, 0.98)) if flagged.any() else with_ranks()
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
     watch(0.98, "classifying annotators")
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
