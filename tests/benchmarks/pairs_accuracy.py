@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.knockoffs import select_annotators, selection_shares, sort_draws
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd

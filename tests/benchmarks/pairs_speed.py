@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import Pairs
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from tests.benchmarks.measuring import Watcher, most_memory
 
 CASES = ((14_011, 94, 30), (8_823, 340, 261), (52_043, 342, 240), (1_000_000, 1_000, 1_000))

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import Qt
 
-from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision

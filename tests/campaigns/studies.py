@@ -18,8 +18,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.catalogue import PATHS, PairPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import importing
 from raterscope.app.kinds.clicks import runs as clicks_runs

@@ -311,7 +311,7 @@ def _shares(member: Float32Array) -> Float32Array:
 
 
 def _modelled(network: Network, member: Float32Array, link: Float32Array) -> Float32Array:
-    from raterscope.algorithms.annotators._factor_kernels import modelled
+    from raterscope.algorithms.annotators._kernels import modelled
 
     out = np.empty(len(network.data), dtype=np.float32)
     left, right = np.ascontiguousarray(member), np.ascontiguousarray(link.T)
@@ -426,7 +426,7 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
     links = csr_matrix(network, dtype=np.float64)
     if links.nnz == 0:
         return np.arange(count)
-    from raterscope.algorithms.annotators._factor_kernels import move_nodes
+    from raterscope.algorithms.annotators._kernels import move_nodes
 
     order = np.random.RandomState(seed).permutation(count)
     links = links[order][:, order]

@@ -209,7 +209,7 @@ class _Passes:
     def __init__(
         self, votes: TaskVotes, rule: Rule, pool: ThreadPoolExecutor, report: Callable[[], None]
     ) -> None:
-        from raterscope.algorithms.labels._alternation_kernels import sort_by_pair
+        from raterscope.algorithms.labels._kernels import sort_by_pair
 
         self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
         size = (votes.annotators * votes.outputs, votes.classes)
@@ -234,7 +234,7 @@ class _Passes:
 
     def begin(self, standing: FloatArray, share: float) -> None:
         """Initialise tasks from the votes, then annotators from the tasks."""
-        from raterscope.algorithms.labels._alternation_kernels import begin
+        from raterscope.algorithms.labels._kernels import begin
 
         votes = self._votes
 
@@ -250,7 +250,7 @@ class _Passes:
 
     def update(self) -> tuple[float, float]:
         """Update the tasks, then the annotators; return the objective and the largest change of a task."""
-        from raterscope.algorithms.labels._alternation_kernels import expect_tasks, expect_two
+        from raterscope.algorithms.labels._kernels import expect_tasks, expect_two
 
         votes, logs = self._votes, self._logs
         expect = expect_two if votes.classes == 2 else expect_tasks
@@ -274,7 +274,7 @@ class _Passes:
 
     def settle_some(self, tolerance: float) -> None:
         """Update the tasks that changed by `tolerance` or more, and their annotators, until they settle."""
-        from raterscope.algorithms.labels._alternation_kernels import expect_some
+        from raterscope.algorithms.labels._kernels import expect_some
 
         votes = self._votes
         tasks = np.flatnonzero(self._moved >= tolerance)
@@ -320,7 +320,7 @@ class _Passes:
 
     def _rate(self, present: NDArray[np.bool_], pieces: list[list[Piece]], *, count: bool = False) -> float:
         """Update the rates of the annotators with outputs present; count their votes before."""
-        from raterscope.algorithms.labels._alternation_kernels import count_by_pair
+        from raterscope.algorithms.labels._kernels import count_by_pair
 
         outputs = self._votes.outputs
 

@@ -249,7 +249,7 @@ class Crowd:
     @cached_property
     def pair_order(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Begin of each pair's votes, (P + 1,), and the task of each vote in this order, (V,)."""
-        from raterscope.algorithms.labels._alternation_kernels import sort_by_pair
+        from raterscope.algorithms.labels._kernels import sort_by_pair
 
         begin, task = np.zeros(len(self.owner) + 1, dtype=np.int64), np.empty(len(self.pair), dtype=np.uint32)
         sort_by_pair(self.start, self.pair, begin, task)
@@ -415,7 +415,7 @@ def count_each_pair(
     crowd: Crowd, posterior: FloatArray, counts: FloatArray, report: Callable[[], None]
 ) -> None:
     """Count votes with the posterior as weights, (P, J), pair by pair; rows without votes do not change."""
-    from raterscope.algorithms.labels._alternation_kernels import count_by_pair
+    from raterscope.algorithms.labels._kernels import count_by_pair
 
     begin, task = crowd.pair_order
 

@@ -11,7 +11,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.beta_quantiles import beta_interval
+from raterscope.algorithms.annotators.statistics import beta_interval
 from raterscope.algorithms.labels.crowd_votes import LastAnswers
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import ibcc

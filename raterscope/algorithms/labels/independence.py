@@ -101,7 +101,7 @@ def mixed_membership(
     The mixtures, (N, J), of judged tasks are those without their own class. The rates of the fit are those
         given the apparent class.
     """
-    from raterscope.algorithms.labels._membership_kernels import (
+    from raterscope.algorithms.labels._kernels import (
         membership_sweep,
         membership_without_truth,
         merge_parts,
@@ -185,7 +185,7 @@ def _shares(crowd: Crowd, posterior: NDArray[np.float32], report: Callable[[], N
     """Copy the posterior of each task to its votes, (V, J)."""
     if not crowd.large:
         return np.repeat(posterior, np.diff(crowd.start), axis=0)
-    from raterscope.algorithms.labels._membership_kernels import spread
+    from raterscope.algorithms.labels._kernels import spread
 
     share = np.empty((len(crowd.pair), posterior.shape[1]), dtype=np.float32)
     run_by_part(

@@ -18,8 +18,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.statistics import beta_interval, beta_quantile
 from raterscope.algorithms.array_operations import ROWS_AT_ONCE, sum_rows
-from raterscope.algorithms.labels.beta_quantiles import beta_interval, beta_quantile
 from raterscope.algorithms.labels.crowd_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
     OPEN,

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.labels.programs import program_of
 from raterscope.app.formats.labels.table import (

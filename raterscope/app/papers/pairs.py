@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.data import BoolArray
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, pairs_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
-from raterscope.algorithms.pairs import fusion as pairs
+from raterscope.algorithms.pairs import catalogue as pairs
 from raterscope.algorithms.simulation.label_crowds import scoring_crowd, simulate_labels
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 

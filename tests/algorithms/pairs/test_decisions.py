@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.fusion import fuse
+from raterscope.algorithms.pairs.catalogue import fuse
 from tests.benchmarks.calibration.pairs import Crowd, decide, ranking_error
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs import Pairs, PairsError
-from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PATHS, PairPlan, fuse
 from raterscope.algorithms.pairs.knockoffs import UNTESTED, selection_shares
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.data import PairSettings
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.selection import LEVELS, check_redrawn_sides, redraw_sides
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.data import BEHAVIOURS, PairSettings
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.selection import flip_flags
 from tests.algorithms.pairs.test_flip_test import crowd
 

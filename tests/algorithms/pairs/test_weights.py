@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PATHS, PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 

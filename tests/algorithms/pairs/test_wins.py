@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from raterscope.algorithms.annotators.agreement import pair_consistency
 from raterscope.algorithms.pairs import Pairs, wins
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
 from raterscope.algorithms.pairs.wins import count_totals, count_wins
 

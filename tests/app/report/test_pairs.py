@@ -6,7 +6,7 @@ from itertools import takewhile
 
 import pytest
 
-from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.app.cli import main
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.pairs import runs

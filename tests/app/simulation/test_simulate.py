@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.simulation.setups import SETUPS, find_setup

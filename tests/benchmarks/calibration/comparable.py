@@ -16,7 +16,7 @@ from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.masks.calibration import pool_calibrations
-from raterscope.algorithms.pairs.fusion import fuse
+from raterscope.algorithms.pairs.catalogue import fuse
 from tests.benchmarks.calibration import Row, clicks, masks, pairs
 from tests.benchmarks.calibration.labels import SETS
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,

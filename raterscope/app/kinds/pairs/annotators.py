@@ -13,8 +13,8 @@ from raterscope.algorithms.annotators.agreement_statistics import Coefficient, V
 from raterscope.algorithms.annotators.names import split_read
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.pairs.catalogue import fuse
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.algorithms.pairs.fusion import fuse
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.annotator_evidence import (

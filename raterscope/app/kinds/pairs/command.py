@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.command_line.output import (

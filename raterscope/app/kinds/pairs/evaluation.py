@@ -16,8 +16,8 @@ import numpy as np
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.data import PairSettings
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.progress import Watch, silent, steps_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.evidence import match_ratio
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError

@@ -51,7 +51,7 @@ def _catalogues() -> Catalogues:
 
 
 def _functions() -> Functions:
-    from raterscope.algorithms.pairs.fusion import PairPlan
+    from raterscope.algorithms.pairs.catalogue import PairPlan
     from raterscope.app.kinds.pairs.command import fuse_pairs, summarise
     from raterscope.app.kinds.pairs.evaluation import compare_runs, trust_in_pairs, undecided_annotators
     from raterscope.app.kinds.pairs.exports import export_pairs

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, IndexArray, PairsError
 from raterscope.algorithms.pairs.evidence import behaviours, match_ratio
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
 from raterscope.algorithms.pairs.ranking_agreement import (
     Consistency,

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.data import Pairs
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.pair_crowds import (
     WAYS,

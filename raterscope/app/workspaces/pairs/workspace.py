@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study

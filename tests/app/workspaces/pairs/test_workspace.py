@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
+from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.evidence import match_ratios
-from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.wins import count_wins
 from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.pairs.runs import apply_decisions, fuse_inputs, gather, keep, read_answer

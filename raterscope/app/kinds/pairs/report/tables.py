@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.catalogue import PairPlan
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import BAD_SHARE, match_ratio, match_ratios
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.pairs.wins import count_totals, count_wins

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from raterscope.algorithms.labels.beta_quantiles import beta_quantile
+from raterscope.algorithms.annotators.statistics import beta_quantile
 
 
 @pytest.mark.parametrize("at", [0.025, 0.975, 0.95])
