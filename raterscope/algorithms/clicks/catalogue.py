@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings,
 from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
-CLUSTERERS= Catalogue(
+CLUSTERERS = Catalogue(
     "clicks",
     Clustering,
     (
@@ -53,7 +53,7 @@ CLUSTERERS= Catalogue(
     ),
 )  # fmt: skip
 
-DETECTORS= Catalogue(
+DETECTORS = Catalogue(
     "detection",
     Detection,
     (

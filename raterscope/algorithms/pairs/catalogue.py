@@ -28,7 +28,7 @@ def _lbi(pairs: Pairs, settings: LBISettings | None = None, watch: Watch = silen
     return fit_path(pairs, "lbi", paths.lbi(settings.kappa, settings.steps), settings, watch)
 
 
-PATHS= Catalogue(
+PATHS = Catalogue(
     "pairs",
     PairFusion,
     (
