@@ -24,7 +24,7 @@ from raterscope.algorithms.labels.voting import (
 from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
-LABELLERS= Catalogue(
+LABELLERS = Catalogue(
     "labels",
     LabelFusion,
     (

@@ -20,7 +20,7 @@ from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
-FUSERS= Catalogue(
+FUSERS = Catalogue(
     "masks",
     MaskFusion,
     (

@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets.dialogs.parts import FolderField, FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, horizontal, rule, vertical
-from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
+from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, form_of, let_wheel_pass, plain_label
 from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths
 

@@ -380,7 +380,7 @@ def _rows(
     """
     texts = [names.take(index) for names, index in heads]
     if many:
-        from raterscope.app.formats.labels._number_kernels import write_rows
+        from raterscope.app.formats._kernels import write_rows
 
         _, ends, joined = _joined(texts).buffers()
         head_ends = np.frombuffer(ends, dtype=np.int32)[: len(values[0]) + 1]

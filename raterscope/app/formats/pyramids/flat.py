@@ -56,7 +56,7 @@ def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]
 
     Raises `ValueError` for a file that is damaged or cut short.
     """
-    from raterscope.app.formats.pyramids._kernels import unfilter
+    from raterscope.app.formats._kernels import unfilter
 
     form = png_form(file)
     if form is None:

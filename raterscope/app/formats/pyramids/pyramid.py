@@ -52,7 +52,7 @@ def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     `pixels`: (height, width) or (height, width, 3). If a length is odd, the last row or column counts twice.
     The result has shape (ceil(height / 2), ceil(width / 2)[, 3]).
     """
-    from raterscope.app.formats.pyramids import _kernels as kernels
+    from raterscope.app.formats import _kernels as kernels
 
     if not pixels.size:
         return pixels[::2, ::2]
