@@ -21,8 +21,7 @@ from raterscope.algorithms.labels.voting import (
     weighted_majority,
     weighted_sum,
 )
-from raterscope.algorithms.plugins import Catalogue
-from raterscope.algorithms.settings import Algorithm
+from raterscope.algorithms.settings import Algorithm, Catalogue
 
 LABELLERS = Catalogue(
     "labels",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
-from raterscope.algorithms.masks.double_pareto import EDGES
+from raterscope.algorithms.masks.robust import EDGES
 
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 

@@ -34,7 +34,6 @@ from raterscope.algorithms.masks.data import (
     make_fusion,
 )
 from raterscope.algorithms.masks.distance import signed_distance
-from raterscope.algorithms.masks.double_pareto import lookup
 from raterscope.algorithms.masks.robust import (
     MOST_TAU,
     ROUGHLY,
@@ -44,6 +43,7 @@ from raterscope.algorithms.masks.robust import (
     StudentSettings,
     bump_sizes,
     gdp_likelihood,
+    lookup,
     side_length,
 )
 from raterscope.algorithms.progress import Check, Watch, no_check, part, repeating, silent

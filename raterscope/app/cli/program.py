@@ -14,9 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import RefusedError
-from raterscope.algorithms.settings import SettingsError
+from raterscope.algorithms.settings import SettingsError, problems
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.errors import InputError, TableProblems, missing_package, plain, system_reason
 from raterscope.app.kinds.registry import KINDS

@@ -380,7 +380,7 @@ def report(options: argparse.Namespace) -> int:
 
 def _feedback(options: argparse.Namespace) -> int:
     """Write the feedback page of an annotator."""
-    from raterscope.app.annotators.feedback import write_feedback
+    from raterscope.app.annotators.writing import write_feedback
 
     if options.item is not None or options.variability is not None:
         raise InputError("--annotator writes a page of its own; leave out --item and --variability")

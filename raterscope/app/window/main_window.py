@@ -20,7 +20,7 @@ from raterscope.app.window.exporting import FigureExporter, StudyExporter
 from raterscope.app.window.files import FileActions, Importer, RecentStudies
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.pacs import PacsTransfer
-from raterscope.app.window.session_restore import ReopenBar, SessionRestore
+from raterscope.app.window.preferences import ReopenBar, SessionRestore
 from raterscope.app.window.start_page import Reproduction, StartScreen
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.expected_errors import (
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.vote_budget import (
     NOTHING,
     Checked,
     count_errors,
     expected_errors,
 )
-from raterscope.algorithms.labels.fusion import LabelPlan, run
 from tests.benchmarks.calibration._label_crowds import KINDS, LabelCrowd, draw
 
 KNOT, MISTAKES, SPREAD = 1.5, 0.02, (0.42, 0.46, 0.64)

@@ -186,7 +186,7 @@ def test_the_papers_double_pareto_factorises_its_scales():
 def test_ratios_of_parabolic_cylinder_functions_come_from_the_continued_fraction():
     from scipy.special import pbdv
 
-    from raterscope.algorithms.masks.double_pareto import ratio
+    from raterscope.algorithms.masks.robust import ratio
 
     x = np.array([0.3, 1.0, 3.0, 8.0])
     for order in (0.5, 1.0, 3.0, 6.7):

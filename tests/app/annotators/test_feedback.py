@@ -9,8 +9,8 @@ from PIL import Image
 
 from raterscope.algorithms.annotators.agreement_statistics import agreement_by_annotator
 from raterscope.app.annotator_evidence import Measure
-from raterscope.app.annotators.feedback import write_feedback
 from raterscope.app.annotators.table import read_annotators
+from raterscope.app.annotators.writing import write_feedback
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
 from raterscope.app.review import Decision, GoldSubject, TaskSubject

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 
-from raterscope.app.workspaces.labels import task_contents
-from raterscope.app.workspaces.labels.task_contents import SoundPlayer
+from raterscope.app.workspaces.labels import workspace
+from raterscope.app.workspaces.labels.workspace import SoundPlayer
 from tests.app.driving import idle, press
 from tests.app.formats.test_sounds import write_tone
 from tests.waiting import LONG
@@ -35,7 +35,7 @@ def devices(monkeypatch):
     def player(sound):
         return SoundPlayer(sound, lambda rate: made.append(Device(rate)) or made[-1])
 
-    monkeypatch.setattr(task_contents, "SoundPlayer", player)
+    monkeypatch.setattr(workspace, "SoundPlayer", player)
     return made
 
 
@@ -90,7 +90,7 @@ def test_without_a_device_the_sound_shows_an_error(qtbot, folder, shown, monkeyp
     def refuse(_rate):
         raise RuntimeError("no device")
 
-    monkeypatch.setattr(task_contents, "SoundPlayer", lambda sound: SoundPlayer(sound, refuse))
+    monkeypatch.setattr(workspace, "SoundPlayer", lambda sound: SoundPlayer(sound, refuse))
     write_tone(folder / "a.wav")
     view = shown("a.wav")
     qtbot.waitUntil(view.sound.isVisible, timeout=LONG)

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.session_restore import Position, SessionNote, crashed_session
+from raterscope.app.window.preferences import Position, SessionNote, crashed_session
 from tests.app.driving import LONG, idle
 
 AT_WORK = """

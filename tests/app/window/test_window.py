@@ -16,7 +16,7 @@ from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
-from raterscope.algorithms import plugins
+from raterscope.algorithms import settings
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window import startup
@@ -115,7 +115,7 @@ def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path)
     parts = "|".join(KINDS)
     of_studies = r"raterscope\.(algorithms|app\.(study|review|formats|page|report|kinds))\b"
     needed = (
-        r"raterscope\.(algorithms(\.(plugins|progress|settings))?"
+        r"raterscope\.(algorithms(\.(progress|settings))?"
         rf"|app\.kinds(\.registry|(\.({parts}))?(\.kind)?))"
     )
     late = [name for name in loaded if re.match(of_studies, name) and not re.fullmatch(needed, name)]
@@ -123,7 +123,7 @@ def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path)
 
 
 def test_the_plugin_that_is_skipped_is_named(window, monkeypatch):
-    monkeypatch.setattr(plugins, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
+    monkeypatch.setattr(settings, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
     startup._on_loaded(window, None)
     assert window.notice.isVisibleTo(window)
     assert window.notice.text == "It is <b>bad</b>."

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.expected_errors import expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, run, unvoted_tasks
-from raterscope.algorithms.labels.vote_budget import has_enough, vote_ranks
+from raterscope.algorithms.labels.vote_budget import expected_errors, has_enough, vote_ranks
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
 

@@ -41,12 +41,13 @@ from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
 from raterscope.app.kinds.labels.evaluation import cross_validate
 from raterscope.app.kinds.labels.evaluation import curves_in_words as folded_in_words
 from raterscope.app.kinds.labels.fusion_tables import (
+    DecisionRates,
     QuestionOutput,
     accuracies,
+    follow_question,
     has_confusion,
     run_record,
     write_question,

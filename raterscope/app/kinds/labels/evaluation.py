@@ -12,7 +12,6 @@ import numpy as np
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import OPEN, LabelFusion
-from raterscope.algorithms.labels.expected_errors import Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import (
@@ -23,6 +22,7 @@ from raterscope.algorithms.labels.roc_curves import (
     judge_folds,
     mean_area,
 )
+from raterscope.algorithms.labels.vote_budget import Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.assessment import (

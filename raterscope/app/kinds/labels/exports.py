@@ -34,7 +34,6 @@ from raterscope.app.formats.labels.writing import (
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.formats.points.writing import write_reductions
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
-from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.kinds.labels.evaluation import cross_validate, write_charts, write_curves
 from raterscope.app.kinds.labels.fusion_tables import (
     NEXT_VOTES,
@@ -42,8 +41,11 @@ from raterscope.app.kinds.labels.fusion_tables import (
     community_columns,
     community_rows,
     counted_votes,
+    follow_question,
     next_vote_rows,
     write_annotators_table,
+    write_rates,
+    write_rates_chart,
 )
 from raterscope.app.kinds.labels.runs import Answered, Question, groups_of, plan_of, read_answer
 from raterscope.app.kinds.labels.variability import (

@@ -1,4 +1,4 @@
-"""Tables of a fusion of labels: what `raterscope fuse labels` and the exports of a study write."""
+"""Tables of a fusion of labels for `fuse labels`, exports and report, and rates over time of the thesis."""
 
 from __future__ import annotations
 
@@ -11,20 +11,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.clicks.decision_course import (
+    METHODS,
+    CourseAccuracy,
+    DecisionCourse,
+    Decisions,
+    follow_decisions,
+    measure_course,
+)
 from raterscope.algorithms.labels.active_learning import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.copying import copying_of
-from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Background, Watch, part, silent
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
-from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
+from raterscope.app.formats.output_files import (
+    format_number,
+    remove_file,
+    write_bytes,
+    write_record,
+    write_table,
+)
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
-from raterscope.app.kinds.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files
 from raterscope.app.kinds.labels.evaluation import ROC_FILES, write_folded
 from raterscope.app.kinds.labels.runs import (
     Answer,
@@ -36,6 +51,274 @@ from raterscope.app.kinds.labels.runs import (
     rates_for,
 )
 from raterscope.app.outcome import record_of
+from raterscope.figures.description import Key
+from raterscope.figures.drawing import DASHES, LINES, Drawable, PaperChart, line_chart, paper_line, sheet
+
+RATES_FILES = ("rates_over_time.csv", "decisions_over_time.csv", "rates_over_time.svg")
+
+RATES = (
+    "step", "method", "annotator", "sensitivity", "sensitivity_low", "sensitivity_high", "specificity",
+    "specificity_low", "specificity_high",
+)  # fmt: skip
+DECISIONS = (
+    "step", "method", "prevalence", "wrong", "sensitivity", "precision", "error_sensitivity",
+    "error_specificity", "error_prevalence",
+)  # fmt: skip
+
+ROWS = {key: row for row, key in enumerate(METHODS)}
+"""Number of each method, which gives its colour."""
+
+ERRORS = ("sensitivity", "specificity", "prevalence")
+_Z = 1.96
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A method's line, with its interval if there is one."""
+
+    method: str  # key of `METHODS`
+    # across, down: (T,)
+    across: FloatArray
+    down: FloatArray
+    # low, high: (T,)
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionRates:
+    """Rates over time of one question."""
+
+    course: DecisionCourse
+    measured: CourseAccuracy | None  # by tasks of known truth
+    name: str  # the class that decisions are for
+    annotators: tuple[str, ...]  # (K,)
+
+    @property
+    def step(self) -> str:
+        """Unit of a step."""
+        return "decisions of each annotator" if self.course.repeated else "annotators"
+
+
+def follow_question(
+    question: Question, chosen: str | int | None = None, watch: Watch = silent
+) -> DecisionRates:
+    """Follow the decisions on a class, by default the last.
+
+    Raises `InputError` for an unknown class, and where they cannot be followed.
+    """
+    labels = question.labels
+    class_index = len(labels.classes) - 1 if chosen is None else chosen
+    if isinstance(class_index, str):
+        if class_index not in labels.classes:
+            expected = ", ".join(plain(name, 40) for name in labels.classes)
+            raise InputError(f"there is no class {plain(class_index)}; expected one of {expected}")
+        class_index = labels.classes.index(class_index)
+    try:
+        course, measured = follow_class_decisions(labels, class_index, question.truth, watch)
+    except ClicksError as error:
+        raise InputError(str(error).replace("clusters", "tasks")) from error
+    return DecisionRates(course, measured, labels.classes[class_index], labels.annotators)
+
+
+def follow_class_decisions(
+    labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
+) -> tuple[DecisionCourse, CourseAccuracy | None]:
+    """Follow the decisions on a class, and measure them by known truths.
+
+    Raises `ClicksError` where that cannot be done.
+    """
+    course = follow_decisions(decisions_of(labels, chosen), watch=watch)
+    is_positive = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
+    return course, measure_course(course, is_positive)
+
+
+def decisions_of(labels: Labels, chosen: int) -> Decisions:
+    """Convert every vote into a decision on a class, in the order of time."""
+    meaning = np.arange(len(labels.outputs)) if labels.meaning is None else labels.meaning
+    means = meaning[labels.label]
+    order = np.arange(len(labels.task))
+    if labels.time is not None:
+        order = np.argsort(np.nan_to_num(labels.time, nan=np.inf), kind="stable")
+    order = order[means[order] != OPEN]
+    return Decisions(
+        labels.annotator[order], labels.task[order], means[order] == chosen,
+        len(labels.annotators), len(labels.tasks),
+    )  # fmt: skip
+
+
+def series_of(
+    course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int = -1
+) -> Sequence[Series]:
+    """Return the lines of one quantity, one for each method.
+
+    `measured`: only for quantities of decisions. `key`: "sensitivity", "specificity" or "prevalence"; for
+    decisions "wrong", "found" (their sensitivity), "precision" or "roc"; "error 0" to "error 2" in dB, by
+    `ERRORS`. `annotator`: annotator of rates; by default the mean of all.
+    """
+    at = course.at.astype(np.float64)
+    if key in ("sensitivity", "specificity"):
+        return _rates(course, key, annotator, at)
+    if key == "prevalence":
+        return [Series(name, at, course.prevalence[row]) for row, name in enumerate(course.estimated)]
+    assert measured is not None
+    if key == "roc":
+        return [
+            _roc(name, score, measured.truth)
+            for name, score in zip(measured.methods, measured.score, strict=True)
+        ]
+    if key.startswith("error "):
+        level = 10 * np.log10(np.maximum(measured.error[int(key[-1])], _LEAST))
+        return [Series(name, at, level[row]) for row, name in enumerate(course.estimated)]
+    values = {"wrong": measured.wrong, "found": measured.sensitivity, "precision": measured.precision}[key]
+    return [Series(name, at, values[row]) for row, name in enumerate(measured.methods)]
+
+
+def rates_charts(rates: DecisionRates) -> list[tuple[str, Drawable]]:
+    """Draw rates with intervals; with known truths also errors of rates, decisions and their ROC."""
+    charts: list[tuple[str, Drawable]] = [
+        (f"{key.capitalize()}, {plain(rates.name, 30)}", _chart(rates, key, key))
+        for key in ("sensitivity", "specificity", "prevalence")
+    ]
+    if rates.measured is not None:
+        charts += [
+            (f"Error of {name}", _chart(rates, f"error {at}", "mean squared error, dB"))
+            for at, name in enumerate(ERRORS)
+        ]
+        charts.append(("Wrong decisions", _chart(rates, "wrong", "share wrong")))
+        charts.append(("ROC at the end", _chart(rates, "roc", "sensitivity")))
+    return charts
+
+
+def rates_keys(rates: DecisionRates) -> list[Key]:
+    """Return the legend of `rates_charts`."""
+    methods = rates.course.estimated if rates.measured is None else rates.measured.methods
+    return [Key(METHODS[name], *_line_style(name)) for name in methods]
+
+
+def write_rates(path: Path, rates: DecisionRates) -> Path:
+    """Write every annotator's rates after each step, by method. A row without name is the mean."""
+    return write_table(path, RATES, _rate_rows(rates))
+
+
+def write_rates_chart(path: Path, rates: DecisionRates) -> Path:
+    """Draw `rates_charts` as SVG."""
+    return write_bytes(path, sheet(rates_charts(rates), rates_keys(rates)))
+
+
+def write_rates_files(folder: Path, decision_rates: DecisionRates) -> list[Path]:
+    """Write all files into a folder: `RATES_FILES`."""
+    rates, decisions, chart = (folder / name for name in RATES_FILES)
+    return [
+        write_rates(rates, decision_rates),
+        write_table(decisions, DECISIONS, _decision_rows(decision_rates)),
+        write_rates_chart(chart, decision_rates),
+    ]
+
+
+def _line_style(method: str) -> tuple[str, tuple[float, ...]]:
+    row = ROWS[method]
+    return LINES[row % len(LINES)], DASHES[row // len(LINES) % len(DASHES)]
+
+
+def _chart(rates: DecisionRates, key: str, up: str) -> PaperChart:
+    series = series_of(rates.course, rates.measured, key)
+    roc = key == "roc"
+    lines = [paper_line(line.across, line.down, *_ends(line)) for line in series]
+    end = 1.0 if roc else float(rates.course.at[-1])
+    low, high = 0.0, 1.0
+    if key.startswith("error "):
+        values = np.concatenate([line.down for line in series])
+        values = values[np.isfinite(values)]
+        low, high = (
+            (5 * np.floor(values.min() / 5), 5 * np.ceil(values.max() / 5)) if len(values) else (-5, 0)
+        )
+        high = max(high, low + 5)
+    across = "false positive rate" if roc else rates.step
+    return line_chart(lines, across, up, end, diagonal=roc, low=float(low), high=float(high))
+
+
+def _ends(line: Series) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
+    colour, dashes = _line_style(line.method)
+    return colour, False, line.low, line.high, dashes
+
+
+def _rates(course: DecisionCourse, key: str, annotator: int, at: FloatArray) -> list[Series]:
+    rates = course.sensitivity if key == "sensitivity" else course.specificity
+    side = 0 if key == "sensitivity" else 1
+    low, high = course.low[side], course.high[side]
+    if annotator >= 0:
+        values, ends = rates[:, :, annotator], (low[:, annotator], high[:, annotator])
+    else:
+        values, ends = _mean_rates(rates, low, high)
+    lines = [Series(name, at, values[row]) for row, name in enumerate(course.estimated)]
+    first = lines[0]
+    return [Series(first.method, at, first.down, *ends), *lines[1:]]
+
+
+def _mean_rates(
+    rates: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """Average rates (M, T, R) over annotators, with the interval of the first method's mean."""
+    finite = np.isfinite(rates)
+    values = np.where(finite, rates, 0).sum(axis=2) / np.maximum(finite.sum(axis=2), 1)
+    spread = np.where(np.isfinite(low), (high - low) / (2 * _Z), 0.0)
+    half = _Z * np.sqrt((spread**2).sum(axis=1)) / np.maximum(finite[0].sum(axis=1), 1)
+    return values, (np.clip(values[0] - half, 0, 1), np.clip(values[0] + half, 0, 1))
+
+
+def _roc(key: str, score: FloatArray, truth: NDArray[np.bool_]) -> Series:
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.diff(score[order]) != 0, True)
+    hits, alarms = np.cumsum(truth[order])[last], np.cumsum(~truth[order])[last]
+    return Series(key, np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]))
+
+
+def _rate_rows(decision_rates: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course = decision_rates.course
+    means = [series_of(course, None, key) for key in ("sensitivity", "specificity")]
+    for step, at in enumerate(course.at.tolist()):
+        for row, method in enumerate(course.estimated):
+            mean: list[float] = []
+            for side in means:
+                value = side[row]
+                ends = (value.low, value.high)
+                mean += [value.down[step], *(np.nan if end is None else end[step] for end in ends)]
+            yield (at, method, "", *map(format_number, map(float, mean)))
+            for annotator in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
+                figures: list[float] = []
+                for side_at, rates in enumerate((course.sensitivity, course.specificity)):
+                    ends_of = (course.low, course.high) if row == 0 else ()
+                    figures += [
+                        rates[row, step, annotator],
+                        *(end[side_at, step, annotator] for end in ends_of),
+                    ]
+                    figures += [np.nan] * (2 - len(ends_of))
+                yield (
+                    at,
+                    method,
+                    decision_rates.annotators[annotator],
+                    *map(format_number, map(float, figures)),
+                )
+
+
+def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course, measured = rates.course, rates.measured
+    methods = course.estimated if measured is None else measured.methods
+    for step, at in enumerate(course.at.tolist()):
+        for row, method in enumerate(methods):
+            estimates = row < len(course.estimated)
+            figures = [course.prevalence[row, step] if estimates else np.nan]
+            if measured is not None:
+                figures += [
+                    values[row, step] for values in (measured.wrong, measured.sensitivity, measured.precision)
+                ]
+                figures += [measured.error[kind, row, step] if estimates else np.nan for kind in range(3)]
+            else:
+                figures += [np.nan] * 6
+            yield (at, method, *map(format_number, map(float, figures)))
+
 
 Row = Sequence[object]
 

@@ -27,12 +27,12 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelSettings,
 )
-from raterscope.algorithms.labels.expected_errors import NOTHING, Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
+from raterscope.algorithms.labels.vote_budget import NOTHING, Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none

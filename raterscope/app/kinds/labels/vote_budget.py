@@ -18,18 +18,19 @@ import numpy as np
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.active_learning import NextVotes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
-from raterscope.algorithms.labels.expected_errors import Checked, count_errors
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
     FEWEST,
     LEAST_CURVE,
     BudgetSettings,
+    Checked,
     CostSettings,
     Price,
     StopReplay,
     VoteCurve,
     assign_votes,
+    count_errors,
     has_enough,
     measure_vote_curve,
     replay_limits,

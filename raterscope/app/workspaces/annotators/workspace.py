@@ -512,7 +512,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
 
 
 def _write_feedback(name: str, path: Path, study: Study, watch: Watch) -> Path:
-    from raterscope.app.annotators.feedback import write_feedback  # it loads what reports need
+    from raterscope.app.annotators.writing import write_feedback  # it loads what reports need
 
     return write_feedback(study, name, path, watch)
 

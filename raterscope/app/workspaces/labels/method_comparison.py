@@ -18,8 +18,8 @@ from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.evaluation import StoredFolds, cross_validate, load_folds, store_folds
+from raterscope.app.kinds.labels.fusion_tables import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study

@@ -6,7 +6,7 @@ import pytest
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.labels.decision_rates import decisions_of, follow_class_decisions
+from raterscope.app.kinds.labels.fusion_tables import decisions_of, follow_class_decisions
 from raterscope.app.workspaces.labels.method_comparison import compute_rates, decision_view
 from tests.app.driving import idle
 

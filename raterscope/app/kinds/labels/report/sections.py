@@ -29,15 +29,15 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
-from raterscope.app.kinds.labels.decision_rates import (
+from raterscope.app.kinds.labels.evaluation import cross_validate, load_folds
+from raterscope.app.kinds.labels.exports import DecidedAnswer, apply_decisions
+from raterscope.app.kinds.labels.fusion_tables import (
     DecisionRates,
+    accuracies,
     follow_question,
     rates_charts,
     rates_keys,
 )
-from raterscope.app.kinds.labels.evaluation import cross_validate, load_folds
-from raterscope.app.kinds.labels.exports import DecidedAnswer, apply_decisions
-from raterscope.app.kinds.labels.fusion_tables import accuracies
 from raterscope.app.kinds.labels.report.tables import (
     annotators_table,
     communities_table,
