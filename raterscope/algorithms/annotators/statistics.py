@@ -18,7 +18,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.labels.data import FloatArray
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
