@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 T = TypeVar("T")
@@ -95,6 +96,21 @@ def steps_of(watch: Watch, items: Collection[T]) -> Iterator[tuple[T, Watch]]:
     """
     for done, item in enumerate(items):
         yield item, part(watch, done / len(items), (done + 1) / len(items))
+
+
+def divided(watch: Watch, start: float, sizes: Sequence[float]) -> list[Watch]:
+    """Return watches for consecutive steps, from `start` to the end, in proportion to their sizes.
+
+    Examples
+    --------
+    >>> def watch(fraction, words, **_):
+    ...     print(f"{100 * fraction:.0f} % {words}")
+    >>> steps = divided(watch, 0.5, [0, 3, 1])
+    >>> steps[1](1.0, "images")
+    88 % images
+    """
+    ends = [start + (1 - start) * end / max(sum(sizes), 1e-9) for end in accumulate(sizes, initial=0.0)]
+    return [part(watch, low, high) for low, high in pairwise(ends)]
 
 
 def repeating(watch: Watch) -> tuple[Watch, Check]:

@@ -280,10 +280,10 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         candidates.add_volumes(find_volumes(folder, watch))
         return
     before = _count(candidates)
-    files = sorted(walk_files(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
+    files = sorted(walk_files(folder, part(watch, 0.0, 0.02)), key=lambda path: natural(str(path)))
     scans: list[DicomFile] = []
     refused: list[InputError] = []
-    for path, step in steps_of(part(watch, 0.1, 0.6), files):
+    for path, step in steps_of(part(watch, 0.02, 0.95), files):
         step(0.0, f"looking at {plain(path.name)}")
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
@@ -317,7 +317,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             refused.append(error)
     if scans and kind is None:
         try:
-            candidates.add_volumes(dicom.find_series(scans, folder, part(watch, 0.6, 1.0)))
+            candidates.add_volumes(dicom.find_series(scans, folder, part(watch, 0.95, 1.0)))
         except InputError as error:
             refused.append(error)
     if _count(candidates) == before:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.algorithms.progress import Watch, divided, part, silent, steps_of
 from raterscope.app.ambiguous_files import list_names
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
@@ -62,6 +62,9 @@ from raterscope.app.study.references import ImageNames
 from raterscope.text import counted, natural
 
 _File = TypeVar("_File", ImageFile, VolumeFile)
+
+_LOOKED, _OF_IMAGE = 0.7, 0.1
+"""Share of the time to find out what the files are, and the time for an image, less than for a mask."""
 
 TABLES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
 
@@ -132,7 +135,7 @@ def read_files(
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
     listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
-    candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15), readers=listed)
+    candidates = classify_files(paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed)
     sources = candidates.sources
     others = {
         name: readers[name].read([sources.open(path) for path in files], kind, watch)
@@ -140,14 +143,17 @@ def read_files(
     }
     _apply_column_mapping(mappings, candidates)
     beside = frozenset(candidates.beside).difference(candidates.labels)
-    now = 0.5 if candidates.labels or candidates.pairs else 0.2
-    then = now if not candidates.pairs else 0.3 if candidates.labels else 0.15
+    before = [*candidates.labels, *beside], candidates.pairs, candidates.tables, candidates.points
+    looked = _OF_IMAGE * len(candidates.images)
+    of_labels, of_pairs, of_tables, of_points, of_images, last = divided(
+        watch, _LOOKED, [*map(len, before), looked, looked + len(candidates.masks)]
+    )
     labels = read_label_files(
         [*candidates.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
         annotator=label_annotator or reading.annotator, sources=sources,
-        watch=part(watch, 0.15, then),
+        watch=of_labels,
     )  # fmt: skip
-    pairs = read_pair_files(candidates.pairs, mappings, sources, part(watch, then, now))
+    pairs = read_pair_files(candidates.pairs, mappings, sources, of_pairs)
     layouts = _layouts([*labels, *pairs], sources)
     ambiguous = _ambiguous_tables(candidates, mappings)
     sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
@@ -155,22 +161,16 @@ def read_files(
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     optional = beside | set(candidates.tables).difference(paths)
     tables_and_images, refused, more_layouts = _read_each(
-        candidates.tables, kind, mappings, optional, sources, part(watch, now, now + 0.1)
+        candidates.tables, kind, mappings, optional, sources, of_tables
     )
-    points, more = read_point_files(
-        candidates.points, candidates.named, sources, part(watch, now + 0.1, now + 0.2)
-    )
+    points, more = read_point_files(candidates.points, candidates.named, sources, of_points)
     sources.keep(candidates.masks)
     refused += more
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
     clicked = [name for table in (*tables, *(file.clicks for file in points)) for name in table.images]
-    resolve_ambiguous(
-        candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
-    )
-    share = 0.85 if candidates.masks else 1.0
-    pictures, _, _ = _read_each(
-        candidates.images, "image", {}, frozenset(), sources, part(watch, now + 0.3, share)
-    )
+    resolve_ambiguous(candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], of_images)
+    of_images, of_masks = divided(last, 0.0, [_OF_IMAGE * len(candidates.images), len(candidates.masks)])
+    pictures, _, _ = _read_each(candidates.images, "image", {}, frozenset(), sources, of_images)
     images = _with_distinct_names([image for image in pictures if isinstance(image, ImageFile)])
     volumes = tuple(
         replace(new, notices=tuple(_of_renamed(words, old.name, new.name) for words in old.notices))
@@ -178,7 +178,7 @@ def read_files(
     )
     masks, more = read_mask_files(
         candidates.masks, candidates.volumes, reading, at_hand, candidates.from_folders | beside, sources,
-        part(watch, share, 1.0),
+        of_masks,
     )  # fmt: skip
     refused += more
     if refused and not (

@@ -38,6 +38,23 @@ _AT_WORK: set[Job] = set()
 """Jobs that a thread may still be inside: nothing else may delete them, not even the end of the window."""
 
 
+class Pace:
+    """Estimate of the time left, from the recent progress: steps of a job differ in speed."""
+
+    def __init__(self) -> None:
+        self._since = self._next = (0.0, 0.0)
+        self._left: float | None = None
+
+    def seconds_left(self, elapsed: float, fraction: float) -> float | None:
+        """Return the time left after some progress; None while there is too little."""
+        if elapsed >= 1.5 * self._next[0]:
+            self._since, self._next = self._next, (elapsed, fraction)
+        then, before = self._since
+        if elapsed > 1 and fraction > max(before, 0.02):
+            self._left = (elapsed - then) * (1 - fraction) / (fraction - before)
+        return self._left
+
+
 class Job(QObject):
     """One piece of work. Its signals arrive in the GUI thread; after `cancel`, only `ended` does.
 
@@ -92,6 +109,7 @@ class Job(QObject):
         self._partial_requested = threading.Event()
         self._partial_requested.set()
         self._started: float | None = None
+        self._pace = Pace()
         self._done = threading.Event()
         self._report_sent = 0.0
         self._partial_sent = 0.0
@@ -190,9 +208,7 @@ class Job(QObject):
         self.fraction = min(max(fraction, self.fraction), 1.0)
         self.words = words
         self.objective = objective if isinstance(objective, float) else None
-        elapsed = time.perf_counter() - self._started
-        if elapsed > 1 and self.fraction > 0.02:
-            self.seconds_left = elapsed * (1 - self.fraction) / self.fraction
+        self.seconds_left = self._pace.seconds_left(time.perf_counter() - self._started, self.fraction)
         self.progressed.emit()
 
     def _on_drafted(self, partial: object) -> None:

@@ -1,5 +1,6 @@
 """Work off the GUI thread: what the window may count on."""
 
+import json
 import os
 import sys
 import threading
@@ -19,7 +20,9 @@ from raterscope.algorithms.masks.data import MasksError
 from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
-from raterscope.app.jobs import Lane
+from raterscope.app.importing import read_files
+from raterscope.app.jobs import Lane, Pace
+from raterscope.app.kinds.masks.imports import MaskOptions
 from tests.waiting import LONG
 
 
@@ -259,3 +262,29 @@ def test_a_job_stays_until_its_thread_has_left_it(jobs, qtbot):
     assert not gone
     go_on.set()
     qtbot.waitUntil(lambda: bool(gone))
+
+
+def test_the_time_left_follows_the_present_step_where_steps_differ_in_speed():
+    pace, wrong = Pace(), []
+    ends = [(0.0, 0.0), (8.0, 0.7), (40.0, 1.0)]  # seconds, fraction
+    for elapsed in np.arange(0.1, 40.0, 0.1):
+        left = pace.seconds_left(elapsed, float(np.interp(elapsed, *zip(*ends, strict=True))))
+        if left is not None and elapsed > 16.0:
+            wrong.append(left / (40.0 - elapsed))
+    np.testing.assert_allclose(wrong, 1.0)
+
+
+def test_the_time_left_of_a_folder_is_known_while_its_masks_are_read(tmp_path):
+    shapes = [{"label": "cell", "points": [[2, 2], [9, 2], [9, 9]], "shape_type": "polygon"}]
+    for number in range(40):
+        made = {"shapes": shapes, "imagePath": f"{number}.png", "imageHeight": 20, "imageWidth": 20}
+        (tmp_path / f"{number}.json").write_text(json.dumps({"version": "5.0", "flags": {}, **made}))
+    seen = {}
+    reading = MaskOptions(annotator="Ann")
+
+    def watch(fraction, words, **_):
+        seen.setdefault(words, fraction)
+
+    read_files([tmp_path], reading=reading, watch=watch)
+    assert seen["looking at 20.json"] == pytest.approx(0.5 * seen["reading 0.json"], abs=0.03)
+    assert seen["reading 0.json"] + 1.0 == pytest.approx(2 * seen["reading 20.json"], abs=0.01)
