@@ -170,7 +170,7 @@ class RunChanges(QObject):
         screen.changes_panel.chosen.connect(self._on_chosen)
         screen.changes_panel.back.clicked.connect(self.toggle)
         document.replaced.connect(self.forget)
-        document.run_chosen.connect(self._show_back)
+        document.run_chosen.connect(self.show_back)
         runs.session.blind_changed.connect(self._show_again)
 
     def find(self, run: int, chosen: int | None) -> None:
@@ -231,9 +231,20 @@ class RunChanges(QObject):
         if changes is None or run_id not in existing:
             self._screen.message.emit("There is no previous run to show. Press Fuse (F5) first.")
             return
+        if self._undone:
+            self._screen.message.emit(self._undone)
+            return
         self._runs.choose(run_id)
         run = changes.before if run_id == changes.before.id else changes.after
         self._screen.message.emit(f"{run_name(run).capitalize()} is shown.")
+
+    @property
+    def _undone(self) -> str:
+        """Why the later run is not on screen, if it held a decision that was undone."""
+        changes = self.changes
+        if changes is None or self._runs.replaced != changes.after.id:
+            return ""
+        return f"Run {changes.after.id} used decisions that you have undone. Press Fuse (F5) to fuse again."
 
     def _other_run(self) -> int:
         changes = self.changes
@@ -260,15 +271,16 @@ class RunChanges(QObject):
                 words += f" The {len(changes.listed):,} largest are listed."
             lines = () if self._runs.session.blind else tuple(change.words for change in changes.listed)
             panel.set_changes(words, lines)
-        self._show_back()
+        self.show_back()
 
     def _show_again(self) -> None:
         self._show(self.changes)
 
-    def _show_back(self) -> None:
+    def show_back(self) -> None:
+        """Name the run that the key shows, or why it shows none."""
         changes = self.changes
-        if changes is None:
-            self._screen.changes_panel.set_back("", "")
+        if changes is None or self._undone:
+            self._screen.changes_panel.set_back("", self._undone)
             return
         back = self._other_run() == changes.before.id
         run = changes.before if back else changes.after

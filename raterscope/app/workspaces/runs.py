@@ -212,6 +212,8 @@ class RunControl(QObject):
         self._history_lines: dict[int, HistoryEntry] = {}
         self._history_source: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
+        self.replaced: int | None = None
+        """The run that would be on screen, had no decision been undone that it held."""
         self.changes = RunChanges(document, screen, self)
         self._chosen_before: int | None = None
         """The chosen run when the current fusion started."""
@@ -341,13 +343,15 @@ class RunControl(QObject):
     def _show_replaced(self, item: Item, actual: RunEntry | None) -> None:
         """Show a message if another run is shown because the expected one holds an undone decision fixed."""
         runs = [run.id for run in self._document.runs_of(self.kind) if item.id in run.items]
-        if not runs or self.fusing.job is not None:
-            return
-        expected = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]
-        if actual is None or actual.id != expected:
+        self.replaced = None
+        if runs and self.fusing.job is None:
+            expected = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]
+            self.replaced = expected if actual is None or actual.id != expected else None
+        self.changes.show_back()
+        if self.replaced is not None:
             replacement = "no run" if actual is None else f"run {actual.id}"
             self._screen.message.emit(
-                f"Run {expected} used decisions that you have undone: {replacement} is shown instead. "
+                f"Run {self.replaced} used decisions that you have undone: {replacement} is shown instead. "
                 "Press Fuse (F5) to fuse again."
             )
 

@@ -76,3 +76,25 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     assert workspace.runs.changes.changes.in_words() == later.in_words()
     assert workspace.runs.changes.changes.before.id == 2
     assert workspace.left_tabs.currentWidget() is panel
+
+
+def test_the_key_to_the_previous_run_offers_none_that_is_on_screen_after_an_undo(fused_again, qtbot):
+    window, workspace = fused_again, fused_again.workspace
+    back = workspace.changes_panel.back
+    press(window, qtbot, Qt.Key.Key_Z, CTRL)
+    idle(window, qtbot)
+    assert workspace.reviewing.session.scene.run.id == 1
+    assert not back.isEnabled()
+    reason = "Run 2 used decisions that you have undone. Press Fuse (F5) to fuse again."
+    assert reason in back.toolTip()
+    press(window, qtbot, Qt.Key.Key_B, CTRL)
+    idle(window, qtbot)
+    assert window.status.message == reason
+    assert window.document.contents.chosen == {}
+    press(window, qtbot, Qt.Key.Key_Y, CTRL)
+    idle(window, qtbot)
+    assert workspace.reviewing.session.scene.run.id == 2
+    assert back.isEnabled()
+    press(window, qtbot, Qt.Key.Key_B, CTRL)
+    idle(window, qtbot)
+    assert workspace.reviewing.session.scene.run.id == 1
