@@ -252,6 +252,8 @@ FACTS = {
     "clear": "when clear (far pairs)",
     "swapped": "with sides swapped",
 }
+GATHERED = ("doubtful", "clear")
+"""Rows whose values come later than those of the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,6 +285,7 @@ class BiasView:
     # doubtful_left, clear_left: share of left answers among comparisons of close and of distant items
     doubtful_left: float = math.nan
     clear_left: float = math.nan
+    gathering: bool = False  # whether the shares of close and of distant items will follow
     # q_value, detectable: of the flip test: q value, and smallest detectable bias
     q_value: float = math.nan
     detectable: float = math.nan
@@ -387,9 +390,11 @@ class BiasPanel(QWidget):
         )
         texts = view.facts()
         for key, (name, value) in self._facts.items():
+            # A row that is hidden for a moment would make all below jump.
+            kept = view.gathering and key in GATHERED and not name.isHidden()
             value.setText(texts.get(key, ""))
-            name.setVisible(key in texts)
-            value.setVisible(key in texts)
+            name.setVisible(key in texts or kept)
+            value.setVisible(key in texts or kept)
         sentence = " ".join(part for part in (view.untested, view.sentence) if part)
         self._sentence.setText(sentence)
         self._sentence.setVisible(bool(sentence))

@@ -81,6 +81,18 @@ def test_what_speaks_for_it_is_stated_line_by_line(panel):
     assert "Clicks <b>right</b> when in doubt." in words
 
 
+def test_rows_that_follow_keep_their_place_and_show_no_earlier_value(panel):
+    panel.show_annotator(view())
+    shares = {"doubtful_left": float("nan"), "clear_left": float("nan")}
+    panel.show_annotator(view(name="obs_13", gathering=True, **shares))
+    words = visible_labels(panel)
+    assert {"when doubtful (close pairs)", "when clear (far pairs)"} <= {*words}
+    assert not {"right in 91 %", "right in 58 %"} & {*words}
+    panel.show_annotator(view(name="obs_13", **shares))
+    panel.show_annotator(view(name="obs_14", gathering=True, **shares))
+    assert "when doubtful (close pairs)" not in visible_labels(panel)
+
+
 def test_what_is_not_known_is_not_stated(panel):
     panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
     words = visible_labels(panel)

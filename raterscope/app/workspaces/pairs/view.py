@@ -314,7 +314,8 @@ def bias_view(
         test_flags=None if analysis.test is None or reason else bool(analysis.test[annotator]),
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
-        clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=reason,
+        clear_left=_left_share(evidence.clear) if evidence else float("nan"),
+        gathering=evidence is None, untested=reason,
         swapped=_swapped(analysis, annotator),
     )  # fmt: skip
 
