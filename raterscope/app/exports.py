@@ -6,6 +6,7 @@ the runs shown and how they stand to the journal.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -295,7 +296,8 @@ def _with_groups(export: Export, study: Study, request: Request, source: Path) -
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
     """Write an export of a study: the run shown of each image or question, or one run.
 
-    Beside results, a file NAME.run.json describes their runs. Raises `InputError` when there is nothing to
+    Beside results, a file NAME.run.json describes their runs; NAME-2.run.json where that describes other
+    files. Raises `InputError` when there is nothing to
     write yet, or a file cannot be written, or is a study.
     """
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
@@ -329,7 +331,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
                 record = record_of_export(
                     study, made, what=request.what, form=forms, files=names, deidentify=request.deidentify
                 )
-                write_record(_record_path(request, files), record)
+                write_record(_free_record(_record_path(request, files), names), record)
         return Written(tuple(files), made)
     except (InputError, Cancelled):
         if not there:
@@ -418,6 +420,29 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
     name = request.path.name
     ending = next((suffix for suffix in reversed(suffixes) if name.casefold().endswith(suffix)), "")
     return request.path.with_name(f"{name[: len(name) - len(ending)]}.run.json")
+
+
+def _free_record(path: Path, names: Sequence[str]) -> Path:
+    """Return a path of a record, so that files of earlier exports in the folder keep theirs.
+
+    Records of earlier exports lose the names of files that were replaced.
+    """
+    from raterscope.app.formats.output_files import write_record
+
+    free, number = path, 1
+    while free.exists():
+        try:
+            record = json.loads(free.read_text(encoding="utf-8"))
+            others = [name for name in record["files"] if name not in names]
+        except (OSError, ValueError, LookupError, TypeError):
+            return free
+        if not others:
+            return free
+        if len(others) < len(record["files"]):
+            write_record(free, record | {"files": others})
+        number += 1
+        free = path.with_name(f"{path.name.removesuffix('.run.json')}-{number}.run.json")
+    return free
 
 
 _NAMED = 3

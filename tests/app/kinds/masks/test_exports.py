@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import shutil
 
 import nibabel
@@ -116,6 +117,23 @@ def test_the_name_shows_the_format_and_what_is_written_reads_back(study, tmp_pat
     assert values.shape == SHAPE
     ball = a_ball() > 0
     assert 2 * (values & ball).sum() / (values.sum() + ball.sum()) > 0.9
+
+
+def test_each_file_of_several_exports_to_one_folder_is_in_one_record(study, tmp_path, run):
+    def recorded():
+        files = {}
+        for path in tmp_path.glob("*.run.json"):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            assert record["files"]
+            files |= dict.fromkeys(record["files"], (path.name, record["what"]))
+        return files
+
+    for name in ("c.nii.gz", "c.seg.nrrd", "c.nii.gz"):
+        run("export", study, "--what", "consensus", "-o", tmp_path / name)
+    expected = {"c.nii.gz": ("c.run.json", "consensus"), "c.seg.nrrd": ("c-2.run.json", "consensus")}
+    assert recorded() == expected
+    run("export", study, "--what", "probability", "-o", tmp_path / "c.nii.gz")
+    assert recorded() == expected | {"c.nii.gz": ("c.run.json", "probability")}
 
 
 def test_a_map_of_each_raters_weight(study, tmp_path, run):
