@@ -20,6 +20,9 @@ EDGE = 1e-6
 FLUSH = 16
 """Factors that are multiplied before a logarithm is taken: all are between 1e-6 and 1e14."""
 
+BLOCK = 64
+"""Annotators whose odds `newton` maximises at the same time."""
+
 
 class StackedVotes(NamedTuple):
     """Votes of I images, one behind the other: M clusters and R annotators in all."""
@@ -71,61 +74,55 @@ class StackedPosteriors(NamedTuple):
 
 
 @compiled(error_model="numpy")
-def _softplus(value: float) -> float:
-    return float(max(value, 0.0) + np.log1p(np.exp(-abs(value))))
-
-
-@compiled(error_model="numpy")
 def _omitted(
-    begin: int, own: int, annotators: int, weighted: bool, odds: Array, chance: Array, weights: Array,
-    shift: Array, quiet: Array,
-) -> float:  # fmt: skip
-    """Return the log probability of no marks by chance; write that on a structure, by node, into `quiet`.
+    own: int, annotators: int, weighted: bool, ratio: Array, weights: Array, shift: Array, quiet: Array
+) -> None:  # fmt: skip
+    """Write the log probability of no marks on a structure, by node, into `quiet`.
 
-    Odds and chances of the annotators are from `begin`, weights from `own`.
+    `ratio` has the odds of each annotator's mark; the weights are from `own`.
     """
-    product, missed = 1.0, 0.0
-    for k in range(len(shift)):
-        quiet[k] = 0.0
-    if weighted:
-        for r in range(annotators):
-            worth = weights[own + r]
-            missed += worth * np.log1p(-chance[begin + r])
-            for k in range(len(shift)):
-                quiet[k] -= worth * _softplus(odds[begin + r] + shift[k])
-        return float(missed)
-    for r in range(annotators):
-        product *= 1.0 - chance[begin + r]
-        if r % FLUSH == FLUSH - 1:
-            missed += np.log(product)
-            product = 1.0
     lift, factors = np.empty(len(shift)), np.empty(len(shift))
     for k in range(len(shift)):
-        lift[k], factors[k] = np.exp(shift[k]), 1.0
+        quiet[k], lift[k], factors[k] = 0.0, np.exp(shift[k]), 1.0
+    if weighted:
+        for r in range(annotators):
+            for k in range(len(shift)):
+                quiet[k] -= weights[own + r] * np.log(1.0 + ratio[r] * lift[k])
+        return
     for r in range(annotators):
-        ratio = np.exp(odds[begin + r])
         for k in range(len(shift)):  # the nodes inside, for vector instructions
-            factors[k] *= 1.0 + ratio * lift[k]
+            factors[k] *= 1.0 + ratio[r] * lift[k]
         if r % FLUSH == FLUSH - 1 or r == annotators - 1:
             for k in range(len(shift)):
                 quiet[k] -= np.log(factors[k])
                 factors[k] = 1.0
+
+
+@compiled(error_model="numpy")
+def _unmet(begin: int, own: int, annotators: int, weighted: bool, chance: Array, weights: Array) -> float:
+    """Return the log probability of no marks by chance; chances are from `begin`, weights from `own`."""
+    small_code()
+    product, missed = 1.0, 0.0
+    for r in range(annotators):
+        if weighted:
+            missed += weights[own + r] * np.log1p(-chance[begin + r])
+            continue
+        product *= 1.0 - chance[begin + r]
+        if r % FLUSH == FLUSH - 1:
+            missed += np.log(product)
+            product = 1.0
     return float(missed + np.log(product))
 
 
 @compiled(error_model="numpy")
-def _effects(
-    begin: int, own: int, annotators: int, weighted: bool, odds: Array, chance: Array, weights: Array,
-    evidence: Array, likely: Array,
-) -> None:  # fmt: skip
-    """Write each annotator's weighted log odds of a mark on a structure, and by chance; see `_omitted`."""
+def _by_chance(
+    begin: int, own: int, annotators: int, weighted: bool, chance: Array, weights: Array, likely: Array
+) -> None:
+    """Write each annotator's weighted log odds of a mark by chance; see `_unmet`."""
     small_code()
     for r in range(annotators):
         rate = chance[begin + r]
-        evidence[r], likely[r] = odds[begin + r], np.log(rate / (1 - rate))
-        if weighted:
-            evidence[r] *= weights[own + r]
-            likely[r] *= weights[own + r]
+        likely[r] = np.log(rate / (1 - rate)) * (weights[own + r] if weighted else 1.0)
 
 
 @compiled(error_model="numpy")
@@ -137,14 +134,18 @@ def _weigh(
     first, annotator, count = votes.first, votes.annotator, votes.count
     own, weighted, weights = votes.annotators[i], votes.weighted[i], votes.weights
     annotators = votes.annotators[i + 1] - own
-    quiet, evidence, likely = np.empty(len(shift)), np.empty(annotators), np.empty(annotators)
-    missed = _omitted(own, own, annotators, weighted, odds, chance, weights, shift, quiet)
-    _effects(own, own, annotators, weighted, odds, chance, weights, evidence, likely)
+    quiet, ratio, likely = np.empty(len(shift)), np.empty(annotators), np.empty(annotators)
+    for r in range(annotators):
+        ratio[r] = np.exp(odds[own + r])
+    _omitted(own, annotators, weighted, ratio, weights, shift, quiet)
+    missed = _unmet(own, own, annotators, weighted, chance, weights)
+    _by_chance(own, own, annotators, weighted, chance, weights, likely)
     for m in range(votes.clusters[i], votes.clusters[i + 1]):
         present, met = 0.0, missed
         for p in range(first[m], first[m + 1]):
-            present += evidence[annotator[p]]
-            met += likely[annotator[p]]
+            r = annotator[p]
+            present += odds[own + r] * (weights[own + r] if weighted else 1.0)
+            met += likely[r]
         by_chance[m] = met
         for k in range(len(shift)):
             structure[m, k] = present + count[m] * shift[k] + quiet[k]
@@ -165,58 +166,99 @@ def weigh(
 
 
 @compiled(error_model="numpy")
+def _nodes(quiet: Array, share: Array, trust: float, node: Array) -> float:
+    """Write the probability of no marks at each node, times that of the node, over a factor; return its log.
+
+    `share`: (K,), logarithms.
+    """
+    small_code()
+    largest = -np.inf
+    for k in range(len(node)):
+        node[k] = trust * quiet[k] + share[k]
+        largest = max(largest, node[k])
+    for k in range(len(node)):
+        node[k] = np.exp(node[k] - largest)
+    return float(largest)
+
+
+@compiled(error_model="numpy")
+def _lifts(begin: int, end: int, count: Array, trust: float, shift: Array) -> Array:
+    """Return the factors of some counts of votes at each node, (end - begin, K)."""
+    small_code()
+    lifts = np.empty((end - begin, len(shift)))
+    for m in range(begin, end):
+        for k in range(len(shift)):
+            lifts[m - begin, k] = np.exp(trust * count[m] * shift[k])
+    return lifts
+
+
+@compiled(error_model="numpy")
 def _expect(
-    i: int, votes: StackedVotes, state: StackedState, shift: Array, looks: StackedPosteriors
-) -> float:
-    """Run an E step (eq. 25) on image `i`: write the posteriors, return the log likelihood."""
+    i: int, votes: StackedVotes, prior: StackedPrior, state: StackedState, shift: Array, lifts: Array,
+    missed: float, likely: Array, looks: StackedPosteriors,
+) -> float:  # fmt: skip
+    """Run an E step (eq. 25) on image `i`: write the posteriors, return the log posterior.
+
+    `lifts`: as from `_lifts`. `missed`, `likely`: as from `_unmet` and `_by_chance`. The prior of the chances
+    is left out.
+    """
     small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
-    drawn, rest, known, truth, trust = votes.drawn, votes.rest, votes.known, votes.truth, votes.trust[i]
-    _weigh(i, votes, state.odds, state.chance, shift, structure, by_chance)
-    real, lure, stray = np.log(state.kinds[i, 0]), np.log(state.kinds[i, 1]), np.log(state.kinds[i, 2])
-    at_node = np.empty(len(shift))
+    first, annotator, weights, trust = votes.first, votes.annotator, votes.weights, votes.trust[i]
+    drawn, rest, known, truth = votes.drawn, votes.rest, votes.known, votes.truth
+    begin, own, kinds = votes.clusters[i], votes.annotators[i], state.kinds
+    annotators, value = votes.annotators[i + 1] - own, 0.0
+    ratio, evidence = np.empty(annotators), np.empty(annotators)
+    for r in range(annotators):
+        odds, worth = state.odds[own + r], weights[own + r]
+        ratio[r], evidence[r] = np.exp(odds), worth * odds
+        hit, miss = prior.hit[own + r], prior.miss[own + r]
+        value += worth * (trust * (hit * odds - (hit + miss) * np.log(1.0 + ratio[r])))
+    quiet, node, share = np.empty(len(shift)), np.empty(len(shift)), np.empty(len(shift))
+    _omitted(own, annotators, votes.weighted[i], ratio, weights, shift, quiet)
     for k in range(len(shift)):
-        at_node[k] = np.log(state.share[i, k])
-    value = 0.0
-    for m in range(votes.clusters[i], votes.clusters[i + 1]):
-        absent = known[m] and truth[m] == 0.0
-        there = known[m] and truth[m] == 1.0
-        alluring = -np.inf if there else drawn[m] + lure
-        met = -np.inf if there else by_chance[m] - rest[m] + stray
-        largest = max(alluring, met)
+        share[k] = np.log(state.share[i, k])
+        weight = prior.strength[i] * prior.share[i, k]
+        if weight > 0.0:
+            value += weight * share[k]
+    for k in range(3):
+        if prior.kinds[i, k] > 0.0:
+            value += prior.kinds[i, k] * np.log(kinds[i, k])
+    at_nodes = _nodes(quiet, share, trust, node)
+    real, lure, stray = np.log(kinds[i, 0]) + at_nodes, np.log(kinds[i, 1]), np.log(kinds[i, 2])
+    for m in range(begin, votes.clusters[i + 1]):
+        present, met = 0.0, missed
+        for p in range(first[m], first[m + 1]):
+            present += evidence[annotator[p]]
+            met += likely[annotator[p]]
+        total = 0.0
         for k in range(len(shift)):
-            structure[m, k] = -np.inf if absent else trust * structure[m, k] + real + at_node[k]
-            largest = max(largest, structure[m, k])
-        alluring, met = np.exp(alluring - largest), np.exp(met - largest)
-        total = alluring + met
-        for k in range(len(shift)):
-            structure[m, k] = np.exp(structure[m, k] - largest)
+            structure[m, k] = lifts[m - begin, k] * node[k]
             total += structure[m, k]
-        artefact[m], by_chance[m] = alluring / total, met / total
+        present = trust * present + real + np.log(total)
+        alluring, met = drawn[m] + lure, met - rest[m] + stray
+        if known[m] and truth[m] == 0.0:
+            present = -np.inf
+        if known[m] and truth[m] == 1.0:
+            alluring = met = -np.inf
+        largest = max(present, max(alluring, met))
+        present, alluring, met = np.exp(present - largest), np.exp(alluring - largest), np.exp(met - largest)
+        every = present + alluring + met
+        artefact[m], by_chance[m] = alluring / every, met / every
         for k in range(len(shift)):
-            structure[m, k] /= total
-        value += largest + np.log(total)
+            structure[m, k] *= present / every / total
+        value += largest + np.log(every)
     return float(value)
 
 
 @compiled(error_model="numpy")
-def _log_prior(i: int, votes: StackedVotes, prior: StackedPrior, state: StackedState) -> float:
-    """Return the log prior of the parameters of image `i`: annotators' rates, kinds, nodes."""
+def _chance_prior(i: int, votes: StackedVotes, prior: StackedPrior, chance: Array) -> float:
+    """Return the log prior of the annotators' chances on image `i`."""
     small_code()
-    value, trust = 0.0, votes.trust[i]
-    kinds, share = state.kinds, state.share
-    for k in range(3):
-        if prior.kinds[i, k] > 0.0:
-            value += prior.kinds[i, k] * np.log(kinds[i, k])
-    for k in range(share.shape[1]):
-        weight = prior.strength[i] * prior.share[i, k]
-        if weight > 0.0:
-            value += weight * np.log(share[i, k])
+    value = 0.0
     for r in range(votes.annotators[i], votes.annotators[i + 1]):
-        worth, odds, chance = votes.weights[r], state.odds[r], state.chance[r]
-        hit, miss = worth * (trust * prior.hit[r]), worth * (trust * prior.miss[r])
-        value -= hit * _softplus(-odds) + miss * _softplus(odds)
-        value += worth * prior.quiet[r] * np.log1p(-chance) + worth * prior.false[r] * np.log(chance)
+        logs = prior.quiet[r] * np.log1p(-chance[r]) + prior.false[r] * np.log(chance[r])
+        value += votes.weights[r] * logs
     return float(value)
 
 
@@ -259,27 +301,39 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
     `total`: (R,) float64, marks and omissions of the prior, at shift 0.
     `odds`: (R or more,) float64, initial values; overwritten.
     """
-    lift, chances = np.empty(len(shift)), np.empty(len(shift))
+    several, nodes_of = len(nodes) > 1, np.empty((len(shift), BLOCK))
+    lift, seen, value, ratio = np.empty(len(shift)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    missed, squares = np.empty(BLOCK), np.empty(BLOCK)
     for k in range(len(shift)):
         lift[k] = np.exp(shift[k])
-    for r in range(len(hit)):
-        row = r if len(nodes) > 1 else 0
-        value = odds[own + r]
-        for _ in range(50):
-            ratio = np.exp(value)
-            chance = ratio / (1.0 + ratio)
-            slope = hit[r] - chance * total[r]
-            curve = chance * (1 - chance) * total[r] + 1e-6
-            for k in range(len(shift)):  # without a sum, for vector instructions
-                chances[k] = ratio * lift[k] / (1.0 + ratio * lift[k])
+    for begin in range(0, len(hit), BLOCK):
+        count = min(BLOCK, len(hit) - begin)
+        for j in range(count):
+            value[j], seen[j] = odds[own + begin + j], 0.0
             for k in range(len(shift)):
-                slope -= chances[k] * nodes[row, k]
-                curve += chances[k] * (1 - chances[k]) * nodes[row, k]
-            step = min(max(slope / curve, -2.0), 2.0)
-            value = min(max(value + step, -13.8), 13.8)  # as far as EDGE
-            if abs(step) < 1e-6:  # the error is now about its square
+                nodes_of[k, j] = nodes[begin + j if several else 0, k]
+                seen[j] += nodes_of[k, j]
+        for _ in range(50):
+            for j in range(count):
+                ratio[j], missed[j], squares[j] = np.exp(value[j]), 0.0, 0.0
+            for k in range(len(shift)):
+                for j in range(count):  # the annotators inside, for vector instructions
+                    omission = 1.0 / (1.0 + ratio[j] * lift[k])
+                    omitted = omission * nodes_of[k, j]
+                    missed[j] += omitted
+                    squares[j] += omitted * omission
+            longest = 0.0
+            for j in range(count):
+                chance, counts = ratio[j] / (1.0 + ratio[j]), total[begin + j]
+                slope = hit[begin + j] - chance * counts - (seen[j] - missed[j])
+                curve = chance * (1 - chance) * counts + 1e-6 + missed[j] - squares[j]
+                step = min(max(slope / curve, -2.0), 2.0)
+                value[j] = min(max(value[j] + step, -13.8), 13.8)  # as far as EDGE
+                longest = max(longest, abs(step))
+            if longest < 1e-6:  # the error is now about its square
                 break
-        odds[own + r] = value
+        for j in range(count):
+            odds[own + begin + j] = value[j]
 
 
 @compiled(error_model="numpy")
@@ -395,14 +449,25 @@ def ascend(
     `converged`: (I,) bool, written.
     """
     small_code()
-    kinds = state.kinds
+    kinds, chance = state.kinds, state.chance
     for i in range(begin, end):
-        last = former[i]
-        for iteration in range(-1 if starts and most[i] else 0, most[i]):
+        last, missed, of_chance = former[i], 0.0, 0.0
+        if not most[i]:
+            continue
+        own, weighted = votes.annotators[i], votes.weighted[i]
+        annotators = votes.annotators[i + 1] - own
+        likely = np.empty(annotators)
+        lifts = _lifts(votes.clusters[i], votes.clusters[i + 1], votes.count, votes.trust[i], shift)
+        earliest = -1 if starts else 0
+        for iteration in range(earliest, most[i]):
             if iteration < 0:
                 _distribute(i, start, votes, prior, looks)
             else:
-                value = _expect(i, votes, state, shift, looks) + _log_prior(i, votes, prior, state)
+                if not prior.places[i] or iteration <= earliest + 1:  # later M steps keep the chances
+                    missed = _unmet(own, own, annotators, weighted, chance, votes.weights)
+                    _by_chance(own, own, annotators, weighted, chance, votes.weights, likely)
+                    of_chance = _chance_prior(i, votes, prior, chance)
+                value = of_chance + _expect(i, votes, prior, state, shift, lifts, missed, likely, looks)
                 if prior.places[i]:
                     value -= kinds[i, 0] + kinds[i, 1] + kinds[i, 2]  # of a Poisson process
                 objective[i, iteration] = value
@@ -466,42 +531,37 @@ def draw(
     `drawn`: (D, M) float64, written.
     """
     small_code()
-    nodes, quiet, at = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
-    annotators = len(centre)
+    nodes, quiet, node = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
+    annotators, weighted = len(centre), len(worth) > 0
     evidence, likely = np.empty(annotators), np.empty(annotators)
-    odds, chance, gammas = np.empty(annotators), np.empty(annotators), np.empty(len(shapes))
+    ratio, chance, gammas = np.empty(annotators), np.empty(annotators), np.empty(len(shapes))
     row = begin - begin
     zero = annotators - annotators  # for a literal the kernels would be compiled once more
+    factor = np.exp(centre)
+    lifts = _lifts(zero, len(counts), counts, trust, shift)
     for d in range(begin, end):
-        for count in range(len(counts)):
-            nodes[count] = np.nan
         row = _draw_gammas(row, shapes, table, gammas)
         for r in range(annotators):
             rate = gammas[r] / (gammas[r] + gammas[annotators + r])
             rate = min(max(rate, EDGE), 1.0 - EDGE)
-            odds[r] = np.log(rate / (1.0 - rate)) + centre[r]
+            ratio[r] = rate / (1.0 - rate) * factor[r]
+            evidence[r] = np.log(ratio[r]) * (worth[r] if weighted else 1.0)
             rate = gammas[2 * annotators + r] / (gammas[2 * annotators + r] + gammas[3 * annotators + r])
             chance[r] = min(max(rate, EDGE), 1.0 - EDGE)
-        missed = _omitted(zero, zero, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
-        _effects(zero, zero, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
+        _omitted(zero, annotators, weighted, ratio, worth, shift, quiet)
+        missed = _unmet(zero, zero, annotators, weighted, chance, worth)
+        _by_chance(zero, zero, annotators, weighted, chance, worth, likely)
+        at_nodes = _nodes(quiet, share, trust, node)
+        for count in range(len(counts)):
+            nodes[count] = 0.0
+            for k in range(len(shift)):
+                nodes[count] += lifts[count, k] * node[k]
+            nodes[count] = np.log(nodes[count]) + at_nodes
         for m in range(len(artefact)):
             present, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
                 present += evidence[annotator[p]]
                 met += likely[annotator[p]]
-            at_node = nodes[level[m]]
-            if np.isnan(at_node):
-                largest = -np.inf
-                for k in range(len(shift)):
-                    at[k] = trust * (counts[level[m]] * shift[k] + quiet[k]) + share[k]
-                    largest = max(largest, at[k])
-                total = 0.0
-                for k in range(len(shift)):
-                    total += np.exp(at[k] - largest)
-                at_node = largest + np.log(total)
-                nodes[level[m]] = at_node
-            present = trust * present + at_node + kinds[d, 0]
+            present = trust * present + nodes[level[m]] + kinds[d, 0]
             drawn_to = artefact[m] + kinds[d, 1]
-            other = max(drawn_to, met)
-            other += np.log(np.exp(drawn_to - other) + np.exp(met - other))
-            drawn[d, m] = 1 / (1 + np.exp(min(other - present, 700.0)))
+            drawn[d, m] = 1 / (1 + np.exp(min(drawn_to - present, 700.0)) + np.exp(min(met - present, 700.0)))
