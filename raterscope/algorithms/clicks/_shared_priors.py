@@ -125,13 +125,11 @@ def estimate_attraction(tally: Tally, total: Tally) -> ArtefactAttraction:
 def tally_of(run: Run, now: ClusterPosteriors, allure: ArtefactAttraction) -> Tally:
     """Compute the expected counts of each image's annotators."""
     stack, votes = run.stack, run.stack.votes
-    drawn = _artefact_votes(stack, allure.lure[run.rows], np.log(allure.spread))
-    share = np.exp(drawn - np.logaddexp.reduce(drawn, axis=1)[:, None])
-    structures = np.empty((len(stack), now.structure.shape[1]))
-    artefacts = np.empty((len(stack), len(SPREAD)))
-    for image, clusters in enumerate(stack.clusters()):
-        np.add.reduce(now.structure[clusters], axis=0, out=structures[image])
-        np.matmul(now.artefact[clusters], share[clusters], out=artefacts[image])
+    share = _artefact_votes(stack, allure.lure[run.rows], np.log(allure.spread))
+    _log_sum(share)
+    share *= (now.artefact / share.sum(axis=1))[:, None]
+    structures = np.add.reduceat(now.structure, votes.clusters[:-1])  # every image has clusters
+    artefacts = np.add.reduceat(share, votes.clusters[:-1])
     cluster = np.repeat(np.arange(len(votes.count)), np.diff(votes.first))
     annotator = votes.annotator + votes.annotators[stack.image_of_cluster[cluster]]
 
@@ -147,8 +145,18 @@ def _artefact_votes(stack: Stack, lure: FloatArray, log_spread: FloatArray) -> F
     Votes are tempered. `log_spread` is (L,), or (M, L).
     """
     trust = stack.votes.trust[stack.image_of_cluster]
-    joint: FloatArray = trust[:, None] * log_votes(stack, lure, SPREAD) + log_spread
+    joint = log_votes(stack, lure, SPREAD)
+    joint *= trust[:, None]
+    joint += log_spread
     return joint
+
+
+def _log_sum(logs: FloatArray) -> FloatArray:
+    """Return the log of the sums over rows, (M,); leave the terms, over a factor of the row, in `logs`."""
+    largest = logs.max(axis=1)
+    logs -= largest[:, None]
+    np.exp(logs, out=logs)
+    return np.asarray(largest + np.log(logs.sum(axis=1)))
 
 
 def pooled(run: Run, tally: Tally) -> Tally:
@@ -224,12 +232,13 @@ def _of_one_size(first: IntArray, begin: int, end: int) -> Iterator[tuple[IntArr
 def _other_images(run: Run, tally: Tally, total: Tally, own: slice) -> Tally:
     """Return the tally of the other images for some rows of annotators."""
     rows, image = run.rows[own], run.stack.image_of_annotator[own]
-    return Tally(
-        np.maximum(total.hits[rows] - tally.hits[own], 0),
-        np.maximum(total.structures[rows] - tally.structures[image], 0),
-        np.maximum(total.lured[rows] - tally.lured[own], 0),
-        np.maximum(total.artefacts[rows] - tally.artefacts[image], 0),
+    pairs = (
+        (total.hits[rows], tally.hits[own]),
+        (total.structures[rows], tally.structures[image]),
+        (total.lured[rows], tally.lured[own]),
+        (total.artefacts[rows], tally.artefacts[image]),
     )
+    return Tally(*(np.maximum(np.subtract(every, one, out=every), 0, out=every) for every, one in pairs))
 
 
 def _ease(
@@ -292,7 +301,7 @@ def apply_advice(stack: Stack, advice: Advice) -> Stack:
     )
     spread = np.log(_blend(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS))
     drawn = _artefact_votes(stack, cross_image.lure, spread[stack.image_of_cluster])
-    votes = stack.votes._replace(drawn=np.logaddexp.reduce(drawn, axis=1))
+    votes = stack.votes._replace(drawn=_log_sum(drawn))
     return replace(stack, votes=votes, prior=prior)
 
 
