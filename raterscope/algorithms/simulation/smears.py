@@ -51,8 +51,7 @@ class Canvas:
         coarse = ndimage.gaussian_filter(
             self.rng.standard_normal(shape, dtype=np.float32), scale / step, mode="wrap"
         )
-        fine = ndimage.zoom(coarse, step, order=1)[: self.height, : self.width] if step > 1 else coarse
-        fine = fine[: self.height, : self.width]
+        fine = _enlarged(_enlarged(coarse.T, step, self.width).T, step, self.height)
         return np.asarray((fine - fine.mean()) / (fine.std() + 1e-9), dtype=np.float32)
 
     def stamp(
@@ -63,10 +62,24 @@ class Canvas:
         top, bottom = max(0, int(y - reach)), min(self.height, int(y + reach) + 2)
         if left >= right or top >= bottom:
             return
-        dy, dx = np.mgrid[top:bottom, left:right].astype(np.float32)
-        for stain, amount in paint(dx + np.float32(0.5 - x), dy + np.float32(0.5 - y)).items():
+        dx, dy = np.meshgrid(
+            np.arange(left, right, dtype=np.float32) + np.float32(0.5 - x),
+            np.arange(top, bottom, dtype=np.float32) + np.float32(0.5 - y),
+        )
+        for stain, amount in paint(dx, dy).items():
             plane = self.stain[stain, top:bottom, left:right]
             np.maximum(plane + amount, 0.0, out=plane)
+
+
+def _enlarged(coarse: Plane, step: int, size: int) -> Plane:
+    """Interpolate linearly between rows that are `step` apart, and return the first `size` rows."""
+    position = np.arange(size) * ((len(coarse) - 1) / (len(coarse) * step - 1))
+    below = position.astype(np.intp)
+    share = (position - below).astype(np.float32)[:, None]
+    result, change = coarse[below], np.diff(coarse, axis=0)[below]
+    change *= share
+    result += change
+    return result
 
 
 def draw_positions(
@@ -89,14 +102,18 @@ def outline(rng: np.random.Generator, radius: float, roughness: float) -> Callab
     """Make a wobbly closed outline; it gives the signed distance (positive inside), roughly, in pixels."""
     orders = np.arange(2, 7)
     sizes = roughness * rng.standard_normal(len(orders)) / orders
-    phases = rng.uniform(0, 2 * np.pi, len(orders))
+    waves = (sizes * np.exp(1j * rng.uniform(0, 2 * np.pi, len(orders)))).astype(np.complex64)
 
     def inside(dx: Plane, dy: Plane) -> Plane:
-        angle = np.arctan2(dy, dx)
-        edge = np.ones_like(angle)
-        for order, size, phase in zip(orders, sizes, phases, strict=True):
-            edge += np.float32(size) * np.cos(order * angle + np.float32(phase))
-        return np.asarray(radius * edge - np.hypot(dx, dy), dtype=np.float32)
+        away = np.hypot(dx, dy)
+        # Powers of a complex number are much faster than cosines of multiples of its angle.
+        turn = (dx + np.complex64(1j) * dy) / np.maximum(away, np.float32(1e-6))
+        total = np.full_like(turn, waves[-1])
+        for wave in waves[-2::-1]:
+            total *= turn
+            total += wave
+        total *= turn * turn
+        return np.asarray(radius * (1 + total.real) - away, dtype=np.float32)
 
     return inside
 
@@ -115,11 +132,12 @@ def grain(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> Pla
 def photograph(canvas: Canvas) -> NDArray[np.uint8]:
     """Shine the lamp through the stains, blur, add the camera's noise."""
     rng = canvas.rng
-    down, across = np.mgrid[0 : canvas.height, 0 : canvas.width].astype(np.float32)
-    across = (across - canvas.width * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
-    down = (down - canvas.height * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
-    light = 1.0 - float(rng.uniform(0.26, 0.42)) * (across**2 + down**2)
-    light *= 1.0 + float(rng.normal(0, 0.03)) * across + float(rng.normal(0, 0.03)) * down
+    across, down = (
+        (np.arange(size, dtype=np.float32) - size * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
+        for size in (canvas.width, canvas.height)
+    )
+    light = 1.0 - float(rng.uniform(0.26, 0.42)) * (across**2 + down[:, None] ** 2)
+    light *= 1.0 + float(rng.normal(0, 0.03)) * across + float(rng.normal(0, 0.03)) * down[:, None]
     warmth = _LAMP * (1.0 + 0.012 * rng.standard_normal(3).astype(np.float32))
     picture = np.empty((canvas.height, canvas.width, 3), dtype=np.uint8)
     for band in range(3):

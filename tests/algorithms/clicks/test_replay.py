@@ -40,7 +40,7 @@ def test_a_replay_never_makes_a_prediction_surer():
 
 
 def test_additional_changes_enter_all_numbers_of_a_prediction():
-    clicks = smears(3)[0]
+    clicks = smears(6)[0]
     fusion = fuse(clicks, PLAN)
     before, after = (predict_outlook(clicks, fusion, PLAN, correct=lambda _, n=n: n) for n in (0.0, 2.0))
     assert after.expected == pytest.approx(before.expected + 2)
