@@ -195,8 +195,10 @@ def take(study: Path, picture: Path) -> None:
     from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
     from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 
-    application = QApplication.instance() or QApplication(["raterscope"])
-    apply_chosen_theme("dark")
+    application = QApplication.instance()
+    if application is None:
+        application = QApplication(["raterscope"])
+        apply_chosen_theme("dark")
     window = MainWindow(remembers=False)
     window.resize(WIDTH, HEIGHT)
     window.show()
