@@ -460,7 +460,7 @@ class Provenance:
     decisions: int = 0  # the number of the last decision
 
     def in_words(self) -> str:
-        """Name the runs: "run 3 (laplace, 2026-01-02 14:02)"."""
+        """Name the runs: "run 3 (Laplace, 2026-01-02 14:02)"."""
         if len(self.runs) > _NAMED:
             return f"{len(self.runs):,} runs ({self.runs[0].id} to {self.runs[-1].id})"
         from raterscope.app.study.runs import run_name
@@ -510,10 +510,10 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
 
 def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
     """Describe in short ASCII text which run a file was made from; de-identified, without its time."""
-    from raterscope.app.study.runs import run_name
-
-    name = "" if run is None else f" {run_name(run, dated=not deidentify)}"
-    return f"Raterscope{name}".encode("ascii", "replace").decode()
+    if run is None:
+        return "Raterscope"
+    when = "" if deidentify else f", {run.started.astimezone():%Y-%m-%d %H:%M}"
+    return f"Raterscope run {run.id} ({plain(run.algorithm, 40)}{when})".encode("ascii", "replace").decode()
 
 
 def record_of_export(

@@ -66,3 +66,8 @@ FUSERS = Catalogue(
     ),
     ),
 )  # fmt: skip
+
+
+def fuser_title(name: str) -> str:
+    """Return the title of an algorithm, or its name if it is of another version."""
+    return FUSERS[name].title if name in FUSERS else name

@@ -65,7 +65,6 @@ class Catalogues(NamedTuple):
 
     lists: Sequence[Catalogue]  # the ones that `run` names come first
     shared_settings: type[Settings] | None = None  # settings that every algorithm takes
-    title: Callable[[str], str] = str  # ``title(algorithm)`` names the algorithm of a run in the history
 
 
 class Reader(NamedTuple):

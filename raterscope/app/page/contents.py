@@ -25,6 +25,7 @@ from PIL import Image
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.study import RunEntry
+from raterscope.app.study.runs import run_title
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
 from raterscope.figures.description import Line
@@ -485,7 +486,7 @@ def _places(value: float, digits: int = 3) -> int:
 def run_in_words(run: RunEntry) -> str:
     """Name a run: number, algorithm, when, how long."""
     when = run.started.strftime("%Y-%m-%d %H:%M %Z").strip()
-    return f"run {run.id}, {plain(run.algorithm)}, {when}, {significant(run.seconds, 2)} s"
+    return f"run {run.id}, {run_title(run)}, {when}, {significant(run.seconds, 2)} s"
 
 
 def flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:

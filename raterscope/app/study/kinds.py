@@ -428,6 +428,7 @@ class StoredKind:
     # ``annotators(study, run, item)`` names the annotators of a result in its order; None for a kind whose
     # results name them
     annotators: Callable[[Study, RunEntry, int], Sequence[str]] | None = None
+    title: Callable[[str], str] = str  # ``title(algorithm)`` names the algorithm of a run for the user
 
     @property
     def name(self) -> str:
@@ -440,6 +441,37 @@ class StoredKind:
         return self.questions is not None
 
 
+def _clicks_title(algorithm: str) -> str:
+    """Name clustering and detection: "OEM + DEM"."""
+    from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
+
+    titles = {
+        name: entry.title.removesuffix(" clustering").removesuffix(" detection")
+        for name, entry in (*CLUSTERERS.items(), *DETECTORS.items())
+    }
+    bare = algorithm.removeprefix("online ")
+    online = "online " if bare != algorithm else ""
+    return online + " + ".join(titles.get(name, name) for name in bare.split(" + "))
+
+
+def _masks_title(algorithm: str) -> str:
+    from raterscope.algorithms.masks.catalogue import fuser_title
+
+    return fuser_title(algorithm)
+
+
+def _labels_title(algorithm: str) -> str:
+    from raterscope.algorithms.labels.catalogue import labeller_title
+
+    return labeller_title(algorithm)
+
+
+def _pairs_title(algorithm: str) -> str:
+    from raterscope.algorithms.pairs.catalogue import path_title
+
+    return path_title(algorithm)
+
+
 _VOTES = "SELECT 1 FROM votes WHERE question = ? AND import > ? AND truth = 0 LIMIT 1"
 
 STORED: dict[str, StoredKind] = {
@@ -450,13 +482,13 @@ STORED: dict[str, StoredKind] = {
             "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind IN ('clicks', 'scores') LIMIT 1",
             annotated="SELECT DISTINCT image FROM marks WHERE kind IN ('clicks', 'truth', 'scores')",
             takes=lambda entry: entry.grid is None, has_controls=True,
-            annotators=lambda study, run, image: study.clicks(image, run).annotators,
+            annotators=lambda study, run, image: study.clicks(image, run).annotators, title=_clicks_title,
         ),
         StoredKind(
             REVIEWED["masks"], CaseResult, mismatch_of_case,
             "SELECT 1 FROM masks WHERE image = ? AND import > ? AND annotator >= 0 LIMIT 1",
             annotated="SELECT DISTINCT image FROM masks",
-            takes=lambda entry: entry.grid is not None, log=MaskLog,
+            takes=lambda entry: entry.grid is not None, log=MaskLog, title=_masks_title,
         ),
         StoredKind(
             REVIEWED["labels"], LabelResult, mismatch_of_fused_labels, _VOTES,
@@ -464,6 +496,7 @@ STORED: dict[str, StoredKind] = {
             annotators=lambda study, run, question: _names(
                 study, study.vote_set(question, run.imported).annotator_ids
             ),
+            title=_labels_title,
         ),
         StoredKind(
             REVIEWED["pairs"], PairFusion, mismatch_of_fused_pairs, _VOTES,
@@ -471,6 +504,7 @@ STORED: dict[str, StoredKind] = {
             annotators=lambda study, run, question: _names(
                 study, study.comparison_set(question, run.imported).annotator_ids
             ),
+            title=_pairs_title,
         ),
     )
 }  # fmt: skip

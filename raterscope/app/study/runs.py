@@ -281,13 +281,14 @@ class RunStore:
         return "; ".join(f"{run_name(run)} of {run.kind}" for run in runs) or "no run"
 
 
-def run_name(run: RunEntry, *, dated: bool = True) -> str:
-    """Name a run: "run 3 (laplace, 2026-01-02 14:02)"; without the date, the algorithm alone.
+def run_title(run: RunEntry) -> str:
+    """Return the title of a run's algorithm."""
+    return plain(STORED[run.kind].title(run.algorithm), 60)
 
-    The time is local.
-    """
-    when = f", {run.started.astimezone():%Y-%m-%d %H:%M}" if dated else ""
-    return f"run {run.id} ({plain(run.algorithm, 40)}{when})"
+
+def run_name(run: RunEntry) -> str:
+    """Name a run, with its local time: "run 3 (Laplace, 2026-01-02 14:02)"."""
+    return f"run {run.id} ({run_title(run)}, {run.started.astimezone():%Y-%m-%d %H:%M})"
 
 
 @dataclass(frozen=True, eq=False)

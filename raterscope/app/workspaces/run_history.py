@@ -22,7 +22,7 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import CommentSubject, Decision, SampleSubject, is_measure
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.runs import run_name
+from raterscope.app.study.runs import run_name, run_title
 from raterscope.figures.evaluation import CalibrationLine
 from raterscope.text import counted
 from raterscope.widgets.panels.activity_panels import NEXT, HistoryEntry, JobLine
@@ -145,11 +145,6 @@ def outdated_words(contents: Contents, kind: str) -> str:
     return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
 
 
-def run_title(run: RunEntry) -> str:
-    """Return the title of a run's algorithm."""
-    return KINDS[run.kind].load_catalogues().title(run.algorithm)
-
-
 def _count(run: RunEntry) -> str:
     return counted(len(run.items), KINDS[run.kind].item)
 
@@ -236,7 +231,7 @@ class RunChanges(QObject):
             return
         self._runs.choose(run_id)
         run = changes.before if run_id == changes.before.id else changes.after
-        self._screen.message.emit(f"{run_name(run).capitalize()} is shown.")
+        self._screen.message.emit(f"R{run_name(run)[1:]} is shown.")
 
     @property
     def _undone(self) -> str:

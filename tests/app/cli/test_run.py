@@ -3,6 +3,7 @@
 import pytest
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.pairs.catalogue import path_title
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import add_case
@@ -22,7 +23,7 @@ class TestLabels:
     def test_a_name_of_several_kinds_is_that_of_the_kind_that_is_there(self, crowd, capsys):
         assert run("run", crowd, "majority") == 0
         output = capsys.readouterr().out
-        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority" in output
+        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority vote" in output
         assert "against the truth of 120 tasks" in output
         with Study.open(crowd) as opened:
             assert [entry.kind for entry in opened.runs.all()] == ["labels"]
@@ -83,7 +84,7 @@ class TestPairs:
     def test_each_path_is_run_and_kept(self, crowd, capsys, path):
         assert run("run", crowd, path, "--item", "BETTER?", "--set", "draws=5", "rate=0.2") == 0
         output = capsys.readouterr().out
-        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in output
+        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path_title(path)}" in output
         assert "of 55 tested annotators are flagged" in output
         assert "at most 20 % of them falsely" in output
         with Study.open(crowd) as opened:

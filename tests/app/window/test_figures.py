@@ -60,7 +60,7 @@ def test_a_plot_is_exported_as_drawing_picture_and_table(fused, qtbot, saved):
     assert ElementTree.parse(folder / "small-reliability-clicks-run-1.svg").getroot().tag.endswith("svg")
     with Image.open(folder / "small-reliability-clicks-run-1.png") as picture:
         assert picture.width >= 2 * plot.figure.width()
-        assert picture.text["Description"].startswith("run 1 (oem")
+        assert picture.text["Description"].startswith("run 1 (OEM + DEM")
     with (folder / "small-reliability-clicks-run-1.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["annotator", "clicks", "reliability", "excluded"]
@@ -78,7 +78,7 @@ def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
     canvas = fused.workspace.canvas
     with Image.open(folder / f"{name}-image-run-1.png") as picture:
         assert picture.size == (canvas.width(), canvas.height() + HEADING)  # the run is named below
-        assert picture.text["Description"].startswith("run 1 (oem")
+        assert picture.text["Description"].startswith("run 1 (OEM + DEM")
 
 
 def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
@@ -87,11 +87,11 @@ def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
     menu.reported.connect(received.append)
     menu.copy.trigger()
     menu.reported.disconnect(received.append)
-    assert received[0].startswith("Copied the image of run 1 (oem")
+    assert received[0].startswith("Copied the image of run 1 (OEM + DEM")
     drawing = save(fused, qtbot, menu.svg)
-    assert " of run 1 (oem" in drawing
+    assert " of run 1 (OEM + DEM" in drawing
     words = ElementTree.parse(next(saved[0].glob("*.svg"))).getroot().iter()
-    assert any("run 1 (oem" in (word.text or "") for word in words if word.tag.endswith("text"))
+    assert any("run 1 (OEM + DEM" in (word.text or "") for word in words if word.tag.endswith("text"))
     # A name that a spreadsheet would run is exported as text.
     plot = fused.workspace.reliability
     plot.set_annotators(np.array([3]), np.array([0.5]), ["=cmd|' /C calc'!A0"])

@@ -30,6 +30,7 @@ class Case:
     """One kind: two algorithms, what leaves, and the numbers in its file and in a stored result."""
 
     algorithms: tuple[str, str]
+    first: str  # the name of the first in the window, in the report and in notes
     what: str
     title: str
     suffix: str
@@ -37,10 +38,10 @@ class Case:
 
 
 CASES = {
-    "clicks": Case(("oem", "hac"), "detections", "Detections…", ".csv", ("x", "y")),
-    "masks": Case(("gaussian", "laplace"), "probability", "Probability…", ".nii.gz"),
-    "labels": Case(("majority", "ibcc"), "labels", "Labels…", ".csv", ("cat", "dog")),
-    "pairs": Case(("iss", "lbi"), "annotators", "Annotators…", ".csv", ("entered",)),
+    "clicks": Case(("oem", "hac"), "OEM + DEM", "detections", "Detections…", ".csv", ("x", "y")),
+    "masks": Case(("gaussian", "laplace"), "Gaussian", "probability", "Probability…", ".nii.gz"),
+    "labels": Case(("majority", "ibcc"), "majority vote", "labels", "Labels…", ".csv", ("cat", "dog")),
+    "pairs": Case(("iss", "lbi"), "inverse scale space", "annotators", "Annotators…", ".csv", ("entered",)),
 }
 
 
@@ -143,8 +144,8 @@ def test_the_run_on_screen_is_exported_and_named(
     idle(window, qtbot)
     titles = []
     export(window, qtbot, monkeypatch, case.title, by_window, titles)
-    assert f"of run 1 ({case.algorithms[0]}" in titles[0]
-    assert f"of run 1 ({case.algorithms[0]}" in window.status.message
+    assert f"of run 1 ({case.first}, " in titles[0]
+    assert f"of run 1 ({case.first}, " in window.status.message
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
     window.files.write_report()
     if kind == "labels":
@@ -154,7 +155,7 @@ def test_the_run_on_screen_is_exported_and_named(
         dialog.accept()
     qtbot.waitUntil(lambda: "Report of run 1" in window.status.message, timeout=LONG)
     text = Page(page.read_text(encoding="utf-8")).text
-    assert f"run 1 ({case.algorithms[0]}" in text
+    assert f"run 1 ({case.first}, " in text
     assert ("Accuracy against votes" in text) == (kind == "labels")
     window.document.close()
     idle(window, qtbot)
@@ -192,8 +193,8 @@ def test_a_missing_run_is_refused_with_a_list_of_runs(tmp_path, originals, capsy
         assert main([command, str(path), *what, "--run", "9", "-o", str(out)]) == 1
         err = capsys.readouterr().err
         assert "has no run number 9" in err
-        assert "run 1 (oem" in err
-        assert "run 2 (hac" in err
+        assert "run 1 (OEM + DEM, " in err
+        assert "run 2 (hierarchical + DEM, " in err
         assert not out.exists()
 
 

@@ -72,10 +72,6 @@ def _add_report_options(parser: Parser) -> None:
     add_by_crowd_size(parser, "needs ground truth and takes minutes")
 
 
-def _title(algorithm: str) -> str:
-    return algorithm.upper().replace("ONLINE", "online")  # which is no abbreviation
-
-
 def _catalogues() -> Catalogues:
     from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
     from raterscope.algorithms.clicks.voting import AssignmentSettings
@@ -84,7 +80,7 @@ def _catalogues() -> Catalogues:
         Catalogue("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
         Catalogue("detectors for clicks (--detector)", DETECTORS, chosen_by_run=False),
     )
-    return Catalogues(lists, AssignmentSettings, _title)
+    return Catalogues(lists, AssignmentSettings)
 
 
 def _functions() -> Functions:

@@ -16,6 +16,7 @@ import numpy as np
 
 from raterscope.algorithms.array_operations import max_rows
 from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
@@ -279,7 +280,7 @@ def summary_of(
     yield (
         f"{counted(sum(len(question.labels) for question in questions.values()), 'vote')} by "
         f"{counted(len(annotators), 'annotator')} on {counted(tasks, 'task')}{about}, "
-        f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
+        f"fused by {labeller_title(answer.plan.algorithm)} in {seconds:.1f} s"
     )
 
     def of_question(name: str, result: LabelResult) -> Iterator[str]:
@@ -314,7 +315,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     for method, assessment in judged.items():
         area = f"AUC {assessment.area:.3f}, " if math.isfinite(assessment.area) else ""
         yield (
-            f"{method} against the truth of {counted(assessment.judged, 'task')}: accuracy "
+            f"{labeller_title(method)} against the truth of {counted(assessment.judged, 'task')}: accuracy "
             f"{assessment.accuracy:.3f} ({assessment.accuracy_low:.3f} to {assessment.accuracy_high:.3f}), "
             f"{area}log loss {assessment.log_loss:.3f}, calibration error {assessment.calibration.error:.3f}"
         )

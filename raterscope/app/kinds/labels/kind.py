@@ -106,11 +106,11 @@ def _add_report_options(parser: Parser) -> None:
 
 
 def _catalogues() -> Catalogues:
-    from raterscope.algorithms.labels.catalogue import LABELLERS, labeller_title
+    from raterscope.algorithms.labels.catalogue import LABELLERS
     from raterscope.algorithms.labels.fusion import QuestionSettings
 
     algorithms = Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
-    return Catalogues((algorithms,), QuestionSettings, labeller_title)
+    return Catalogues((algorithms,), QuestionSettings)
 
 
 def _functions() -> Functions:

@@ -162,7 +162,7 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
     count = sum(len(records) for case in cases for records in case.records.values())
     yield (
         f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
-        f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
+        f"fused by {FUSERS[answer.plan.algorithm].title} in {seconds:.1f} s"
     )
     results = list(answer.fusions.items())
     every = [report.programs for _, result in results for report in result.reports]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.catalogue import PairPlan
+from raterscope.algorithms.pairs.catalogue import PairPlan, path_title
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part, steps_of
@@ -106,7 +106,7 @@ def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, Other
     yield (
         f"{counted(sum(map(len, questions.values())), 'comparison')} by "
         f"{counted(len(annotators), 'annotator')} of {counted(items, 'item')}{about}, fused by "
-        f"{answer.plan.algorithm} in {seconds:.1f} s"
+        f"{path_title(answer.plan.algorithm)} in {seconds:.1f} s"
     )
 
     def of_question(name: str, fusion: PairFusion) -> Iterator[str]:

@@ -44,10 +44,10 @@ def _add_fuse_options(parser: Parser) -> None:
 
 
 def _catalogues() -> Catalogues:
-    from raterscope.algorithms.pairs.catalogue import PATHS, path_title
+    from raterscope.algorithms.pairs.catalogue import PATHS
 
     paths = Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
-    return Catalogues((paths,), title=path_title)
+    return Catalogues((paths,))
 
 
 def _functions() -> Functions:

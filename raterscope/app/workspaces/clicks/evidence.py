@@ -14,13 +14,13 @@ from raterscope.app import review
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.batch_review import CropShelf, ListedSpot
 from raterscope.app.workspaces.clicks.scene import Crops, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
-from raterscope.app.workspaces.run_history import run_title
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidenceLine
 
 MOST = 20

@@ -20,6 +20,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.kinds.clicks.evaluation import Accuracy, measure_runs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.runs import run_title
 from raterscope.app.study.state import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.image_display import ImageDisplay
@@ -27,7 +28,6 @@ from raterscope.app.workspaces.clicks.scene import Image, LoadedImage
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
-from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.evaluation import Curve
 from raterscope.text import counted
 from raterscope.widgets.divider import Side

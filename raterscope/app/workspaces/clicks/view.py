@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.review import Decision, is_bookmarked
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, describe_sources, explain_weights
-from raterscope.app.workspaces.run_history import run_title
 from raterscope.text import counted
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of

@@ -16,6 +16,7 @@ from raterscope.app.kinds.clicks.image_fusion import Draft
 from raterscope.app.kinds.clicks.runs import explain_not_converged
 from raterscope.app.review import Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators, Exclusion
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
@@ -36,7 +37,7 @@ from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.app.workspaces.run_history import Calibration, run_title
+from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.screen import BlindTexts, three_numbers
 from raterscope.text import percent
 from raterscope.widgets.canvas.image_canvas import ZOOM_STEP

@@ -37,13 +37,13 @@ from raterscope.app.kinds.masks.runs import Inputs, gather, plan_of
 from raterscope.app.review import Region
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
 from raterscope.app.workspaces.masks.screen import MAPS, MasksCore, MasksPart
-from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.text import UNKNOWN, counted, duration

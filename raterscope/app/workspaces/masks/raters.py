@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.annotators.similarity import CaseAgreement, RaterTree, cluster_raters
+from raterscope.algorithms.masks.catalogue import fuser_title
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
@@ -127,9 +128,9 @@ class Raters(MasksPart):
             return
         rows = view.model_rows(scene, structure, contents.numbers, self._screen.volume.crosshair)
         if not rows:
-            self._screen.model_table.set_nothing(f"{fusion.algorithm} estimates no bias, Sigma or tau.")
+            self._screen.model_table.set_nothing(view.no_model(fusion))
         unit = length_unit(scene.image.lattice)
-        self._screen.model_table.set_rows(rows, unit, fusion.algorithm)
+        self._screen.model_table.set_rows(rows, unit, fuser_title(fusion.algorithm))
         self._screen.model_table.select(self.current)
 
     def choose(self, name: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.catalogue import fuser_title
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.review import Decision, is_bookmarked
@@ -276,16 +277,33 @@ def local_weight(
     return (values, corner) if values.size else None
 
 
+def _method(fusion: MaskFusion) -> str:
+    title = fuser_title(fusion.algorithm)
+    return title[:1].upper() + title[1:]
+
+
+def no_model(fusion: MaskFusion) -> str:
+    """Return the message that a method has no estimates of raters."""
+    return f"{_method(fusion)} estimates no bias, Sigma or tau."
+
+
+def no_iterations(fusion: MaskFusion) -> str:
+    """Return the message that a method does not iterate."""
+    return f"{_method(fusion)} takes no iterations."
+
+
 def no_weight(fusion: MaskFusion) -> str:
     """Return the message that a method has no local weights."""
-    return f"{fusion.algorithm} gives each rater one weight for the whole image, no local weights."
+    return f"{_method(fusion)} gives each rater one weight for the whole image, no local weights."
 
 
 def no_tau(fusion: MaskFusion) -> str:
     """Return why there is no local tau."""
-    if fusion.algorithm in ("laplace", "student", "gdp"):
+    with_tau = ("laplace", "student", "gdp")
+    if fusion.algorithm in with_tau:
         return "This run was made before tau was stored. Press Fuse (F5) again."
-    return f"{fusion.algorithm} has no local scale tau: laplace, student and gdp have."
+    titles = [fuser_title(name) for name in with_tau]
+    return f"{_method(fusion)} has no local scale tau: {', '.join(titles[:-1])} and {titles[-1]} have."
 
 
 def nothing_local(fusion: MaskFusion | None, measure: str) -> str:

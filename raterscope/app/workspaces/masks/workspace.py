@@ -13,6 +13,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.kinds.masks.runs import Draft, explain_not_converged
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.masks import view
@@ -37,7 +38,7 @@ from raterscope.app.workspaces.masks.volume_views import SliceView, SurfaceModel
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.app.workspaces.run_history import Calibration, run_title
+from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.screen import BlindTexts, three_numbers
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.region_panel import NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
@@ -289,7 +290,7 @@ class MasksWorkspace(MasksScreen):
         structure, covered = self.session.part, self.session.covered
         fusion = scene.fusion(structure)
         at_once = fusion is not None and not len(fusion.traces[0].objective)
-        self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
+        self.bound.set_nothing(view.no_iterations(fusion) if fusion and at_once else BOUND)
         self._show_run_trace()
         run = scene.run
         self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")

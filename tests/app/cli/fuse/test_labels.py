@@ -140,7 +140,7 @@ def test_every_method_is_judged_by_the_truth(fuse, votes, tmp_path):
     assert float(rows["ibcc"]["accuracy"]) == 1.0
     assert float(rows["ibcc"]["accuracy_low"]) == pytest.approx(1 / (1 + 1.959964**2 / 120), abs=1e-6)
     assert float(rows["ibcc"]["auc"]) == 1.0
-    assert "majority against the truth of 120 tasks" in output
+    assert "majority vote against the truth of 120 tasks" in output
 
 
 def test_truths_of_a_single_class_have_no_area_under_a_curve(fuse, votes, tmp_path):

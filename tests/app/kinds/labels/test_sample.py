@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.labels.sample import (
     METHODS,
@@ -110,7 +111,8 @@ def test_the_summary_gives_results_and_that_it_is_simulated(shown):
     _, _, study, words, outcomes = shown
     assert str(study) in words[0]
     assert "simulated" in words[0]
-    assert all(any(line.startswith(f"{method} against the truth") for line in words) for method in METHODS)
+    titles = [labeller_title(method) for method in METHODS]
+    assert all(any(line.startswith(f"{title} against the truth") for line in words) for title in titles)
     assert len(outcomes) == len(METHODS)
     assert all(outcome.fusion is not None for outcome in outcomes)
 
