@@ -38,6 +38,7 @@ class Change:
     point: tuple[float, float] | None = None  # (x, y): of a spot, pixels
     name: str = ""  # the structure, task or annotator; empty for a spot
     box: tuple[Box, Box] | None = None  # (origin, shape): of a region, voxels
+    count: int = 1  # details that it stands for: small regions are listed together
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 from raterscope.algorithms.progress import silent
 from raterscope.app.annotators.table import changes_of_run
@@ -88,12 +89,21 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
     result = changes(path)
     with Study.open(path) as study:
         case = study.items()["masks"][0].id
-        volumes = [int(study.runs.result(number, case).fusions[0].mask.sum()) for number in (1, 2)]
+        fusions = [study.runs.result(number, case).fusions[0] for number in (1, 2)]
+        shape = study.image(case).lattice.shape
+    wholes = np.zeros((2, *shape), dtype=bool)
+    for whole, fusion in zip(wholes, fusions, strict=True):
+        (mask,) = fusion.mask
+        region = [slice(low, low + n) for low, n in zip(fusion.origin, mask.shape, strict=True)]
+        whole[tuple(region)] = mask
+    volumes = wholes.sum(axis=(1, 2, 3)).tolist()
     assert volumes[0] != volumes[1]
     assert sum(file_path.size for file_path in result.listed) == abs(volumes[0] - volumes[1])
     assert all(file_path.box is not None and file_path.name == "nodule" for file_path in result.listed)
     small = [file_path for file_path in result.listed if "small region" in file_path.words]
     assert len(small) == 1  # what is too small to be disputed is one line
+    assert result.count == scipy.ndimage.label(wholes[0] != wholes[1], np.ones((3, 3, 3)))[1] > 1
+    assert result.in_words().endswith(f", {result.count} regions changed")
     assert all(file_path.size > 0.02 * volumes[1] for file_path in result.listed if file_path not in small)
 
 

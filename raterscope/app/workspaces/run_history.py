@@ -258,7 +258,7 @@ class RunChanges(QObject):
         if changes is None:
             panel.set_changes("", ())
         else:
-            hidden = changes.count + changes.newly_disputed - len(changes.listed)
+            hidden = changes.count + changes.newly_disputed - sum(change.count for change in changes.listed)
             words = f"Run {changes.before.id} to run {changes.after.id}: {changes.in_words()}."
             if self._runs.session.blind:
                 words += f" {HIDDEN}"

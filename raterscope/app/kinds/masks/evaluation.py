@@ -338,7 +338,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
             words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
             words += f", {plain(structure)}"
             differences.changes.append(
-                at.change(words, int(sizes[small].sum()), name=structure, box=(start, size))
+                at.change(words, int(sizes[small].sum()), name=structure, box=(start, size), count=len(small))
             )
         for number in np.setdiff1d(np.arange(1, len(boxes) + 1), small).tolist():
             box = boxes[number - 1]
