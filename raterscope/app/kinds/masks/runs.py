@@ -6,7 +6,7 @@ Programs among the raters are combined with the consensus of all cases of a run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,6 +30,7 @@ from raterscope.algorithms.masks.data import (
     Masks,
     MasksError,
     Settled,
+    marked,
     overlap,
 )
 from raterscope.algorithms.masks.distance import skipped_slices
@@ -48,7 +49,7 @@ from raterscope.algorithms.masks.programs import (
 )
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
-from raterscope.app.errors import InputError, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import Region, ReviewState, current_names
 from raterscope.app.study import Study
@@ -249,10 +250,21 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for structure, step_watch in steps_of(watch, case.records):
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
         fusion, outlines = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
-        notices = (*fusion.notices, *skipped_slices(masks), *read_notices(masks.annotators))
-        fusions.append(replace(fusion, notices=notices))
-        reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0), outlines))
+        report = report_on(fusion, masks, part(step_watch, _FUSED, 1.0), outlines)
+        notices = (*_without_overlap(masks, report), *fusion.notices, *skipped_slices(masks))
+        fusions.append(replace(fusion, notices=(*notices, *read_notices(masks.annotators))))
+        reports.append(report)
     return CaseResult(tuple(fusions), tuple(reports))
+
+
+def _without_overlap(masks: Masks, report: Report) -> Iterator[str]:
+    """Warn of a consensus of raters who drew in different places."""
+    shared = np.nan_to_num(report.pair_dice) * ~np.eye(len(masks.annotators), dtype=np.bool_)
+    if not shared.any() and sum(bool(marked(layer).any()) for layer in masks.values) > 1:
+        yield (
+            f"No two raters marked a common voxel of {plain(masks.structures[0])}, so the consensus is no "
+            "agreement: check that all masks are of this image and structure."
+        )
 
 
 def fuse_inputs(

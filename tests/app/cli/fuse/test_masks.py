@@ -259,6 +259,21 @@ class TestOddRaters:
         assert not read(out / "consensus_mask.nii.gz")[0].any()
         assert "No rater marked anything" in output
 
+    @pytest.mark.parametrize("algorithm", ["laplace", "gaussian", "staple", "majority", "mixture"])
+    def test_raters_who_drew_different_places_are_named_as_such(self, fuse, tmp_path, algorithm):
+        places = {"anna": (6, 6, 6), "ben": (6, 18, 18), "carl": (0, 0, 0)}
+        masks = {name: a_ball(at, radius=3.0) for name, at in places.items()}
+        masks["carl"][:] = 0
+        files = [write(tmp_path / f"{name}.nii.gz", mask) for name, mask in masks.items()]
+        warning = "No two raters marked a common voxel of structure, so the consensus is no agreement"
+        for some in (files, files[:2]):
+            out, output = fuse(*some, "--algorithm", algorithm)
+            assert output.count(warning) == 1
+            (image,) = json.loads((out / "run.json").read_text())["images"]
+            assert warning in image["structures"][0]["notices"][0]
+        _, output = fuse(files[0], files[2], "--algorithm", algorithm)
+        assert warning not in output
+
 
 class TestRefusals:
     def test_an_algorithm_that_is_none(self, refusal, tmp_path):
