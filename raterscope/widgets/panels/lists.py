@@ -116,6 +116,9 @@ class LineList(QTableView, Generic[Line]):
                 QAbstractItemView.CursorAction.MoveEnd: len(self.lines) - 1}  # fmt: skip
         return self._model.index(ends[action]) if action in ends else super().moveCursor(action, modifiers)
 
+    def keyboardSearch(self, _letters: str) -> None:
+        """Do nothing: letters are shortcuts, and Qt would compare the texts of all lines with any other."""
+
 
 class ChoiceList(LineList[Line]):
     """List that reports the line selected by the user."""

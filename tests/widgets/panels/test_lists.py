@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel
 
-from raterscope.widgets.panels.lists import AskLine, AskList
+from raterscope.widgets.panels.lists import AskLine, AskList, LinesOnDemand, LongList
+from raterscope.widgets.panels.queue_items import QueueItem, QueueKind
 
 LINES = (
     AskLine("w-0412", "w-0412", "finds 0.94 of what is there", 0.31),
@@ -39,6 +41,24 @@ def test_a_line_gone_to_by_key_gives_its_key(asking, qtbot):
     qtbot.keyClick(asking.list, Qt.Key.Key_Down)
     qtbot.keyClick(asking.list, Qt.Key.Key_Down)
     assert gone[-1] == "smear_012"
+
+
+def test_a_letter_without_a_shortcut_leaves_a_long_list_as_it_is(qtbot):
+    made = []
+
+    def make(number: int) -> QueueItem:
+        made.append(number)
+        return QueueItem(number, f"zebra {number}", "undecided", None, done=False)
+
+    view = LongList(QueueKind(), "Tasks")
+    qtbot.addWidget(view)
+    view.set_lines(LinesOnDemand(np.arange(100_000), make))
+    view.show()
+    view.go_to(3)
+    made.clear()
+    qtbot.keyClick(view, Qt.Key.Key_Z)
+    assert view.currentIndex().row() == 3
+    assert len(made) < 100
 
 
 def test_a_line_is_reported_with_its_unit_and_more_in_the_tip(asking):
