@@ -76,14 +76,14 @@ def small_figure(value: float, sign: str = "") -> str:
     """
     size = abs(value)
     digits = 1 if size >= 9.95 else 2 if size >= 0.0995 else 3 if size >= 0.00995 else 4
-    words = f"{value:{sign}.{digits}f}"
-    return words if words.strip("+-0.") else words.lstrip("+-")
+    text = f"{value:{sign}.{digits}f}"
+    return text if text.strip("+-0.") else text.lstrip("+-")
 
 
 def counted(number: int, singular: str = "", many: str = "") -> str:
     """Write a whole number, with its noun where one is given: "1,048 clicks"."""
-    words = singular if number == 1 else (many or (singular + "s" if singular else ""))
-    return f"{number:,}" + (f" {words}" if words else "")
+    text = singular if number == 1 else (many or (singular + "s" if singular else ""))
+    return f"{number:,}" + (f" {text}" if text else "")
 
 
 def listed(parts: Sequence[str], most: int) -> str:

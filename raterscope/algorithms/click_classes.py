@@ -144,8 +144,8 @@ def _estimate(
         known=np.concatenate([image.known for image in images]).astype(np.int16),
     )
 
-    def report(fraction: float, words: str, **_: Any) -> None:
-        watch(fraction, f"classes: {words}")
+    def report(fraction: float, text: str, **_: Any) -> None:
+        watch(fraction, f"classes: {text}")
 
     fusion = run(labels, LabelPlan(), report)
     right = np.einsum("kjj,j->k", fusion.confusion.mean(), fusion.shares)

@@ -28,7 +28,7 @@ class Watch(Protocol):
     def __call__(
         self,
         fraction: float,
-        words: str,
+        text: str,
         *,
         objective: float | None = None,
         partial: Callable[[], object] | None = None,
@@ -39,7 +39,7 @@ class Watch(Protocol):
         ----------
         fraction : float
             Share of the work done, 0 to 1, never falling.
-        words : str
+        text : str
             The present step, for the user: "removing the weakest of 34 components".
         objective : float, optional
             Value of the objective.
@@ -53,7 +53,7 @@ class Watch(Protocol):
         """
 
 
-def silent(fraction: float, words: str, **more: Any) -> None:
+def silent(fraction: float, text: str, **more: Any) -> None:
     """Ignore progress (the default watch)."""
 
 
@@ -76,8 +76,8 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     if watch is silent:  # it would be called through every level of the work
         return watch
 
-    def report(fraction: float, words: str, **more: Any) -> None:
-        watch(start + (stop - start) * fraction, prefix + words, **more)
+    def report(fraction: float, text: str, **more: Any) -> None:
+        watch(start + (stop - start) * fraction, prefix + text, **more)
 
     return report
 
@@ -120,10 +120,10 @@ def repeating(watch: Watch) -> tuple[Watch, Check]:
     """
     last = (0.0, "")
 
-    def report(fraction: float, words: str, **more: Any) -> None:
+    def report(fraction: float, text: str, **more: Any) -> None:
         nonlocal last
-        last = (fraction, words)
-        watch(fraction, words, **more)
+        last = (fraction, text)
+        watch(fraction, text, **more)
 
     def check() -> None:
         watch(*last)
@@ -135,9 +135,9 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
     """Return a watch that wraps partial results."""
 
     def report(
-        fraction: float, words: str, *, partial: Callable[[], object] | None = None, **more: Any
+        fraction: float, text: str, *, partial: Callable[[], object] | None = None, **more: Any
     ) -> None:
-        watch(fraction, words, partial=None if partial is None else lambda: wrap(partial()), **more)
+        watch(fraction, text, partial=None if partial is None else lambda: wrap(partial()), **more)
 
     return report
 
@@ -145,8 +145,8 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
 def without_partials(watch: Watch) -> Watch:
     """Return a watch without partial results, for steps whose partial results are not useful."""
 
-    def report(fraction: float, words: str, *, objective: float | None = None, **_more: Any) -> None:
-        watch(fraction, words, objective=objective)
+    def report(fraction: float, text: str, *, objective: float | None = None, **_more: Any) -> None:
+        watch(fraction, text, objective=objective)
 
     return report
 
@@ -154,7 +154,7 @@ def without_partials(watch: Watch) -> Watch:
 def watch_until(stopped: threading.Event) -> Watch:
     """Return a watch for other threads, which raises `Cancelled` after the event."""
 
-    def watch(fraction: float, words: str, **_more: Any) -> None:  # noqa: ARG001 - as of every watch
+    def watch(fraction: float, text: str, **_more: Any) -> None:  # noqa: ARG001 - as of every watch
         if stopped.is_set():
             raise Cancelled
 
@@ -230,7 +230,7 @@ def run_parts(
 
 
 def wait_watching(
-    work: Callable[[], T], watch: Watch, fraction: float, words: str, *, small: bool = False
+    work: Callable[[], T], watch: Watch, fraction: float, text: str, *, small: bool = False
 ) -> T:
     """Run a library call in another thread, and report progress while it works.
 
@@ -238,9 +238,9 @@ def wait_watching(
     ----------
     work : callable
     watch : Watch
-        Called every 50 ms with `fraction` and `words`.
+        Called every 50 ms with `fraction` and `text`.
     fraction : float
-    words : str
+    text : str
     small : bool
         Run the call in this thread, since it takes less than 50 ms.
     """
@@ -252,7 +252,7 @@ def wait_watching(
     try:
         waiting = pool.submit(work)
         while True:
-            watch(fraction, words)
+            watch(fraction, text)
             try:
                 return waiting.result(timeout=_FRESH)
             except TimeoutError:

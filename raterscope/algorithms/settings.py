@@ -166,8 +166,8 @@ def format_number(value: float, digits: int = 6) -> str:
         return f"{value:,.0f}"
     if 1e-6 <= abs(value) < 1e-4:
         return f"{value:.{digits + 5}f}".rstrip("0")
-    words, power, of_ten = f"{value:.{digits}g}".partition("e")
-    return f"{words}{power}{int(of_ten)}" if power else words
+    text, power, of_ten = f"{value:.{digits}g}".partition("e")
+    return f"{text}{power}{int(of_ten)}" if power else text
 
 
 def _field(default: Any, **spec: Any) -> Any:
@@ -346,8 +346,8 @@ class Algorithm:
         if weights is None or self.weighs:
             return ()
         title = self.title[:1].upper() + self.title[1:]
-        words = "all count fully. Exclude them, or choose another method"
-        return (f"{title} cannot down-weight annotators: {words}.",)
+        text = "all count fully. Exclude them, or choose another method"
+        return (f"{title} cannot down-weight annotators: {text}.",)
 
 
 @dataclass(frozen=True)

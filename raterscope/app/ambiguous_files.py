@@ -95,8 +95,8 @@ def resolve_voxels(
         volumes = find_volumes(sources.open(path))
         if path not in large:
             reason = f", not as a mask: {greys}" if greys else ", though it may be a label map"
-            words = f"{plain(path.name)} is read as a volume{reason}."
-            volumes = (replace(volumes[0], notices=(*volumes[0].notices, words)), *volumes[1:])
+            text = f"{plain(path.name)} is read as a volume{reason}."
+            volumes = (replace(volumes[0], notices=(*volumes[0].notices, text)), *volumes[1:])
         settled.volumes += volumes
     return settled
 

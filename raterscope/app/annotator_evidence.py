@@ -53,10 +53,10 @@ class Measure:
         if not self.is_share and not math.isfinite(high - low):
             low = high = value  # without an interval three digits count
             brief = True
-        words = figure(value, low, high) if brief else estimate(value, low, high)
+        text = figure(value, low, high) if brief else estimate(value, low, high)
         if self.is_signed and value > 0:
-            words = f"+{words}"
-        return f"{words} {self.unit}" if self.unit else words
+            text = f"+{text}"
+        return f"{text} {self.unit}" if self.unit else text
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,9 +67,9 @@ class ComparedItem:
     then: Any
     now: Any
 
-    def change(self, words: str, size: float, **about: Any) -> Change:
+    def change(self, text: str, size: float, **about: Any) -> Change:
         """Make a change of this item; `about` as in `Change`."""
-        return Change(self.item, f"{words}{self.where}", float(size), **about)
+        return Change(self.item, f"{text}{self.where}", float(size), **about)
 
 
 def step_in_words(old: float, new: float) -> str:
@@ -186,26 +186,26 @@ class Trust:
 
     def _compared_in_words(self) -> str:
         if not self.judged:
-            words = (
+            text = (
                 f"Nothing contradicts or confirms these probabilities: no {self.noun} has a known truth, and "
                 "you decided none of them."
             )
-            return f"{words} {self.comparable}".rstrip()
+            return f"{text} {self.comparable}".rstrip()
         of = "with known truth" if self.by_truth else "that you decided"
         true = "structures" if self.noun == "spot" else "right"
         low, high = self.interval
-        words = (
+        text = (
             f"Of {counted(self.judged, self.noun)} {of}, {percent(self.share)} are {true} (95 % interval "
             f"{percent(low)} to {percent(high)}); the mean probability is {percent(self.expected)}, the "
             f"expected calibration error {self.calibration.error:.2f}."
         )
         if self.judged < FEW:
-            return f"{words} That is too few to judge. {self.comparable}".rstrip()
+            return f"{text} That is too few to judge. {self.comparable}".rstrip()
         if not self.contradicted:
             if low <= self.expected <= high or abs(self.expected - self.share) <= LEAST_ERROR:
-                return f"{words} This does not contradict the probabilities."
-            return f"{words} The probabilities may be {self._gap_in_words()}."
-        return f"{words} The probabilities are {self._gap_in_words()}: do not rely on them."
+                return f"{text} This does not contradict the probabilities."
+            return f"{text} The probabilities may be {self._gap_in_words()}."
+        return f"{text} The probabilities are {self._gap_in_words()}: do not rely on them."
 
     def doubt_in_words(self) -> str:
         """Describe in a short sentence what is contradicted; empty if nothing is."""
@@ -344,8 +344,8 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
         for number, claimed, measured in crowd.figures
     )
     chosen = " Defaults were chosen on these data." if crowd.in_sample else ""
-    words = f"On the nearest crowd measured ({crowd.data}: {size}), {claims}.{chosen}"
-    return f"{words} {_worst_in_words(kind, crowd)}".rstrip()
+    text = f"On the nearest crowd measured ({crowd.data}: {size}), {claims}.{chosen}"
+    return f"{text} {_worst_in_words(kind, crowd)}".rstrip()
 
 
 def _worst_in_words(kind: str, compared: ComparableCrowd) -> str:

@@ -458,7 +458,7 @@ def _store(
         )
         notices = [
             *file.notices,
-            *(f"{counted(many, 'mask')} {words}." for words, many in changes.items() if words),
+            *(f"{counted(many, 'mask')} {text}." for text, many in changes.items() if text),
         ]
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
         report = add_masks(study, masks, file.path.name, notices, step)
@@ -491,8 +491,8 @@ def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
     files: list[_Table | MaskTable] = [
         *readings.clicks, *readings.truths, *readings.labels, *readings.pairs, *readings.masks
     ]  # fmt: skip
-    of_files = [f"{plain(file.path.name)}: {words}" for file in files for words in file.notices]
-    of_volumes = [words for volume in readings.volumes for words in volume.notices]
+    of_files = [f"{plain(file.path.name)}: {text}" for file in files for text in file.notices]
+    of_volumes = [text for volume in readings.volumes for text in volume.notices]
     left = _left_in_words(readings.left)
     return [*of_files, *of_volumes, *placement.notices, *readings.notices, *left]
 
@@ -500,17 +500,17 @@ def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
 def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     """Describe the import of mask files, briefly if there are many and nothing is unusual."""
     plainly = ("annotator.", "annotators.", "image.")
-    odd = [words for words in reports if "(" in words or not words.endswith(plainly)]
+    odd = [text for text in reports if "(" in text or not text.endswith(plainly)]
     if len(reports) - len(odd) < 3:
         return list(reports)
     raters = {placed_mask.annotator for placed_mask in placement.masks} - {None}
     true = sum(placed_mask.annotator is None for placed_mask in placement.masks)
     images = counted(len(set(placement.where)), "image")
-    words = (
+    text = (
         f"{len(placement.masks):,} masks in {len(reports):,} files on {images}"
         f" by {counted(len(raters), 'annotator')}{f', {true:,} of them the truth' if true else ''}."
     )
-    return [words, *odd]
+    return [text, *odd]
 
 
 def _more(refused: Sequence[object]) -> list[str]:
@@ -539,19 +539,19 @@ def _add_subjects(study: Study, subjects: Mapping[str, str]) -> None:
 def _shown_in_words(shown: int, study: Study) -> str:
     """Describe how many tasks of labels and items of pairs have a picture."""
     if not study.pair_questions():
-        words = counted(shown, "task")
+        text = counted(shown, "task")
     elif not study.questions():
-        words = counted(shown, "item")
+        text = counted(shown, "item")
     else:
-        words = f"{shown:,} of the tasks and items"
-    return f"{words} {'has' if shown == 1 else 'have'} a picture now."
+        text = f"{shown:,} of the tasks and items"
+    return f"{text} {'has' if shown == 1 else 'have'} a picture now."
 
 
 def _came(noun: str, entries: set[int], before: set[int], named: int) -> str:
     new = len(entries - before)
-    words = counted(new, noun)
+    text = counted(new, noun)
     known = named - new
-    return f"{words}, {known} known already." if known else f"{words}."
+    return f"{text}, {known} known already." if known else f"{text}."
 
 
 def import_files(

@@ -171,7 +171,7 @@ class Job(QObject):
     def _watch(
         self,
         fraction: float,
-        words: str,
+        text: str,
         *,
         objective: float | None = None,
         partial: Callable[[], object] | None = None,
@@ -180,7 +180,7 @@ class Job(QObject):
         time_now = time.perf_counter()
         if time_now - self._report_sent >= REPORT_SECONDS:
             self._report_sent = time_now
-            self._send(self._reported, fraction, words, objective)
+            self._send(self._reported, fraction, text, objective)
         if (
             partial is not None
             and time_now - self._partial_sent >= PARTIAL_SECONDS
@@ -200,13 +200,13 @@ class Job(QObject):
         except RuntimeError:  # the program is at its end, and this object with it
             self._cancel.set()
 
-    def _on_reported(self, fraction: float, words: str, objective: object) -> None:
+    def _on_reported(self, fraction: float, text: str, objective: object) -> None:
         if not isValid(self._owner):
             return
         if self.state != "running" or self._started is None:
             return
         self.fraction = min(max(fraction, self.fraction), 1.0)
-        self.words = words
+        self.words = text
         self.objective = objective if isinstance(objective, float) else None
         self.seconds_left = self._pace.seconds_left(time.perf_counter() - self._started, self.fraction)
         self.progressed.emit()

@@ -194,18 +194,18 @@ def gather(
     read: Callable[[int, ReviewState], Given | None],
     watch: Watch = silent,
     *,
-    words: str,
+    text: str,
 ) -> Inputs[Given]:
     """Read the input of a fusion for items of a study, in order, by the decisions made so far.
 
     `items`: names by number. `read`: returns the input of the item with a number, by the expert's decisions;
-    None omits the item. `words`: progress text before the item's name.
+    None omits the item. `text`: progress text before the item's name.
     """
     state = study.review_state()
     numbers: dict[str, int] = {}
     inputs: dict[str, Given] = {}
     for done, (number, name) in enumerate(items.items()):
-        watch(done / len(items), f"{words} {name}")
+        watch(done / len(items), f"{text} {name}")
         entry = read(number, state)
         if entry is not None:
             numbers[name], inputs[name] = number, entry
@@ -295,12 +295,10 @@ def explain_limit(algorithm: Algorithm | None, values: object, counts: Iterable[
     most = max(counts, default=0)
     if algorithm is None or not most or any(values.get(name) == 0 for name in _TOLERANCES):
         return ""  # without a tolerance, this number of iterations was requested
-    words = (
-        f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
-    )
+    text = f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
     limit = next((spec for spec in algorithm.settings.specs() if spec.name in _LIMITS), None)
     now = None if limit is None else values.get(limit.name)
     if limit is None or (isinstance(now, int) and most < now):  # it ended for another reason than this limit
-        return words
+        return text
     where = f"“{limit.label}”" + (" under “more settings”" if limit.advanced else "")
-    return f"{words} Raise {where}{f' (now {now:,})' if isinstance(now, int) else ''} and fuse again."
+    return f"{text} Raise {where}{f' (now {now:,})' if isinstance(now, int) else ''} and fuse again."

@@ -302,8 +302,8 @@ def _pace(decisions: Sequence[Decision]) -> list[Block]:
 
 def _samples(state: ReviewState) -> list[Block]:
     """Describe the last acceptance sample of each kind: plan, items re-read, errors, verdict."""
-    words = " ".join(sample.in_words() for sample in read_last_samples(state))
-    return [Prose([("Acceptance sampling", words)])] if words else []
+    text = " ".join(sample.in_words() for sample in read_last_samples(state))
+    return [Prose([("Acceptance sampling", text)])] if text else []
 
 
 def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Block]:
@@ -314,12 +314,12 @@ def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Blo
     spot_count, images = sum(viewed.values()), sum(number > 0 for number in viewed.values())
     if not spot_count:
         return []
-    words = (
+    text = (
         f"{counted(spot_count, 'spot')} on {counted(images, 'image')} {'was' if spot_count == 1 else 'were'} "
         f"in sight for {LONG_ENOUGH:g} s or longer and left without a decision: selected, or in the grid of "
         "spots while others were decided. Skipped spots are not counted."
     )
-    return [Prose([("Viewed and left undecided", words)])]
+    return [Prose([("Viewed and left undecided", text)])]
 
 
 def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
@@ -334,10 +334,10 @@ def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> li
         if mark is None or mark.decision != decision.id or decision.item is None:
             continue
         counts = state.control(decision.item) is not None
-        words = f"{mark.in_words().capitalize()}s" if counts else "Not used, as a spot on them is accepted"
-        marks.setdefault(words, []).append(plain(name, 40))
-    words = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(marks.items()))
-    return [Prose([("Control images", f"{words}.")])] if words else []
+        text = f"{mark.in_words().capitalize()}s" if counts else "Not used, as a spot on them is accepted"
+        marks.setdefault(text, []).append(plain(name, 40))
+    text = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(marks.items()))
+    return [Prose([("Control images", f"{text}.")])] if text else []
 
 
 def _authors_in_words(decisions: Sequence[Decision], state: ReviewState) -> Table:
@@ -429,23 +429,23 @@ def _about_item(
         if settled and (run.kind, number) in items:
             fixed.append(f"{settled} of {plain(items[run.kind, number])}")
     nothing, more = KINDS[run.kind].report.held_fixed(run, previous, items, bool(fixed))
-    words = f"Decisions of the expert were held fixed: {', '.join(fixed)}." if fixed else nothing
-    words += more
+    text = f"Decisions of the expert were held fixed: {', '.join(fixed)}." if fixed else nothing
+    text += more
     if run.excluded:
-        words += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
+        text += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.programs:
-        words += f" Programs: {', '.join(plain(name, 40) for name in run.programs)} ([@raykar2010])."
+        text += f" Programs: {', '.join(plain(name, 40) for name in run.programs)} ([@raykar2010])."
     for names in groups(run.aliases).values():
-        words += f" Counted as one annotator: {', '.join(plain(name, 40) for name in names)}."
+        text += f" Counted as one annotator: {', '.join(plain(name, 40) for name in names)}."
     if run.weights:
-        words += f" {_weights(run, previous)}"
+        text += f" {_weights(run, previous)}"
     seeds = [value for name, value in flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
     chance = ("Deterministic", "No random numbers.")
     if seed is not None:
         chance = ("Random numbers", f"Seed {plain(seed)}.")
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
-    paragraphs = [("Held fixed", words), chance, ("Versions", f"{versions}. Input {plain(run.digest, 90)}.")]
+    paragraphs = [("Held fixed", text), chance, ("Versions", f"{versions}. Input {plain(run.digest, 90)}.")]
     return [paragraphs[0], *of_run, *paragraphs[1:]]
 
 
@@ -465,11 +465,11 @@ def _weights(run: RunEntry, previous: ReviewState) -> str:
 def _cohort_section(cases: Sequence[CohortCase]) -> Section:
     """Count the cases of a gathered cohort, and list those without results with the reasons."""
     failed = [case for case in cases if not case.is_done]
-    words = (
+    text = (
         f"{counted(len(cases), 'case')}, each fused by itself: {len(cases) - len(failed):,} are in this "
         f"study, {len(failed):,} failed or were not processed."
     )
-    blocks: list[Block] = [Prose([("", words)])]
+    blocks: list[Block] = [Prose([("", text)])]
     if failed:
         rows = [
             (plain(case.case), plain(case.kind), plain(case.status), plain(case.reason, 300))
@@ -545,13 +545,13 @@ def _reading_section(study: ReaderStudy) -> Section:
     """Describe the reads of a reader study: cases, marks and times of each reader, and what is missing."""
     readers = {progress.reader for progress in study.progress}
     reads = max((progress.read for progress in study.progress), default=1)
-    words = f"{counted(len(readers), 'reader')} read the cases" + (
+    text = f"{counted(len(readers), 'reader')} read the cases" + (
         f" up to {reads} times" if reads > 1 else ""
     )
-    words += ", blinded to each other's marks and to results." if study.blinding else "."
-    words += " Times count only while the reader's window was active."
+    text += ", blinded to each other's marks and to results." if study.blinding else "."
+    text += " Times count only while the reader's window was active."
     if study.unblinded:
-        words += f" The study was opened before every reader had finished: {plain(study.unblinded, 300)}."
+        text += f" The study was opened before every reader had finished: {plain(study.unblinded, 300)}."
     rows = []
     for read in study.reads:
         seconds = [case.seconds for case in read.cases]
@@ -564,7 +564,7 @@ def _reading_section(study: ReaderStudy) -> Section:
             )
         )  # fmt: skip
     columns = ("Reader", "Read", "Cases", "Marks", "Median time (s)", "Total time (min)", "Begun", "Finished")
-    blocks: list[Block] = [Prose([("", words)]), Table("Reads", columns, rows)]
+    blocks: list[Block] = [Prose([("", text)]), Table("Reads", columns, rows)]
     if study.unfinished:
         listed = "; ".join(plain(progress.in_words()) for progress in study.unfinished)
         blocks.append(Prose([("Not finished", f"{listed}.")]))
@@ -575,9 +575,9 @@ def _trust_section(trusts: Mapping[str, Trust]) -> Section:
     """Compare each result's probabilities with ground truth, by title."""
     blocks: list[Block] = []
     for title, trust in trusts.items():
-        words = trust.in_words()
+        text = trust.in_words()
         blocks.append(
-            Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(plain(title), words)])
+            Notices([f"{plain(title)}: {text}"]) if trust.contradicted else Prose([(plain(title), text)])
         )
         if trust.judged:
             sure = trust.calibration

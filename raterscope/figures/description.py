@@ -265,12 +265,12 @@ class Chart:
         if series.words is not None:
             return series.words(index)
         x, y = _value(self.x, float(series.across[index])), _value(self.y, float(series.up[index]))
-        words = ", ".join(filter(None, (x, y)))
+        text = ", ".join(filter(None, (x, y)))
         if isinstance(series, Line) and series.low is not None and series.high is not None:
             low, high = float(series.low[index]), float(series.high[index])
             if np.isfinite(low) and np.isfinite(high):
-                words += f" ({_number(low)} to {_number(high)})"
-        return f"{series.title}: {words}" if series.title else words
+                text += f" ({_number(low)} to {_number(high)})"
+        return f"{series.title}: {text}" if series.title else text
 
 
 def _value(axis: Axis, value: float) -> str:

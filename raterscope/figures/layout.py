@@ -260,18 +260,18 @@ def _column_beside(
     ]
 
 
-def elided(words: str, room: float, measure: Callable[[str], float]) -> str:
+def elided(text: str, room: float, measure: Callable[[str], float]) -> str:
     """Shorten a text in its middle until it fits: names differ at their start and end."""
-    if measure(words) <= room:
-        return words
-    low, high = 0, len(words)
+    if measure(text) <= room:
+        return text
+    low, high = 0, len(text)
     while low < high:
         length = (low + high + 1) // 2
-        if measure(_shortened(words, length)) <= room:
+        if measure(_shortened(text, length)) <= room:
             low = length
         else:
             high = length - 1
-    return _shortened(words, low)
+    return _shortened(text, low)
 
 
 def _shortened(words: str, length: int) -> str:

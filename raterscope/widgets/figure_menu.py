@@ -220,8 +220,8 @@ class FigureMenu(QObject):
             return None
         return self._action("Save data as CSV…", partial(self._on_csv, self._table))
 
-    def _action(self, words: str, slot: Callable[[], object]) -> QAction:
-        action = QAction(words, self._place)
+    def _action(self, text: str, slot: Callable[[], object]) -> QAction:
+        action = QAction(text, self._place)
         action.triggered.connect(slot)
         return action
 

@@ -130,14 +130,14 @@ class MenuChip(PaintedButton):
     def set_choices(self, choices: Sequence[tuple[str, str]]) -> None:
         """Offer choices of ``(name, words)``."""
         self.menu.clear()
-        for name, words in choices:
-            self.menu.addAction(words.replace("&", "&&")).setData(name)
+        for name, text in choices:
+            self.menu.addAction(text.replace("&", "&&")).setData(name)
         self.update()
 
-    def set_words(self, words: str) -> None:
+    def set_words(self, text: str) -> None:
         """Show what is chosen."""
-        self.setText(words)
-        self.setAccessibleName(f"{self._noun} {words}")
+        self.setText(text)
+        self.setAccessibleName(f"{self._noun} {text}")
         self.adjustSize()
         self.update()
 
@@ -153,8 +153,8 @@ class MenuChip(PaintedButton):
         painter.setFont(theme.font())
         room = box.adjusted(10, 0, -22, 0)
         metrics, middle = QFontMetrics(painter.font()), Qt.TextElideMode.ElideMiddle
-        words = metrics.elidedText(self.text(), middle, round(room.width()) + 1)
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, words)
+        text = metrics.elidedText(self.text(), middle, round(room.width()) + 1)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
         if not self.menu.isEmpty():
             painter.setPen(QPen(QColor(palette.second), 1.4))
             x, y = box.width() - 14.0, box.height() / 2 + 1.5
@@ -258,16 +258,16 @@ class WorkspaceNotes(QWidget):
         self._lines: dict[str, tuple[QWidget, QLabel]] = {}
         self.hide()
 
-    def set_note(self, tag: str, words: str) -> None:
+    def set_note(self, tag: str, text: str) -> None:
         """Set the note of a tag; an empty text removes it."""
         if tag not in self._lines:
-            if not words:
+            if not text:
                 return
             self._lines[tag] = self._line(tag)
         line, label = self._lines[tag]
-        label.setText(words)
-        line.setVisible(bool(words))
-        line.setAccessibleName(f"{tag}: {words}" if words else "")
+        label.setText(text)
+        line.setVisible(bool(text))
+        line.setAccessibleName(f"{tag}: {text}" if text else "")
         self.setVisible(bool(self.notes()))
 
     def notes(self) -> dict[str, str]:
@@ -424,9 +424,9 @@ class DropOverlay(QWidget):
         self._words = ""
         self.hide()
 
-    def show_words(self, words: str) -> None:
+    def show_words(self, text: str) -> None:
         """Cover the window with a sentence."""
-        self._words = words
+        self._words = text
         self.setGeometry(self._window.rect())
         self.raise_()
         self.show()

@@ -368,10 +368,10 @@ def fit_crowd(
     `annotators`: R. `area`: area of the image.
     """
     crowd = Crowd(cells, annotators, area, model)
-    done, words = 0.0, "choosing initial clusters"
+    done, text = 0.0, "choosing initial clusters"
 
     def tick() -> None:
-        watch(done, words)
+        watch(done, text)
 
     crowd.seed(tick)
     initial = max(len(crowd), 1)
@@ -386,11 +386,11 @@ def fit_crowd(
 
     crowd.gather(tick)
     crowd.set_rules()
-    words = f"fitting {len(crowd)} components"
+    text = f"fitting {len(crowd)} components"
     crowd.survey(tick, fixed=2, times=5, learn=True)
     converged, value = False, -math.inf
     for iteration in range(model.max_rounds):
-        words = f"fitting {len(crowd)} components"
+        text = f"fitting {len(crowd)} components"
         crowd.gather(tick)
         crowd.survey(tick, fixed=2, times=3)
         value = crowd.evidence
@@ -414,7 +414,7 @@ def fit_crowd(
         converged = lost == 0 and not lonely and iteration > 1
         if converged:
             break
-    words = f"fitting {len(crowd)} components"
+    text = f"fitting {len(crowd)} components"
     settled = False
     while not settled:
         crowd.gather(tick)

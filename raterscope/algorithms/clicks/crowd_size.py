@@ -132,8 +132,8 @@ def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, Fusi
         }
         for name, (algorithm, clustering) in clusterings.items():
             methods[name] = {
-                f"{name}, {words}": FusionPlan(algorithm, detector, clustering, detection, PUBLISHED_VOTES)
-                for words, (detector, detection) in DETECTORS_PUBLISHED.items()
+                f"{name}, {text}": FusionPlan(algorithm, detector, clustering, detection, PUBLISHED_VOTES)
+                for text, (detector, detection) in DETECTORS_PUBLISHED.items()
             }
     return methods
 

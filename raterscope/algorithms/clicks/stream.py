@@ -98,10 +98,10 @@ def update_model(
     `known`: (R,) float64, initial reliability of new annotators, as in `oem`.
     The origins, (M,), are the former indices of components; -1 for a new one.
     """
-    words = f"following {len(memory.weight)} components"
+    text = f"following {len(memory.weight)} components"
 
     def tick() -> None:
-        watch(0.5, words)
+        watch(0.5, text)
 
     model = crowd_model(settings, memory.habits, len(marks))
     if known is not None:

@@ -292,9 +292,9 @@ def _rank_annotators(
     return annotator, gain
 
 
-def _spans(tasks: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
+def _spans(tasks: int, cells: int, watch: Watch, text: str) -> Iterator[slice]:
     for first, last in parts_of(tasks, _CELLS // max(1, cells)):
-        watch(first / tasks, words)
+        watch(first / tasks, text)
         yield slice(first, last)
 
 

@@ -264,11 +264,11 @@ class _Run:
         converged = len(self._logs) == 0
         tasks = parts_of(len(self._posterior), _TASKS)
         while not converged and len(changes) < iterations:
-            words = f"following annotators, iteration {len(changes) + 1}"
-            self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))
+            text = f"following annotators, iteration {len(changes) + 1}"
+            self._pass(text, np.empty((0, *self._prior.shape), dtype=np.float32))
             total = nu + self._total()
             shares = psi(total) - psi(total.sum())
-            parts = run_parts(partial(self._settled, shares), tasks, self._report(words))
+            parts = run_parts(partial(self._settled, shares), tasks, self._report(text))
             changes.append(max(parts))
             converged = changes[-1] < tolerance
             self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
@@ -303,7 +303,7 @@ class _Run:
         )
         return max(changes, default=0.0)
 
-    def _pass(self, words: str, alpha: NDArray[np.float32]) -> None:
+    def _pass(self, text: str, alpha: NDArray[np.float32]) -> None:
         if self._prior.shape[1] == 1:  # a single output says nothing
             return
         steps = self._steps
@@ -314,10 +314,10 @@ class _Run:
                 self._logs, alpha, self._final, self._halt,
             )  # fmt: skip
 
-        run_parts(followed, self._pieces, self._report(words), partial(self._halt.fill, True))
+        run_parts(followed, self._pieces, self._report(text), partial(self._halt.fill, True))
 
-    def _report(self, words: str) -> Callable[[], None]:
-        return partial(self._watch, self._done, words)
+    def _report(self, text: str) -> Callable[[], None]:
+        return partial(self._watch, self._done, text)
 
 
 def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:

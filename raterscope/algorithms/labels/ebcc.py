@@ -178,8 +178,8 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
         step = part(
             watch, 0.05 + 0.9 * number_of / settings.starts, 0.05 + 0.9 * (number_of + 1) / settings.starts
         )
-        words = f"start {number_of + 1} of {settings.starts}"
-        result = _run(problem, joint, settings, best, step, words)
+        text = f"start {number_of + 1} of {settings.starts}"
+        result = _run(problem, joint, settings, best, step, text)
         if best is None or result.bounds[-1] > best.bounds[-1]:
             best = result
     assert best is not None
@@ -303,7 +303,7 @@ def _run(
     settings: EBCCSettings,
     best: _Start | None,
     watch: Watch,
-    words: str,
+    text: str,
 ) -> _Start:
     """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
     from raterscope.algorithms.labels._pooled_kernels import add_counts, expect_subtypes
@@ -327,11 +327,11 @@ def _run(
         done = (turn - 1) / settings.iterations
         counts[:] = 0.0
         for first, last in spans:
-            watch(done, words)
+            watch(done, text)
             add_counts(first, last, problem.by_task, joint, counts)
         problem.weigh(counts)
-        watch(done, words)
-        report = partial(watch, done, words)
+        watch(done, text)
+        report = partial(watch, done, text)
         logs, rates, bound = _expected(problem, _sum_over(voted, joint), counts, report)
         parts = run_parts(partial(update, logs, rates), spans, report)
         updated = list(chain.from_iterable(parts))

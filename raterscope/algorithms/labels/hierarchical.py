@@ -160,26 +160,26 @@ def dawid_skene(
     `anchored`: end near the votes unless departing from them pays; a prior of the question does that itself.
     """
     anchored &= crowd.prior is None
-    words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
-    fit = _Rounds(crowd, by_class, words, anchored)
+    text = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
+    fit = _Rounds(crowd, by_class, text, anchored)
     if not crowd.large:
-        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
+        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, text))
         return fit.run(posterior, counts, (_LEAST_ROUNDS, iterations), tolerance, watch, show)
     if like is not None:
-        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
-        fit = _Rounds(crowd, by_class, words, anchored, like)
+        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, text))
+        fit = _Rounds(crowd, by_class, text, anchored, like)
     else:
         step = part(watch, 0.0, 0.3)
         some, tasks = crowd.sample()
         first = posterior[tasks]
-        counts = count_votes_of(some, first, partial(step, 0.0, words))
-        like, _ = _Rounds(some, by_class, words, anchored).run(
+        counts = count_votes_of(some, first, partial(step, 0.0, text))
+        like, _ = _Rounds(some, by_class, text, anchored).run(
             first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step
         )
         posterior[np.diff(crowd.start) > 0] = 0.0  # the others contribute nothing to these rates yet
         posterior[tasks] = first
         fit.expect(like, posterior, counts, part(watch, 0.3, 0.35))
-        fit = _Rounds(crowd, by_class, words, anchored, like)
+        fit = _Rounds(crowd, by_class, text, anchored, like)
     least = min(_LEAST_OF_LARGE, iterations)
     return fit.run(posterior, counts, (least, iterations), tolerance, part(watch, 0.35, 1.0), show)
 
@@ -191,9 +191,9 @@ class _Rounds:
     """
 
     def __init__(
-        self, crowd: Crowd, by_class: bool, words: str, anchored: bool, like: Fit | None = None
+        self, crowd: Crowd, by_class: bool, text: str, anchored: bool, like: Fit | None = None
     ) -> None:
-        self.crowd, self.by_class, self.words, self.anchored = crowd, by_class, words, anchored
+        self.crowd, self.by_class, self.words, self.anchored = crowd, by_class, text, anchored
         self.fit = empty_fit(crowd, like)
         self._active = crowd.active.astype(crowd.dtype)
         self._tasks = max(1, int(crowd.active.sum()))

@@ -108,14 +108,14 @@ def mixed_membership(
     )
     from raterscope.algorithms.labels._pooled_kernels import weigh_pairs
 
-    words = "fitting mixed membership"
+    text = "fitting mixed membership"
     votes = crowd.votes_of_tasks
     fit = empty_fit(crowd, like)
     single = posterior.astype(np.float32, copy=False)
-    share = _shares(crowd, single, partial(watch, 0.0, words))
+    share = _shares(crowd, single, partial(watch, 0.0, text))
     total = single * votes[:, None].astype(crowd.dtype)
     del single
-    fit.counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words)).sum(axis=0)
+    fit.counts = count_votes_of(crowd, posterior, partial(watch, 0.0, text)).sum(axis=0)
     fixed = crowd.known > OPEN
     if crowd.sets is not None:
         posterior = keep_to_sets(posterior.copy(), crowd.known, crowd.sets)
@@ -155,7 +155,7 @@ def mixed_membership(
         fit.shares /= fit.shares.sum()
         prior = mixture * fit.shares
         # Each part knows the changes of the others after the round ([newman2009]_).
-        report = partial(watch, done, words)
+        report = partial(watch, done, text)
         run_parts(begin, parts_of(parts, 1), report)
         moved = sum(run_by_part(crowd.parts, partial(sweep, prior, beyond), report))
         run_parts(merge, spans, report)
@@ -165,7 +165,7 @@ def mixed_membership(
         beyond = 0.0 if like is None or moved / active < _NEAR * tolerance else _BEYOND
     alone = None
     if judged is not None and left_out is not None and len(judged):
-        watch(1.0, words)
+        watch(1.0, text)
         alone = np.empty_like(left_out)
         membership_without_truth(
             judged, crowd.by_task, left_out, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total,

@@ -344,13 +344,13 @@ def _with_shared_confusion(
     mean = _crowd_counts(labels, answer) + default_prior(labels)
     prior = _MATRIX_STRENGTH * mean / mean.sum(axis=1, keepdims=True)
     confusion = count_confusion(labels, answer, prior if labels.prior is None else labels.prior)
-    words = (
+    text = (
         f"One accuracy is estimated for each of {len(labels.annotators):,} annotators, and one confusion"
         f" matrix for all: matrices of {len(labels.classes):,} classes for each would have"
         f" {confusion.alpha.size:,} entries; more than {MOST_ENTRIES:,} are not estimated."
         " Communities and copies are not looked for."
     )
-    return make_fusion(labels, "pooled", answer, confusion, trace, [words, *convergence_notices(trace)])
+    return make_fusion(labels, "pooled", answer, confusion, trace, [text, *convergence_notices(trace)])
 
 
 def _normalise(logs: FloatArray) -> FloatArray:

@@ -174,9 +174,9 @@ def _log_weights(labels: Labels, by_mistakes: FloatArray | None = None) -> Float
     return np.asarray(own if by_mistakes is None else own + by_mistakes)
 
 
-def _chunks(labels: Labels, watch: Watch, words: str) -> Iterator[slice]:
+def _chunks(labels: Labels, watch: Watch, text: str) -> Iterator[slice]:
     for start in range(0, len(labels), _VOTES):
-        watch(start / len(labels), words)
+        watch(start / len(labels), text)
         yield slice(start, start + _VOTES)
 
 
@@ -308,8 +308,8 @@ def _ties(labels: Labels, posterior: FloatArray) -> tuple[str, ...]:
     count = int(tied.sum())
     if not count:
         return ()
-    words = "1 task is tied and goes" if count == 1 else f"{count:,} tasks are tied and go"
-    return (f"{words} to the class that is named first.",)
+    text = "1 task is tied and goes" if count == 1 else f"{count:,} tasks are tied and go"
+    return (f"{text} to the class that is named first.",)
 
 
 def _unsettled(trace: LabelTrace) -> tuple[str, ...]:

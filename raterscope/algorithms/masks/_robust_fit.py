@@ -357,7 +357,7 @@ def _sweep(
     parts = parts_of(columns.data.shape[1], _SWEPT // len(columns.data))
     sums, totals = np.zeros((len(parts), 4, len(columns.data))), np.zeros((len(parts), 1))
     objective = state.objective[-1] if state.objective else None
-    words = f"fusing, iteration {len(state.objective) + 1}"
+    text = f"fusing, iteration {len(state.objective) + 1}"
     finished = 0
 
     def run(begin: int, end: int) -> None:
@@ -371,7 +371,7 @@ def _sweep(
     def check() -> None:
         nonlocal finished
         finished += 1
-        watch(done + share * finished / len(parts), words, objective=objective, partial=partial)
+        watch(done + share * finished / len(parts), text, objective=objective, partial=partial)
 
     run_parts(run, parts, check)
     return sums.sum(axis=0), totals.sum(axis=0)

@@ -229,31 +229,31 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
     """
     if np.isnan(dispute.reach):
         raters = dispute.beyond
-        words = f"{len(raters)} of {len(names)} raters " if len(raters) > 3 else f"{_listed(raters, names)} "
-        words += f"{'marks' if len(raters) == 1 else 'mark'} this, the consensus does not"
-        return _with_weight(words, dispute, names)
+        text = f"{len(raters)} of {len(names)} raters " if len(raters) > 3 else f"{_listed(raters, names)} "
+        text += f"{'marks' if len(raters) == 1 else 'mark'} this, the consensus does not"
+        return _with_weight(text, dispute, names)
     out = dispute.leader in dispute.beyond
     first, second = (dispute.beyond, dispute.short) if out else (dispute.short, dispute.beyond)
     reach = f"{dispute.reach:.{0 if dispute.reach >= 9.95 else 1}f}".removesuffix(".0") + f" {unit}"
     direction = "beyond" if out else "short of"
     if len(first) == 1:
         others = "the consensus" if second else "the others"
-        words = f"{names[first[0]]} {'draws' if out else 'stays'} {reach} {direction} {others} here"
+        text = f"{names[first[0]]} {'draws' if out else 'stays'} {reach} {direction} {others} here"
     else:
         verb = "draw" if out else "stay"
-        words = f"{_listed(first, names)} {verb} up to {reach} {direction} the consensus here"
+        text = f"{_listed(first, names)} {verb} up to {reach} {direction} the consensus here"
     if second:
         verb = ("stays" if len(second) == 1 else "stay") if out else ("goes" if len(second) == 1 else "go")
-        words += f"; {_listed(second, names)} {verb} {'short of' if out else 'beyond'} it"
-    return _with_weight(words, dispute, names, owner="that stretch" if len(first) == 1 else "")
+        text += f"; {_listed(second, names)} {verb} {'short of' if out else 'beyond'} it"
+    return _with_weight(text, dispute, names, owner="that stretch" if len(first) == 1 else "")
 
 
-def _with_weight(words: str, dispute: Dispute, names: Sequence[str], owner: str = "") -> str:
+def _with_weight(text: str, dispute: Dispute, names: Sequence[str], owner: str = "") -> str:
     if np.isnan(dispute.weight):
-        return words + "."
+        return text + "."
     if owner:
-        return f"{words}; the weight of {owner} in the model is {percent(dispute.weight)}."
-    return f"{words}. The weight of {names[dispute.leader]} here is {percent(dispute.weight)}."
+        return f"{text}; the weight of {owner} in the model is {percent(dispute.weight)}."
+    return f"{text}. The weight of {names[dispute.leader]} here is {percent(dispute.weight)}."
 
 
 def dispute_by_slice(fusion: MaskFusion, check: Check = no_check) -> FloatArray:

@@ -55,10 +55,10 @@ class MaskPlan(Plan):
 
     def in_words(self) -> str:
         """Describe the plan, for the methods section."""
-        algorithm, words = FUSERS[self.algorithm], self.settings.in_words()
+        algorithm, text = FUSERS[self.algorithm], self.settings.in_words()
         if isinstance(self.settings, (RobustSettings, MixtureSettings)):
-            words += f"; differences from the paper: {', '.join(self.settings.departures())}"
-        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {words}."
+            text += f"; differences from the paper: {', '.join(self.settings.departures())}"
+        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {text}."
 
 
 def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> MaskFusion:

@@ -327,15 +327,15 @@ class Grid:
     def in_words(self) -> str:
         """Describe the shape and spacing: "160 x 500 x 500, 1 x 0.5 x 0.5 mm"."""
         sizes = self.shape[1:] if self.flat else self.shape
-        words = " x ".join(str(size) for size in sizes)
+        text = " x ".join(str(size) for size in sizes)
         if not self.calibrated:
-            return words
+            return text
         steps = [f"{step:.3g}" for step in (self.spacing[1:] if self.flat else self.spacing)]
         if self.step_range:
             steps[0] = "{:.3g} to {:.3g}".format(*self.step_range)
         missing = sum(count for _, count in self.gaps)
         gap = f", {missing} slice{'s' if missing > 1 else ''} missing" if missing else ""
-        return f"{words}, {' x '.join(steps)} mm{gap}"
+        return f"{text}, {' x '.join(steps)} mm{gap}"
 
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:
@@ -359,18 +359,18 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
         )
     if grid.step_range:
         low, high = grid.step_range
-        words = f"Slice distance varies from {low:.2f} to {high:.2f} mm"
+        text = f"Slice distance varies from {low:.2f} to {high:.2f} mm"
         if tilted:
             lean = math.cos(math.radians(grid.tilt))
-            words += f" ({low / lean:.2f} to {high / lean:.2f} mm along the table)"
+            text += f" ({low / lean:.2f} to {high / lean:.2f} mm along the table)"
         longest = None if grid.gaps else _longest(np.diff(grid.positions))
         if longest is not None:
-            words += f"; slices may be missing between {_between(grid, longest)}"
-        sentences.append(f"{words}.")
+            text += f"; slices may be missing between {_between(grid, longest)}"
+        sentences.append(f"{text}.")
     if tilted:
-        words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
+        text = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
         views = "sagittal and coronal views are sheared"
-        sentences.append(f"{words}: {views}, and distances between slices leave the tilt out.")
+        sentences.append(f"{text}: {views}, and distances between slices leave the tilt out.")
     return tuple(sentences)
 
 

@@ -505,12 +505,12 @@ def _fit(
     rest = 0.0
     for count in range(iterations):
         objective = state.objective[-1] if state.objective else None
-        words = f"fusing, iteration {count + 1}"
+        text = f"fusing, iteration {count + 1}"
 
         def report(
-            share: float, count: int = count, words: str = words, objective: float | None = objective
+            share: float, count: int = count, text: str = text, objective: float | None = objective
         ) -> None:
-            watch((count + share) / iterations, words, objective=objective, partial=partial)
+            watch((count + share) / iterations, text, objective=objective, partial=partial)
 
         density, entropy, sums = _sweep(state, report)
         if count:

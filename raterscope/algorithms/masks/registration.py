@@ -387,8 +387,8 @@ class _Search:
             level, step = method.GetCurrentLevel(), method.GetOptimizerIteration()
             fraction = (level + step / _ITERATIONS) / len(levels)
             try:
-                words = f"level {level + 1} of {len(levels)}"
-                watch(min(fraction, 1.0), words, objective=-float(method.GetMetricValue()))
+                text = f"level {level + 1} of {len(levels)}"
+                watch(min(fraction, 1.0), text, objective=-float(method.GetMetricValue()))
             except Cancelled as stop:  # an exception does not pass through SimpleITK
                 cancelled.append(stop)
                 method.StopRegistration()

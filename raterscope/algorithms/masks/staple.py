@@ -274,15 +274,15 @@ def _smoothed(
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):
-        words = f"estimating the raters' rates, iteration {turn + 1}"
+        text = f"estimating the raters' rates, iteration {turn + 1}"
         fraction = turn / settings.iterations
         total, bound = relax(
-            patterns.row, evidence, patterns.settled, settings.mrf, field, partial(watch, fraction, words)
+            patterns.row, evidence, patterns.settled, settings.mrf, field, partial(watch, fraction, text)
         )
         objective.append(bound + (beyond * float(evidence[0, 0]) if beyond else 0.0))
         total[0, 0] += beyond
         change = maximise(patterns.labels, total, theta)
-        watch((turn + 1) / settings.iterations, words, objective=objective[-1])
+        watch((turn + 1) / settings.iterations, text, objective=objective[-1])
         if change < 1e3 * settings.tolerance:
             converged = True
             break
@@ -419,9 +419,9 @@ def _run(
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):
-        words = f"estimating the raters' rates, iteration {turn + 1}"
+        text = f"estimating the raters' rates, iteration {turn + 1}"
         log_theta = np.log(np.clip(theta, 1e-300, 1.0))
-        report = partial(watch, turn / settings.iterations, words)
+        report = partial(watch, turn / settings.iterations, text)
         slope = (log_theta[:, :, 1] - log_theta[:, :, 0]).T.astype(np.float32)
         constant = np.log(np.maximum(prior, 1e-300)) + log_theta[:, :, 0].sum(axis=0)
         for begin in range(0, flat.shape[1], _AT_ONCE):
@@ -444,7 +444,7 @@ def _run(
             if weight[k] > 0:
                 theta[:, k, 1] = np.clip(marked[:, k] / weight[k], 0.0, 1.0)
                 theta[:, k, 0] = 1 - theta[:, k, 1]
-        watch((turn + 1) / settings.iterations, words, objective=objective[-1])
+        watch((turn + 1) / settings.iterations, text, objective=objective[-1])
         if np.abs(theta - before).max() < settings.tolerance:
             converged = True
             break

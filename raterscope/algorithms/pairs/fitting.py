@@ -83,11 +83,11 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
             "annotator; each counts as one more, which makes biases look surer than they are if they are "
             "copies."
         )
-    for reason, words in UNTESTED.items():
+    for reason, text in UNTESTED.items():
         annotators = np.flatnonzero(untested == reason)
         if len(annotators):
             detail = f" (fewer than {least})" if reason == 2 else ""
-            result.append(f"{_names(pairs.annotators, annotators)} {words}{detail}.")
+            result.append(f"{_names(pairs.annotators, annotators)} {text}{detail}.")
     return result
 
 
@@ -132,11 +132,11 @@ def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, b
     fewest = math.ceil(1.0 / settings.rate - 1e-9)
     if not settings.plus or not tested or flagged.any():
         return []
-    words = f"At a rate of {settings.rate:g}, knockoff+ cannot flag fewer than {fewest:,} annotators"
+    text = f"At a rate of {settings.rate:g}, knockoff+ cannot flag fewer than {fewest:,} annotators"
     if tested < fewest:
-        return [f"{words}, and only {tested:,} were tested: none can be flagged. See the t test."]
+        return [f"{text}, and only {tested:,} were tested: none can be flagged. See the t test."]
     if by_t_test:
-        return [f"{words}; the t test with Benjamini-Hochberg at that rate finds {by_t_test:,}."]
+        return [f"{text}; the t test with Benjamini-Hochberg at that rate finds {by_t_test:,}."]
     return []
 
 
@@ -152,12 +152,12 @@ def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) ->
     ]
 
 
-def side_notices(words: str) -> list[str]:
+def side_notices(text: str) -> list[str]:
     """State that sides were not drawn at random, on which the rate of the flip test rests."""
-    if not words:
+    if not text:
         return []
     return [
-        f"Sides were not drawn at random: {words}. The flip test then rests on its model of the choices, and "
+        f"Sides were not drawn at random: {text}. The flip test then rests on its model of the choices, and "
         "its rate is not guaranteed; see what knockoffs flag."
     ]
 
@@ -237,11 +237,11 @@ def _fit(
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
     small = gram_matrices(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
     heavy = len(small.people) > _MANY
-    words = "checking who can be tested"
-    problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, words, small=not heavy)
+    text = "checking who can be tested"
+    problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, text, small=not heavy)
     untested = _untested(small, known, count)
-    words = "estimating biases"
-    result = wait_watching(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
+    text = "estimating biases"
+    result = wait_watching(lambda: least_squares(small, problem), watch, 0.18, text, small=not heavy)
     tested = problem.tested
     if result.freedom <= 0:
         few = "1 comparison is" if len(pairs) == 1 else f"{len(pairs):,} comparisons are"

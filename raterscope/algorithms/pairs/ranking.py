@@ -324,8 +324,8 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         try:
             inverse = invert_definite(block)
         except np.linalg.LinAlgError as error:
-            words = "the comparisons of these items cannot be distinguished from rounding errors."
-            raise PairsError(words) from error
+            text = "the comparisons of these items cannot be distinguished from rounding errors."
+            raise PairsError(text) from error
         inverse -= 1.0 / (weight * count * count)
         return np.asarray(inverse)
 

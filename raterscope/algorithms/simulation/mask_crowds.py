@@ -440,13 +440,13 @@ def simulate_case(
     return SimulatedCase(volume, truth, masks, leak, crowd, spacing, scene.window)
 
 
-def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> Check:
+def _steps(watch: Watch, start: float, stop: float, looks: int, text: str) -> Check:
     """Return a check that reports a share of the progress in a number of steps."""
     count = 0
 
     def check() -> None:
         nonlocal count
-        watch(start + (stop - start) * min(count / looks, 1.0), words)
+        watch(start + (stop - start) * min(count / looks, 1.0), text)
         count += 1
 
     return check

@@ -69,10 +69,10 @@ class Changes:
         noun = kind.detail
         many = f"{counted(self.count, noun)} changed" if self.count else f"no {noun} changed"
         decided = f" ({self.decided:,} decided)" if self.decided else ""
-        words = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {kind.doubt}{decided}, {many}"
+        text = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {kind.doubt}{decided}, {many}"
         if self.newly_disputed:
-            words += f", {self.newly_disputed:,} newly disputed"
-        return words + (f", {counted(self.ranks, 'item')} changed rank" if self.ranks else "")
+            text += f", {self.newly_disputed:,} newly disputed"
+        return text + (f", {counted(self.ranks, 'item')} changed rank" if self.ranks else "")
 
 
 def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) -> dict[int, RunEntry]:

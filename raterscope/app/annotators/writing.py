@@ -384,11 +384,11 @@ def _strengths(table: AnnotatorTable, main: str, values: Sequence[Value]) -> lis
         ideal, crowd = value.measure.ideal, _crowd(table, value)
         if ideal is None or not math.isfinite(crowd):
             continue
-        words = f"{value.measure.title} {_words(value)}, median of all {value.measure.in_words(crowd)}."
+        text = f"{value.measure.title} {_words(value)}, median of all {value.measure.in_words(crowd)}."
         if unusual.marked[f"{value.kind}_{value.measure.name}"][row]:
-            worse.append((KINDS[value.kind].title, words))
+            worse.append((KINDS[value.kind].title, text))
         elif abs(value.value - ideal) <= abs(crowd - ideal):
-            good.append((KINDS[value.kind].title, words))
+            good.append((KINDS[value.kind].title, text))
     sections = []
     if good:
         sections.append(Section("What you do well", [Prose(good)]))

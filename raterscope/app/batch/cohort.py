@@ -175,10 +175,10 @@ class _Progress:
     def report(self) -> None:
         """Report the cases so far and the time left."""
         done, cases = self._done, self._cases
-        words = f"{done:,} of {cases:,} cases" + (f", {self._failed:,} failed" if self._failed else "")
+        text = f"{done:,} of {cases:,} cases" + (f", {self._failed:,} failed" if self._failed else "")
         elapsed = time.monotonic() - self._begun
         remaining = time_left(elapsed * (cases - done) / done) if done and done < cases else ""
-        self._watch(done / cases if cases else 1.0, f"{words}, {remaining}" if remaining else words)
+        self._watch(done / cases if cases else 1.0, f"{text}, {remaining}" if remaining else text)
 
 
 @contextmanager

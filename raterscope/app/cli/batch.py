@@ -119,8 +119,8 @@ def _write_provenance(output: Path, options: argparse.Namespace) -> None:
 
 def _summarise(cases: list[Case], records: dict[str, CaseRecord], output: Path) -> int:
     counts = Counter(record.status for record in records.values())
-    words = ", ".join(f"{number:,} {status}" for status, number in counts.items()) or "nothing to do"
-    print(f"{counted(len(cases), 'case')}: {words}; {output / 'status.csv'}")
+    text = ", ".join(f"{number:,} {status}" for status, number in counts.items()) or "nothing to do"
+    print(f"{counted(len(cases), 'case')}: {text}; {output / 'status.csv'}")
     failed = [record for record in records.values() if record.status != "done"]
     for record in failed[:3]:
         print(f"{record.case}: {record.reason}", file=sys.stderr)

@@ -529,14 +529,14 @@ def _cases(options: argparse.Namespace) -> str:
         )
     if options.statistic == "icc":
         cases = cases_for_icc(expected, width, options.readers)
-        words = f"of an ICC of {expected:g} with {options.readers} readers"
+        text = f"of an ICC of {expected:g} with {options.readers} readers"
     elif options.statistic == "kappa":
         cases = cases_for_kappa(expected, width, options.rates)
-        words = f"of a kappa of {expected:g}"
+        text = f"of a kappa of {expected:g}"
     else:
         cases = cases_for_proportion(expected, width)
-        words = f"of a share of {expected:g}"
-    return f"{counted(cases, 'case')}: the 95 % interval {words} is then at most {width:g} wide"
+        text = f"of a share of {expected:g}"
+    return f"{counted(cases, 'case')}: the 95 % interval {text} is then at most {width:g} wide"
 
 
 def _acceptance(options: argparse.Namespace) -> str:

@@ -78,7 +78,7 @@ def _follow(following: LiveSource, study: Study, stop: threading.Event, options:
             growth = following.look(tick, ended=options.once)
             if growth.notices != reported:  # the same every two seconds would bury the rest
                 for words in growth.notices:
-                    _update_text("notice", words=words)
+                    _update_text("notice", text=words)
                 reported = growth.notices
             following.store(study, growth)
             if _take_up(following, study, stop) and options.ask:
@@ -121,7 +121,7 @@ def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
         current = _figures(names[image], following.watched[image])
         if current != figures_before[image]:
             _update_text("settled", **current)
-    _update_text("settling", words=following.settling_words)
+    _update_text("settling", text=following.settling_words)
 
 
 def _print_next(following: LiveSource, study: Study, limit: int) -> None:

@@ -49,7 +49,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 def add_command(
     commands: Commands,
     name: str,
-    words: str,
+    text: str,
     description: str,
     *,
     listing: Callable[[bool], str] | None = None,
@@ -62,7 +62,7 @@ def add_command(
     raw = listing is not None or "\n" in description
     parser = commands.add_parser(
         name,
-        help=words,
+        help=text,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
     )
@@ -96,9 +96,9 @@ def add_question(parser: Parser) -> None:
     parser.add_argument("--question", metavar="NAME", help="only this question")
 
 
-def add_output(parser: Parser, metavar: str, words: str, *, required: bool = True) -> None:
+def add_output(parser: Parser, metavar: str, text: str, *, required: bool = True) -> None:
     """Add the output path."""
-    parser.add_argument("-o", "--output", required=required, type=Path, metavar=metavar, help=words)
+    parser.add_argument("-o", "--output", required=required, type=Path, metavar=metavar, help=text)
 
 
 def add_results(parser: Parser) -> None:
@@ -106,19 +106,19 @@ def add_results(parser: Parser) -> None:
     add_output(parser, "DIR", "folder for the results")
 
 
-def add_algorithm(parser: Parser, option: str, default: str, words: str) -> None:
+def add_algorithm(parser: Parser, option: str, default: str, text: str) -> None:
     """Add the choice of an algorithm by its name."""
-    parser.add_argument(option, default=default, metavar="NAME", help=f"{words} (default: %(default)s)")
+    parser.add_argument(option, default=default, metavar="NAME", help=f"{text} (default: %(default)s)")
 
 
-def add_names(parser: Parser, option: str, metavar: str, words: str) -> None:
+def add_names(parser: Parser, option: str, metavar: str, text: str) -> None:
     """Add comma-separated names."""
-    parser.add_argument(option, type=names, default=[], metavar=metavar, help=words)
+    parser.add_argument(option, type=names, default=[], metavar=metavar, help=text)
 
 
-def add_truth_option(parser: Parser, words: str) -> None:
+def add_truth_option(parser: Parser, text: str) -> None:
     """Add whether ground truth is held fixed."""
-    parser.add_argument("--hold-truth", action="store_true", help=words)
+    parser.add_argument("--hold-truth", action="store_true", help=text)
 
 
 def add_weights(parser: Parser) -> None:
@@ -140,9 +140,9 @@ def add_settings(parser: Parser) -> None:
                         dest="settings", help="settings, see --list-settings")  # fmt: skip
 
 
-def add_extent(parser: Parser, words: str) -> None:
+def add_extent(parser: Parser, text: str) -> None:
     """Add the size of images."""
-    parser.add_argument("--extent", nargs=2, type=length, metavar=("W", "H"), help=words)
+    parser.add_argument("--extent", nargs=2, type=length, metavar=("W", "H"), help=text)
 
 
 def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") -> None:

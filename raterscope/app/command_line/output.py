@@ -54,7 +54,7 @@ class ProgressLine:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def __call__(self, fraction: float, words: str, **_more: Any) -> None:
+    def __call__(self, fraction: float, text: str, **_more: Any) -> None:
         """Draw, at most ten times a second."""
         time_now = time.monotonic()
         if self._stream is None or time_now - self._drawn < _EVERY:
@@ -63,7 +63,7 @@ class ProgressLine:
         filled = round(_BAR * min(max(fraction, 0.0), 1.0))
         bar = "#" * filled + "." * (_BAR - filled)
         room = max(20, _columns(self._stream) - _BAR - 10)
-        self._stream.write(f"\r\x1b[K{bar} {percent(fraction):>5} {one_line(words)[:room]}")
+        self._stream.write(f"\r\x1b[K{bar} {percent(fraction):>5} {one_line(text)[:room]}")
         self._stream.flush()
 
 

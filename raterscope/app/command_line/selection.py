@@ -88,8 +88,8 @@ def answered_by_options() -> Iterator[None]:
     except UnknownColumns as unknown:
         raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
     except UnknownAnnotators as unknown:
-        words = f"{unknown.what}; give --annotator NAME, or the pattern of names by --naming, as in "
-        raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
+        text = f"{unknown.what}; give --annotator NAME, or the pattern of names by --naming, as in "
+        raise InputError(text + "{item}_{annotator}", file=unknown.file) from unknown
     except OtherGrid as other:
-        words = "; --resample resamples it" if other.resamplable else ""
-        raise InputError(other.what + words, file=other.file) from other
+        text = "; --resample resamples it" if other.resamplable else ""
+        raise InputError(other.what + text, file=other.file) from other

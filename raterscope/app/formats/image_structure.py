@@ -121,7 +121,7 @@ def lacks_pixels(page: Any) -> bool:
     return bool(end > page.parent.filehandle.size)
 
 
-def has_right_checksums(path: Path, watch: Watch = silent, words: str = "reading") -> bool:
+def has_right_checksums(path: Path, watch: Watch = silent, text: str = "reading") -> bool:
     """Compare the checksum of every chunk with its content; false for a damaged file."""
     from isal import isal_zlib
 
@@ -142,7 +142,7 @@ def has_right_checksums(path: Path, watch: Watch = silent, words: str = "reading
             if file.read(4) != checksum.to_bytes(4, "big"):
                 return False
             left -= length + 12
-            watch(1 - left / size, words)
+            watch(1 - left / size, text)
     return True
 
 

@@ -111,10 +111,10 @@ def number_classes(cells: Sequence[str]) -> tuple[tuple[str, ...], IntArray | No
     if not names:
         return (), None, ()
     if len(names) > MOST_CLASSES:
-        words = (
+        text = (
             f"The classes of the marks were skipped: {len(names):,} values, expected at most {MOST_CLASSES}."
         )
-        return (), None, (words,)
+        return (), None, (text,)
     index = {name: number for number, name in enumerate(names)} | {"": -1}
     return names, np.array([index[name] for name in stripped], dtype=np.int64), ()
 

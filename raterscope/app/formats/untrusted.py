@@ -84,16 +84,16 @@ def check_shape(path: Path, shape: tuple[int, ...]) -> None:
     if not shape or min(shape) < 1:
         raise InputError("has no voxels", file=path)
     if math.prod(shape) > MOST_VOXELS:
-        words = " x ".join(f"{size:,}" for size in shape)
-        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS:,} at most", file=path)
+        text = " x ".join(f"{size:,}" for size in shape)
+        raise InputError(f"claims {text} voxels; expected {MOST_VOXELS:,} at most", file=path)
 
 
 def refuse_packed(path: Path, unpacked: int) -> None:
     """Refuse an image with more bytes of pixels than its file size allows."""
     most = most_unpacked(path.stat().st_size)
     if unpacked > most:
-        words = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
-        raise InputError(f"{words}, cut it up", file=path)
+        text = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
+        raise InputError(f"{text}, cut it up", file=path)
 
 
 def read_bytes(path: Path) -> bytes:

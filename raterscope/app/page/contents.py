@@ -318,18 +318,18 @@ _QUALITY = 88
 _BAR_LETTERS = 19.0
 
 
-def drawing(image: Image.Image, title: str, words: str = "") -> Picture:
+def drawing(image: Image.Image, title: str, text: str = "") -> Picture:
     """Make a picture of lines and letters, without loss."""
     file = io.BytesIO()
     image.save(file, "PNG")
-    return Picture(file.getvalue(), image.width, image.height, title, words)
+    return Picture(file.getvalue(), image.width, image.height, title, text)
 
 
-def photograph(image: Image.Image, title: str, words: str = "") -> Picture:
+def photograph(image: Image.Image, title: str, text: str = "") -> Picture:
     """Make a picture of a photograph or scan: much smaller, and outlines keep their colours."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
-    return Picture(file.getvalue(), image.width, image.height, title, words)
+    return Picture(file.getvalue(), image.width, image.height, title, text)
 
 
 def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
@@ -350,10 +350,10 @@ def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
         canvas.line([(left - more, bottom), (right + more, bottom)], pen)
         for end in (left, right):
             canvas.line([(end, bottom - 4 - more), (end, bottom + 4 + more)], pen)
-    words = f"{length:g} {unit}"
-    if words.isascii():
-        canvas.text((left, bottom - 19), words, DARK.text, _BAR_LETTERS, "start", halo="#000000")
-    return words
+    text = f"{length:g} {unit}"
+    if text.isascii():
+        canvas.text((left, bottom - 19), text, DARK.text, _BAR_LETTERS, "start", halo="#000000")
+    return text
 
 
 def draw_lines(
@@ -361,26 +361,26 @@ def draw_lines(
     across: str,
     up: str,
     title: str,
-    words: str = "",
+    text: str = "",
     *,
     limit: float = 1.0,
     diagonal: bool = False,
 ) -> Picture:
     """Draw lines over 0 to `limit` across and 0 to 1 up, optionally with the diagonal.
 
-    `across`, `up`: names of the axes. `title`, `words`: title and text of the caption.
+    `across`, `up`: names of the axes. `title`, `text`: title and text of the caption.
     """
-    return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, words)
+    return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, text)
 
 
-def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Picture:
+def draw_rates(rates: NDArray[np.float64], title: str, text: str = "") -> Picture:
     """Draw probabilities, (J, L), as a table of cells, with its caption."""
-    return drawing(image_of(RateTable(rates)), title, words)
+    return drawing(image_of(RateTable(rates)), title, text)
 
 
-def draw_paper(chart: PaperChart, title: str, words: str = "") -> Picture:
+def draw_paper(chart: PaperChart, title: str, text: str = "") -> Picture:
     """Draw a chart as the picture of a report, with its caption."""
-    return drawing(image_of(chart), title, words)
+    return drawing(image_of(chart), title, text)
 
 
 NONE = "\N{EN DASH}"

@@ -266,5 +266,5 @@ def _paint_foot(painter: QPainter, title: str, number: int, pages: int, where: Q
     painter.setFont(QFont("DejaVu Sans", 7))
     painter.setPen(QColor(_GREY))
     painter.drawText(where, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom, title)
-    words = f"page {number} of {pages}"
-    painter.drawText(where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom, words)
+    text = f"page {number} of {pages}"
+    painter.drawText(where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom, text)

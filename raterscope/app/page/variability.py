@@ -307,8 +307,8 @@ def forest_picture(
 ) -> Picture:
     """Draw a forest plot."""
     height = _FOREST_HEIGHT + _ROW_HEIGHT * len(names)
-    words = "Squares: estimates; lines: 95 % intervals."
-    return draw_paper(PaperChart(forest_chart(names, values, label, reference), height=height), title, words)
+    text = "Squares: estimates; lines: 95 % intervals."
+    return draw_paper(PaperChart(forest_chart(names, values, label, reference), height=height), title, text)
 
 
 def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) -> list[Picture]:
@@ -323,8 +323,8 @@ def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) 
             continue
         names = plain(first, 30), plain(second, 30)
         chart = bland_altman_chart(a, b, names, quantity, unit)
-        words = "Line: bias; dashed: limits of agreement; bands: their 95 % intervals."
-        pictures.append(draw_paper(PaperChart(chart), chart.title, words))
+        text = "Line: bias; dashed: limits of agreement; bands: their 95 % intervals."
+        pictures.append(draw_paper(PaperChart(chart), chart.title, text))
     return pictures
 
 

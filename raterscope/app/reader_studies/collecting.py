@@ -292,8 +292,8 @@ def _check(
     watch(0.0, f"checking {plain(name)}")
     path = locate_picture(picture, file)
     if path is None:
-        words = f"{plain(name)}: was not found; its masks are not collected"
-        return (words if drawn else ""), None
+        text = f"{plain(name)}: was not found; its masks are not collected"
+        return (text if drawn else ""), None
     try:
         source = read_source(picture, path, drawn=drawn)
         if source is not None and digest_of_images([source], watch) == [picture.digest]:
@@ -453,12 +453,12 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
             lacking = {(scheduled.session, scheduled.case) for scheduled in entry.places} - {
                 (scheduled.session, scheduled.case) for scheduled in assignment.places
             }
-            words = "has another order of cases than the coordinator's file"
+            text = "has another order of cases than the coordinator's file"
             if lacking:
                 session, key = min(lacking)
-                words = f"lacks case {key} of read {session}"
-                words += f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
-            raise InputError(words, file=path)
+                text = f"lacks case {key} of read {session}"
+                text += f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+            raise InputError(text, file=path)
         own = {case.key: case for case in coordinator.cases}
         changed = set()
         for case in assignment.cases:
@@ -552,8 +552,8 @@ def _add(
                 {position: (places[position], marks) for position, marks in new.items()}, watch,
             )  # fmt: skip
         except InputError as error:
-            words = str(error) if error.file is not None else f"{session.file.name}: {error}"
-            raise StudyError(words) from error
+            text = str(error) if error.file is not None else f"{session.file.name}: {error}"
+            raise StudyError(text) from error
         state_now = msgspec.structs.replace(
             collected.state, reads=tuple(sorted([*reads, record], key=lambda each: (each.reader, each.read)))
         )

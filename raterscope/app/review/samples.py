@@ -134,5 +134,5 @@ class SampleProgress:
     def in_words(self) -> str:
         """Describe plan, count and verdict in a sentence."""
         verdict = self.verdict_in_words() or "Not decided yet"
-        words = self.subject.in_words("sample").capitalize()
-        return f"{words} (seed {self.subject.seed}): {self.count_in_words()}. {verdict}."
+        text = self.subject.in_words("sample").capitalize()
+        return f"{text} (seed {self.subject.seed}): {self.count_in_words()}. {verdict}."

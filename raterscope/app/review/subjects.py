@@ -370,8 +370,8 @@ class RegistrationSubject:
             return f"take the position of {self.name} from the file"
         how = "" if self.information is not None else ", typed"
         motion = self.motion
-        words = f"shift {motion.translation:.1f} mm, rotation {motion.angle:.1f}°"
-        return f"register {self.name}: {words}{how}"
+        text = f"shift {motion.translation:.1f} mm, rotation {motion.angle:.1f}°"
+        return f"register {self.name}: {text}{how}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,10 +68,10 @@ class Interval(NamedTuple):
         """Write it: "0.81 (95 % interval 0.62 to 0.95)"; empty if unknown."""
         if np.isnan(self.value):
             return ""
-        words = f"{self.value:.2f}"
+        text = f"{self.value:.2f}"
         if np.isnan(self.low):
-            return words
-        return f"{words} (95 % interval {self.low:.2f} to {self.high:.2f})"
+            return text
+        return f"{text} (95 % interval {self.low:.2f} to {self.high:.2f})"
 
 
 _UNKNOWN = Interval()

@@ -55,9 +55,9 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         record = votes_record(table, annotator_ids)
         _store(study, question, 0, table.path.name, table.notices, record, part(watch, 0.2, 0.8))
     link_pictures(study, part(watch, 0.8, 1.0))
-    words = f"class probabilities of {counted(len(table), 'task')} by {plain(table.annotators[0], 40)}"
+    text = f"class probabilities of {counted(len(table), 'task')} by {plain(table.annotators[0], 40)}"
     if table.probability is None:
-        words = (
+        text = (
             f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
             f" on {counted(len(table.tasks), 'task')}"
         )
@@ -66,7 +66,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     remarks += (
         [f"{count_text} of a task that its annotator labels in an earlier file too"] if repeated else []
     )
-    return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
+    return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
 
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:
@@ -86,9 +86,9 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
         number = _taken_up(study, question, question.name, scheme)
         record = truth_record(table)
         _store(study, number, 1, table.path.name, (*table.notices, *notices), record, watch)
-    words = f"the truth of {counted(len(table), 'task')}"
-    words += f" ({len(table) - with_votes:,} of them without votes)" if with_votes < len(table) else ""
-    return " ".join([words + ".", *table.notices, *notices])
+    text = f"the truth of {counted(len(table), 'task')}"
+    text += f" ({len(table) - with_votes:,} of them without votes)" if with_votes < len(table) else ""
+    return " ".join([text + ".", *table.notices, *notices])
 
 
 def set_scheme(study: Study, question: int, scheme: Scheme) -> None:

@@ -361,10 +361,10 @@ def _last(run: RunEntry | None) -> int:
 def _in_words(masks: Sequence[PlacedMask], replaced: int, notices: Sequence[str]) -> str:
     truths = sum(mask.annotator is None for mask in masks)
     raters = len({mask.annotator for mask in masks if mask.annotator is not None})
-    words = counted(len(masks), "true mask" if truths == len(masks) and truths else "mask")
-    words += f" on {counted(len({mask.image for mask in masks}), 'image')}"
-    words += f" by {counted(raters, 'annotator')}" if raters else ""
+    text = counted(len(masks), "true mask" if truths == len(masks) and truths else "mask")
+    text += f" on {counted(len({mask.image for mask in masks}), 'image')}"
+    text += f" by {counted(raters, 'annotator')}" if raters else ""
     empty = sum(not mask.values.any() for mask in masks)
     remarks = [f"{empty:,} of them empty"] if empty else []
     remarks += [f"{replaced:,} in place of an earlier one"] if replaced else []
-    return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *notices])
+    return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *notices])

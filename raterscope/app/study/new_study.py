@@ -141,10 +141,10 @@ class CopiedStudy:
             return "a copy with all decisions"
         if not self.decisions and not self.runs:
             return "a blind copy; there was no decision to leave out"
-        words = f"a blind copy without {counted(self.decisions, 'decision')}"
+        text = f"a blind copy without {counted(self.decisions, 'decision')}"
         if self.runs:
-            words += f" and without {counted(self.runs, 'run')} that used decisions"
-        return words if self.kept_runs or not self.runs else f"{words}; press Fuse (F5) in the copy"
+            text += f" and without {counted(self.runs, 'run')} that used decisions"
+        return text if self.kept_runs or not self.runs else f"{text}; press Fuse (F5) in the copy"
 
 
 def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = silent) -> CopiedStudy:

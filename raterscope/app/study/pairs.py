@@ -52,7 +52,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     if table.contents is not None:
         add_contents(study, table.contents, number)
     items = len(np.unique(np.concatenate([table.left, table.right])))
-    words = (
+    text = (
         f"{counted(len(table), 'comparison')} of {counted(items, 'item')}"
         f" by {counted(len(np.unique(table.annotator)), 'annotator')}"
     )
@@ -62,7 +62,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         if repeated
         else ""
     )
-    return " ".join([f"{words}{remark}.", *table.notices])
+    return " ".join([f"{text}{remark}.", *table.notices])
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:

@@ -321,9 +321,9 @@ class ImportSummary:
             if self.kind == "scores" and self.marks != 1
             else _count(self.marks, noun)
         )
-        words = f"{marks} on {_count(self.images, 'image')}"
+        text = f"{marks} on {_count(self.images, 'image')}"
         if self.kind == "clicks":
-            words += f" by {_count(self.annotators, 'annotator')}"
+            text += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
         if self.left_out:
             remarks.append(f"{self.left_out:,} skipped, on images that the study does not have")
@@ -339,8 +339,8 @@ class ImportSummary:
         if self.outside:
             remarks.append(f"{self.outside:,} outside the image, kept")
         if remarks:
-            words += f" ({'; '.join(remarks)})"
-        return " ".join([words + ".", *self.notices])
+            text += f" ({'; '.join(remarks)})"
+        return " ".join([text + ".", *self.notices])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -421,10 +421,10 @@ class Read:
 
     def in_words(self) -> str:
         """Describe it: "ben.rscope (ben); merged by anna on 2026-03-01 12:00"."""
-        words = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
+        text = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
         if self.blind and self.copied_at is not None:
-            words += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
-        return f"{words}; merged by {self.merged_by} on {_day(self.merged_at)}"
+            text += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
+        return f"{text}; merged by {self.merged_by} on {_day(self.merged_at)}"
 
 
 def _day(time: datetime) -> str:

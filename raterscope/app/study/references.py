@@ -106,13 +106,13 @@ def digest_of_image(path: Path, watch: Watch = silent) -> str:
     return digest or digest_of_file(path, watch)
 
 
-def has_digest(path: Path, digest: str, watch: Watch = silent, words: str = "reading") -> bool:
+def has_digest(path: Path, digest: str, watch: Watch = silent, text: str = "reading") -> bool:
     """Compare an image with the digest that it had; all bytes are read, unless the file is unchanged."""
     if not digest.startswith(BY_CHECKSUMS):
-        return digest_of_file(path, watch, words) == digest
+        return digest_of_file(path, watch, text) == digest
     stamp = _stamp(path)
     if _CHECKED.get(stamp) != digest:
-        if digest_of_image(path) != digest or not has_right_checksums(path, watch, words):
+        if digest_of_image(path) != digest or not has_right_checksums(path, watch, text):
             return False
         _remember(path, stamp, digest, _CHECKED)
     return True
@@ -126,7 +126,7 @@ def digest_of_files(paths: Sequence[Path], watch: Watch = silent) -> str:
     return f"sha256:{machine.hexdigest()}"
 
 
-def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
+def digest_of_file(path: Path, watch: Watch = silent, text: str = "reading") -> str:
     """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits.
 
     Known for a file that was read before and has the same times: slides have gigabytes.
@@ -140,7 +140,7 @@ def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") ->
         while block := file.read(_BLOCK):
             machine.update(block)
             read += len(block)
-            watch(min(read / size, 1.0), words)
+            watch(min(read / size, 1.0), text)
     digest = f"sha256:{machine.hexdigest()}"
     _remember(path, stamp, digest, _DIGESTS)
     return digest

@@ -221,8 +221,8 @@ def read_imports(
         if record.score is not None and not np.isfinite(record.score).all():
             raise StudyError(f"is damaged: a score on image {image_id} is no number", file=path)
         if not ((np.abs(record.x) <= FARTHEST).all() and (np.abs(record.y) <= FARTHEST).all()):
-            words = f"is damaged: marks on image {image_id}: expected coordinates of at most {FARTHEST:,.0f}"
-            raise StudyError(words, file=path)
+            text = f"is damaged: marks on image {image_id}: expected coordinates of at most {FARTHEST:,.0f}"
+            raise StudyError(text, file=path)
     return records
 
 

@@ -40,8 +40,8 @@ class StreamEntry:
     @property
     def ended(self) -> str:
         """Why watching ended, in a sentence; empty if unknown, as after a crash."""
-        words = self.settings.get("ended")
-        return words if isinstance(words, str) else ""
+        text = self.settings.get("ended")
+        return text if isinstance(text, str) else ""
 
 
 def streams(study: Study) -> list[StreamEntry]:

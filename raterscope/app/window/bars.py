@@ -131,11 +131,11 @@ class TopBar(QWidget):
         self._fuse_words = fuse_words
         self.set_stale("")
 
-    def set_stale(self, words: str) -> None:
+    def set_stale(self, text: str) -> None:
         """Label the button Fuse again, with the reason as its tooltip; without words, Fuse."""
-        self.fuse.setText("Fuse again" if words else "Fuse")
+        self.fuse.setText("Fuse again" if text else "Fuse")
         self._fit()
-        self.fuse.setToolTip(words or self._fuse_words)
+        self.fuse.setToolTip(text or self._fuse_words)
 
     def set_fusing(self, job: Job | None) -> None:
         """Show the progress of a job instead of the Fuse button, or the button without a job."""

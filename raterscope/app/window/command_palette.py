@@ -338,17 +338,17 @@ class _Group(QWidget):
 
     def narrow(self, typed: SearchText) -> bool:
         matches = False
-        for row, keys, words in self._rows:
-            fits = typed.fit(f"{words} {keys} {self._title}".casefold()) is not None
+        for row, keys, text in self._rows:
+            fits = typed.fit(f"{text} {keys} {self._title}".casefold()) is not None
             row.setVisible(fits)
             matches = matches or fits
         self.setVisible(matches)
         return matches
 
 
-def _row(keys: str, words: str) -> KeyButton:
+def _row(keys: str, text: str) -> KeyButton:
     """Create a key that is shown and cannot be clicked."""
-    row = KeyButton(keys, shorten(words, LONGEST, placeholder=" …"))
+    row = KeyButton(keys, shorten(text, LONGEST, placeholder=" …"))
     row.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     row.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
     return row

@@ -102,8 +102,8 @@ class ExpertStudies(QObject):
         job = self._document.ask(f"Copying to {path.name}", work, quiet=False, costly=True)
         job.finished.connect(self._on_copied)
 
-    def _on_copied(self, words: str) -> None:
-        self.message.emit(words)
+    def _on_copied(self, text: str) -> None:
+        self.message.emit(text)
 
     def ask_merge(self) -> None:
         """Ask for the other study, and show what merging would do."""
@@ -148,9 +148,9 @@ class ExpertStudies(QObject):
         job = self._document.ask(f"Merging with {other.name}", work, quiet=False, costly=True)
         job.finished.connect(partial(self._on_merged, target))
 
-    def _on_merged(self, target: Path, words: str) -> None:
+    def _on_merged(self, target: Path, text: str) -> None:
         self._files.open_study(target)
-        self.message.emit(words)
+        self.message.emit(text)
 
     def _choose_file(self, title: str, ending: str) -> Path | None:
         contents = self._document.contents
@@ -320,13 +320,13 @@ class ReadingMode(QObject):
 
     def _on_collected(self, target: Path, collected: Collected) -> None:
         added = sum(cases for _, _, cases in collected.added)
-        words = f"{counted(added, 'case')} added to {target.name}."
+        text = f"{counted(added, 'case')} added to {target.name}."
         if collected.state.is_blinded:
             waiting = "; ".join(progress.in_words() for progress in collected.state.unfinished)
-            words += f" It stays closed until every reader has finished ({waiting})."
+            text += f" It stays closed until every reader has finished ({waiting})."
         else:
             self.collected.emit(target)
-        self.message.emit(words)
+        self.message.emit(text)
         if collected.problems:
             self.refused.emit("\n".join(collected.problems))
 

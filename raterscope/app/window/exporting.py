@@ -196,8 +196,8 @@ class StudyExporter(QObject):
     def _file(self, title: str, proposed: Path, formats: Sequence[str]) -> tuple[Path, str] | None:
         """Ask for a file and its format, or for the name of a folder."""
         if FORMATS[formats[0]].is_folder:
-            words = f"{title}: name of a new folder"
-            name, _ = QFileDialog.getSaveFileName(self._window, words, str(proposed))
+            text = f"{title}: name of a new folder"
+            name, _ = QFileDialog.getSaveFileName(self._window, text, str(proposed))
             return (Path(name), formats[0]) if name else None
         filters = {FORMATS[name].words: name for name in formats}
         name, chosen = QFileDialog.getSaveFileName(self._window, title, str(proposed), ";;".join(filters))
@@ -245,8 +245,8 @@ class StudyExporter(QObject):
         if len(forms) > 1:
             chosen, accepted = QInputDialog.getItem(self._window, title, "Format", list(forms), 0, False)
         many = f"{len(usual):,} cases" if usual else f"{len(contents.of(export.kinds[0])):,} questions"
-        words = f"{title}: select a folder for the files of {many}"
-        folder = accepted and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
+        text = f"{title}: select a folder for the files of {many}"
+        folder = accepted and QFileDialog.getExistingDirectory(self._window, text, str(contents.path.parent))
         if folder:
             formats = usual if chosen == _USUAL else {}
             request = replace(request, format=forms[chosen], formats=formats, path=Path(folder))
@@ -263,8 +263,8 @@ class StudyExporter(QObject):
         if job.state == "cancelled":
             self.message.emit(f"{job.title} was cancelled.")
 
-    def _on_written(self, words: str) -> None:
-        self.message.emit(words)
+    def _on_written(self, text: str) -> None:
+        self.message.emit(text)
 
 
 def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:
@@ -373,8 +373,8 @@ class FigureExporter(QObject):
         run = self._run()
         return "" if run is None else run_name(run)
 
-    def _on_written(self, words: str) -> None:
-        self.message.emit(words)
+    def _on_written(self, text: str) -> None:
+        self.message.emit(text)
 
     def _proposed(self, leaving: SavedContent) -> Path:
         from raterscope.app.formats.output_files import file_name_part
@@ -386,8 +386,8 @@ class FigureExporter(QObject):
         of = stem if image is None else file_name_part(Path(image.name).stem)
         run = self._run()
         run_part = "" if run is None else f"run-{run.id}"
-        words = "-".join(filter(None, (of, file_name_part(leaving.title.casefold()), run_part)))
-        return (self._folder or folder) / f"{words}{leaving.suffix}"
+        text = "-".join(filter(None, (of, file_name_part(leaving.title.casefold()), run_part)))
+        return (self._folder or folder) / f"{text}{leaving.suffix}"
 
 
 def _write_figure(leaving: SavedContent, path: Path, run: str, watch: Watch) -> str:

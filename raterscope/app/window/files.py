@@ -233,8 +233,8 @@ class FileActions(QObject):
         if job.state == "cancelled":
             self.message.emit(f"{job.title} was cancelled.")
 
-    def _on_reported(self, words: str) -> None:
-        self.message.emit(words)
+    def _on_reported(self, text: str) -> None:
+        self.message.emit(text)
 
     def find_images(self) -> None:
         """Ask for a folder, and search it for missing images."""
@@ -274,9 +274,9 @@ class FileActions(QObject):
         self._document.record(decision)
         self.message.emit(words)
 
-    def _on_searched(self, words: str) -> None:
+    def _on_searched(self, text: str) -> None:
         self.searched.emit()
-        self.message.emit(words)
+        self.message.emit(text)
 
     def folder(self) -> str:
         """Return the folder in which file dialogs start: that of the study, or of the latest one."""
@@ -434,9 +434,9 @@ class Importer(QObject):
             job.failed.connect(partial(self._on_not_created, batch, understood))
         else:
             batch.sources.close()
-            words = f"the import of {_of(batch.paths)}"
+            text = f"the import of {_of(batch.paths)}"
             job = self._document.keep(
-                Unsaved(contents.path, title, words, work, self._on_stored), quiet=False, costly=True
+                Unsaved(contents.path, title, text, work, self._on_stored), quiet=False, costly=True
             )
         job.ended.connect(partial(self._on_ended, job))
 

@@ -217,10 +217,10 @@ class MainWindow(QMainWindow):
     def _ask_collection(self) -> None:
         self.reading.ask_collection(self.files.folder())
 
-    def _on_transferred(self, words: str) -> None:
+    def _on_transferred(self, text: str) -> None:
         """Show a message, and hide the error before it."""
         self.notice.hide()
-        self.status.show_message(words)
+        self.status.show_message(text)
 
     # What happens to the study
 
@@ -411,10 +411,10 @@ class MainWindow(QMainWindow):
             self._pages.addWidget(page)
         return self._empty_pages[kind.kind]
 
-    def _on_status(self, kind: str, words: str) -> None:
-        self._statuses[kind] = words
+    def _on_status(self, kind: str, text: str) -> None:
+        self._statuses[kind] = text
         if kind == self._kind:
-            self.status.text.setText(words)
+            self.status.text.setText(text)
             self.note_position()
             self._work_noted.start()
 
@@ -434,9 +434,9 @@ class MainWindow(QMainWindow):
         """Note what is shown, for session restore."""
         self.session_restore.note_position(self._kind, self._current_item())
 
-    def _on_stale(self, kind: str, words: str) -> None:
+    def _on_stale(self, kind: str, text: str) -> None:
         if kind == self._kind:
-            self.bar.set_stale(words)
+            self.bar.set_stale(text)
 
     def _fuse(self) -> None:
         if self.workspace is not None:

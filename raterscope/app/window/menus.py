@@ -155,8 +155,8 @@ class Menus(QObject):
             self.review_menu.menuAction(),
         )
 
-    def _action(self, menu: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
-        action = QAction(words, self._window)
+    def _action(self, menu: QWidget, text: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
+        action = QAction(text, self._window)
         if keys is not None:
             action.setShortcut(keys)
         action.triggered.connect(without_checked(slot))

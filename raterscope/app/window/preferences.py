@@ -106,11 +106,11 @@ def work_left() -> dict[str, tuple[float | None, str, str]]:
         return {}
 
 
-def remember_work_left(path: Path, share: float | None, words: str) -> None:
+def remember_work_left(path: Path, share: float | None, text: str) -> None:
     """Store what is left to do in a study; forget studies that are no longer recent."""
     recent = {str(study) for study in recent_studies()}
     noted = {name: work for name, work in work_left().items() if name in recent}
-    noted[str(path)] = (share, words, datetime.now().astimezone().date().isoformat())
+    noted[str(path)] = (share, text, datetime.now().astimezone().date().isoformat())
     remember("work_left", json.dumps(noted))
 
 

@@ -383,8 +383,8 @@ def _add(column: QVBoxLayout, part: QWidget | QVBoxLayout | QGridLayout) -> None
         column.addLayout(part)
 
 
-def _caption(words: str) -> QWidget:
-    label = plain_label(words.upper(), "caption")
+def _caption(text: str) -> QWidget:
+    label = plain_label(text.upper(), "caption")
     label.setContentsMargins(0, pixels(12), 0, 0)
     return label
 

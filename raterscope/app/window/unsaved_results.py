@@ -221,9 +221,9 @@ class UnsavedResults(QObject):
         results = self._unsaved
         self._bar.setVisible(bool(results))
         if results:
-            words = f"{results[0].what[:1].upper()}{self.summary[1:]}"
+            text = f"{results[0].what[:1].upper()}{self.summary[1:]}"
             verb = "is" if len(results) == 1 else "are"
-            self._bar.words.setText(f"{words} {verb} not saved yet. Keep this window open. {results[-1].why}")
+            self._bar.words.setText(f"{text} {verb} not saved yet. Keep this window open. {results[-1].why}")
             self._bar.again.setAccessibleDescription(self._bar.words.text())
         self.changed.emit()
 

@@ -120,11 +120,11 @@ class PreviewedExclusion:
         """Stop computing a preview."""
         self._task.cancel()
 
-    def follow(self, words: str, job: Job, deliver: Callable[[ExclusionPanel, Any], object]) -> None:
+    def follow(self, text: str, job: Job, deliver: Callable[[ExclusionPanel, Any], object]) -> None:
         """Show the progress of a job, and deliver its answer with the panel, or say why it failed."""
         if self.dialog is not None:
             panel = self.dialog.panel
-            panel.set_working(0.0, words)
+            panel.set_working(0.0, text)
             self._task.follow(
                 job,
                 partial(deliver, panel),

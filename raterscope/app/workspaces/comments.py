@@ -124,10 +124,10 @@ class Comments(QObject):
             number = (start + by) % len(marks)
         item, subject = marks[number]
         point = None if subject.x is None or subject.y is None else (subject.x, subject.y)
-        words = f"Bookmark {number + 1:,} of {len(marks):,}: {subject.noun()}"
-        core.session.inspect(Change(item or 0, words, 0.0, point, subject.name, subject.box))
+        text = f"Bookmark {number + 1:,} of {len(marks):,}: {subject.noun()}"
+        core.session.inspect(Change(item or 0, text, 0.0, point, subject.name, subject.box))
         name = "".join(f", {entry.name}" for entry in entries if entry.id == item)
-        core.screen.message.emit(f"{words}{name if len(places) > 1 else ''}.")
+        core.screen.message.emit(f"{text}{name if len(places) > 1 else ''}.")
 
     def _store(self, text: str) -> None:
         if self._edited is not None:

@@ -208,9 +208,9 @@ class WorkspaceLayout(QWidget):
         """Return the lists in which Tab goes to the next disputed item."""
         return [view for view in self.findChildren(QAbstractItemView) if in_place(view, self)]
 
-    def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
+    def add_digits(self, slot: Callable[[int], object], text: str, *, first: int = 1) -> None:
         """Make the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words describe it."""
-        self.digits = KeyHelp("", ((f"{first} ... 9", words),))
+        self.digits = KeyHelp("", ((f"{first} ... 9", text),))
         for digit in range(first, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

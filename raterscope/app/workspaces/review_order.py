@@ -62,14 +62,14 @@ def describe_remaining(parts: Sequence[Part], item: str, contested: int = 0) -> 
     """
     remaining, skipped = sum(part.remaining for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
-    words = f"{remaining:,} left in the study"
+    text = f"{remaining:,} left in the study"
     if matter and remaining:
         several = "s" if remaining > 1 else ""
         matters = "matters" if 1 in (remaining, sum(matter)) else "matter"
-        words = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
+        text = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
     lines = (
         f"{contested:,} contested" if contested else "",
-        words,
+        text,
         f"{skipped:,} skipped" if skipped else "",
     )
     return tuple(line for line in lines if line)

@@ -83,8 +83,8 @@ def _words(contents: Contents, decision: Decision) -> str:
     if len(items) > 1 and len(about.items) == 1:
         where = next((item.name for item in items if item.id == about.items[0]), "")
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
-    words = contents.words(decision) + (f", {where}" if where else "")
-    return f"{words}: {reason}" if reason else words
+    text = contents.words(decision) + (f", {where}" if where else "")
+    return f"{text}: {reason}" if reason else text
 
 
 def job_line(job: Job) -> JobLine:
@@ -259,13 +259,13 @@ class RunChanges(QObject):
             panel.set_changes("", ())
         else:
             hidden = changes.count + changes.newly_disputed - sum(change.count for change in changes.listed)
-            words = f"Run {changes.before.id} to run {changes.after.id}: {changes.in_words()}."
+            text = f"Run {changes.before.id} to run {changes.after.id}: {changes.in_words()}."
             if self._runs.session.blind:
-                words += f" {HIDDEN}"
+                text += f" {HIDDEN}"
             elif changes.listed and hidden:
-                words += f" The {len(changes.listed):,} largest are listed."
+                text += f" The {len(changes.listed):,} largest are listed."
             lines = () if self._runs.session.blind else tuple(change.words for change in changes.listed)
-            panel.set_changes(words, lines)
+            panel.set_changes(text, lines)
         self.show_back()
 
     def _show_again(self) -> None:

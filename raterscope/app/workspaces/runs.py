@@ -310,9 +310,9 @@ class RunControl(QObject):
     def show_outdated(self) -> None:
         """Show whether and why to fuse again."""
         contents = self._document.contents
-        words = run_history.outdated_words(contents, self.kind) if contents else ""
-        self._screen.fuse_panel.set_changes(words)
-        self._screen.stale_changed.emit(words)
+        text = run_history.outdated_words(contents, self.kind) if contents else ""
+        self._screen.fuse_panel.set_changes(text)
+        self._screen.stale_changed.emit(text)
 
     def _set_chosen(self, run: int | None) -> None:
         if run != self.session.chosen_run:

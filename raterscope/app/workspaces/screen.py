@@ -310,9 +310,9 @@ class WorkspaceScreen(WorkspaceLayout):
         """Bring the list of changes to the front."""
         self.left_tabs.setCurrentWidget(self.changes_panel)
 
-    def show_not_converged(self, words: str) -> None:
+    def show_not_converged(self, text: str) -> None:
         """Note that the result on screen did not converge; without words, remove the note."""
-        self.notes.set_note("Not converged", words)
+        self.notes.set_note("Not converged", text)
 
     def fuse_again(self) -> None:
         """Fuse with the settings and scope of the panel."""
@@ -407,7 +407,7 @@ class WorkspaceScreen(WorkspaceLayout):
     def on_study_changed(self) -> None:
         """Show the changes by an import or a deletion, besides the list of items and the scene."""
 
-    def show_undoable(self, words: str) -> None:
+    def show_undoable(self, text: str) -> None:
         """Show the decision that can be undone, if the screen has a button for it; empty without one."""
 
     def show_draft(self, draft: Any) -> None:

@@ -480,10 +480,10 @@ class SpotLayer:
                 painter.drawPixmap(corner - QPointF(MARK_SIDE / 2, MARK_SIDE / 2), sprite)
             number = int(self.spots.number[index])
             starred = number in self.spots.bookmarked
-            words = (str(number) if labels else "") + (BOOKMARK if starred else "")
-            if words:
+            text = (str(number) if labels else "") + (BOOKMARK if starred else "")
+            if text:
                 hue = theme.DARK.text if starred else style.colour
-                _paint_number(painter, corner + QPointF(8 if marked else -3, 4), words, hue)
+                _paint_number(painter, corner + QPointF(8 if marked else -3, 4), text, hue)
 
 
 @lru_cache(maxsize=16)

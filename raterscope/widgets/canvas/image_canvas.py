@@ -136,15 +136,15 @@ class ImageCanvas(WholeView):
         else:
             self._show_viewport()
 
-    def set_plane(self, words: str) -> None:
+    def set_plane(self, text: str) -> None:
         """Show which focal plane and time of a stack is on screen; empty for an image of one plane."""
-        if words != self._plane:
-            self._plane = words
+        if text != self._plane:
+            self._plane = text
             self.select(self._selected)
 
-    def set_waiting(self, words: str) -> None:
+    def set_waiting(self, text: str) -> None:
         """Show why the image is not loaded yet."""
-        self._waiting = words
+        self._waiting = text
         self.update()
 
     @property

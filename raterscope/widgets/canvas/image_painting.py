@@ -106,41 +106,41 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[floa
             near, far = QPointF(x + 4 * across, y + 4 * down), QPointF(x + 20 * across, y + 20 * down)
             painter.drawLine(near, far)
     verb = "add a spot" if mode == "add" else "move the spot"
-    words = f"Click or press Enter to {verb} here; Esc to cancel"
+    text = f"Click or press Enter to {verb} here; Esc to cancel"
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
-    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 20
+    width = QFontMetrics(painter.font()).horizontalAdvance(text) + 20
     box = QRectF((room.width() - width) / 2, room.height() - EDGE - 28, width, 28)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
     painter.restore()
 
 
-def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
+def paint_waiting(painter: QPainter, viewport: Viewport, text: str) -> None:
     """Paint in the middle what is under way before the image appears."""
-    _paint_label(painter, viewport, words, lambda room, box: box.moveCenter(room.center()))
+    _paint_label(painter, viewport, text, lambda room, box: box.moveCenter(room.center()))
 
 
-def paint_plane(painter: QPainter, viewport: Viewport, words: str) -> None:
+def paint_plane(painter: QPainter, viewport: Viewport, text: str) -> None:
     """Paint the focal plane and time above the scale bar."""
     edge = EDGE / text_size()
     corner = QPointF(edge, -HEIGHT - 2 * edge)
-    _paint_label(painter, viewport, words, lambda room, box: box.moveBottomLeft(room.bottomLeft() + corner))
+    _paint_label(painter, viewport, text, lambda room, box: box.moveBottomLeft(room.bottomLeft() + corner))
 
 
 def _paint_label(
-    painter: QPainter, viewport: Viewport, words: str, move: Callable[[QRectF, QRectF], None]
+    painter: QPainter, viewport: Viewport, text: str, move: Callable[[QRectF, QRectF], None]
 ) -> None:
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
-    box = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(words) + 24, 32)
+    box = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(text) + 24, 32)
     move(room, box)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
     painter.restore()
 
 
@@ -193,14 +193,14 @@ def paint_partial(
 
 def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, instead: bool) -> None:
     """Paint the colour bar of the density with its unit, and why it stands for the clicks."""
-    words = "Too many clicks to draw one by one. Zoom in" if instead else ""
+    text = "Too many clicks to draw one by one. Zoom in" if instead else ""
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
     top_words = f"{highest:.2g} clicks / px²"
-    width = max(150, metrics.horizontalAdvance(words), metrics.horizontalAdvance(top_words) + 30) + 20
-    height = 52 if words else 36
+    width = max(150, metrics.horizontalAdvance(text), metrics.horizontalAdvance(top_words) + 30) + 20
+    height = 52 if text else 36
     left = EDGE + 170
     box = QRectF(left, room.height() - EDGE - height, width, height)
     paint_chip_ground(painter, box)
@@ -211,8 +211,8 @@ def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, ins
     under = QRectF(box.left() + 10, box.top() + 16, width - 20, 16)
     painter.drawText(under, Qt.AlignmentFlag.AlignLeft, "0")
     painter.drawText(under, Qt.AlignmentFlag.AlignRight, top_words)
-    if words:
-        painter.drawText(under.translated(0, 16), Qt.AlignmentFlag.AlignLeft, words)
+    if text:
+        painter.drawText(under.translated(0, 16), Qt.AlignmentFlag.AlignLeft, text)
     painter.restore()
 
 

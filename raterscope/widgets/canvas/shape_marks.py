@@ -195,9 +195,9 @@ def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[Sha
     ]
 
 
-def tag_box(viewport: Viewport, position: QPointF, words: str) -> QRectF:
+def tag_box(viewport: Viewport, position: QPointF, text: str) -> QRectF:
     """Find room for a few words beside a place."""
-    width = pixels(QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(words) + 14)
+    width = pixels(QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(text) + 14)
     height = pixels(20)
     box = QRectF(position.x() + 8, position.y() - height - 6, width, height)
     box.moveLeft(min(max(box.left(), 4), viewport.width - width - 4))
@@ -205,14 +205,14 @@ def tag_box(viewport: Viewport, position: QPointF, words: str) -> QRectF:
     return box
 
 
-def paint_tag(painter: QPainter, box: QRectF, words: str) -> None:
+def paint_tag(painter: QPainter, box: QRectF, text: str) -> None:
     """Paint a few words in their room."""
     painter.save()
     room = enlarge(painter, box)
     painter.setFont(theme.font(theme.CAPTION, bold=True))
     paint_chip_ground(painter, room)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(room, Qt.AlignmentFlag.AlignCenter, words)
+    painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
     painter.restore()
 
 
@@ -437,8 +437,8 @@ class Drawing(QObject):
             closed = self.mode == "area" and len(points) > 2
             polygon = polygon_of(corners, viewport.scale, viewport.across, viewport.down)
             paint_shape(painter, polygon, closed=closed, strong=True)
-            words = self._measure(self.mode, corners)
-            paint_tag(painter, tag_box(viewport, QPointF(*viewport.to_screen(*points[-1])), words), words)
+            text = self._measure(self.mode, corners)
+            paint_tag(painter, tag_box(viewport, QPointF(*viewport.to_screen(*points[-1])), text), text)
         _paint_hint(painter, viewport, f"{WORDS[self.mode]}; Esc to cancel")
 
 
@@ -450,17 +450,17 @@ def _paint_cross(painter: QPainter, position: QPointF) -> None:
             painter.drawLine(position + near, position + far)
 
 
-def _paint_hint(painter: QPainter, viewport: Viewport, words: str) -> None:
+def _paint_hint(painter: QPainter, viewport: Viewport, text: str) -> None:
     """Paint the hint, above the marks at the lower edge."""
     painter.save()
     frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
     room = QRectF(0, 0, max(frame.width() - 48, 40), 200)
     flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-    box = painter.boundingRect(room, int(flags), words).adjusted(-10, -5, 10, 5)
+    box = painter.boundingRect(room, int(flags), text).adjusted(-10, -5, 10, 5)
     box.moveCenter(QPointF(frame.width() / 2, 0))
     box.moveBottom(frame.height() - LOWER_EDGE)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(box, int(flags), words)
+    painter.drawText(box, int(flags), text)
     painter.restore()

@@ -167,11 +167,11 @@ class _MatrixModel(TableModel):
         ):
             return None
         mean, low, high = self.estimate(index)
-        words = (
+        text = (
             f"true {self.classes[index.row()]}, answer {self.outputs[index.column()]}: {mean:.2f} "
             f"({low:.2f} to {high:.2f}), {votes_words(self.counts[index.row(), index.column()])}"
         )
-        return plain_tip(words) if role == Qt.ItemDataRole.ToolTipRole else words
+        return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
 
     def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole:

@@ -127,8 +127,8 @@ class ColumnChoices(QWidget):
                 choice.clear()
                 choice.addItem("not used", NOT_USED)
                 for field in kind.fields:
-                    words = field.label if field.required else f"{field.label} (optional)"
-                    choice.addItem(words, field.name)
+                    text = field.label if field.required else f"{field.label} (optional)"
+                    choice.addItem(text, field.name)
                 choice.setCurrentIndex(max(0, choice.findData(kind.guess.get(name, NOT_USED))))
         self._settle()
 

@@ -123,8 +123,8 @@ class PacsFetchDialog(FormDialog):
         """List series, records with the fields that `COLUMNS` names."""
         self._model.set_rows(tuple(series))
         many = "1 series" if len(series) == 1 else f"{len(series):,} series"
-        words = f"{many}. Select some, or fetch all." if series else "No series match. Change the search."
-        self._show(words)
+        text = f"{many}. Select some, or fetch all." if series else "No series match. Change the search."
+        self._show(text)
 
     def show_problem(self, sentence: str) -> None:
         """Show why a search failed."""
@@ -140,9 +140,9 @@ class PacsFetchDialog(FormDialog):
         }
         self.search_requested.emit(dict(values))
 
-    def _show(self, words: str, role: str = "") -> None:
+    def _show(self, text: str, role: str = "") -> None:
         set_role(self.message, role)
-        self.message.setText(words)
+        self.message.setText(text)
         self._follow()
 
     def _follow(self) -> None:

@@ -422,9 +422,9 @@ class AcceptanceDialog(FormDialog):
         self.lay_out(lot, HINT, 4, self.form, 8, self._plan, accept="Draw the sample")
         self.accepting.setEnabled(False)
 
-    def show_plan(self, words: str, *, ready: bool) -> None:
+    def show_plan(self, text: str, *, ready: bool) -> None:
         """Show a plan, or why there is none."""
-        self._plan.setText(words)
+        self._plan.setText(text)
         self.accepting.setEnabled(ready)
         self.adjustSize()
 
@@ -444,8 +444,8 @@ class MarginDialog(FormDialog):
             minimum=-LARGEST_MARGIN, maximum=LARGEST_MARGIN, decimals=1, value=margin, suffix=f" {unit}"
         )
         self.editor.setAccessibleName("Margin; negative to shrink")
-        words = "Grows the structure in all directions; a negative margin shrinks it."
-        self.lay_out(structure, words, {"Margin": self.editor}, 8, accept="Apply")
+        text = "Grows the structure in all directions; a negative margin shrinks it."
+        self.lay_out(structure, text, {"Margin": self.editor}, 8, accept="Apply")
         self.editor.valueChanged.connect(lambda value: self.accepting.setEnabled(value != 0))
         self.editor.selectAll()
         self.editor.setFocus()
@@ -547,7 +547,7 @@ class RegistrationDialog(QDialog):
         """Number of the chosen series."""
         return int(self.series_box.key)
 
-    def show_motion(self, shift: Sequence[float], rotation: Sequence[float], words: str, moved: bool) -> None:
+    def show_motion(self, shift: Sequence[float], rotation: Sequence[float], text: str, moved: bool) -> None:
         """Show the present position of the series.
 
         `shift`: (x, y, z) in mm. `rotation`: about x, y and z, degrees. `moved`: whether it can be reset.
@@ -555,7 +555,7 @@ class RegistrationDialog(QDialog):
         for editor, value in zip((*self.shift, *self.rotation), (*shift, *rotation), strict=True):
             with QSignalBlocker(editor):
                 editor.setValue(value)
-        self.position.setText(words)
+        self.position.setText(text)
         layout = self.layout()
         if layout is not None:  # a longer sentence takes more lines
             layout.activate()
@@ -578,7 +578,7 @@ class RegistrationDialog(QDialog):
         self.reset_requested.emit(self.series)
 
 
-def _button(words: str, pressed: object) -> QPushButton:
-    button = QPushButton(words, autoDefault=False)
+def _button(text: str, pressed: object) -> QPushButton:
+    button = QPushButton(text, autoDefault=False)
     button.clicked.connect(pressed)
     return button

@@ -387,12 +387,12 @@ class _Lines(ChartFigure):
     def words(self, part: Part) -> str:
         path, row = self._path, part[1]
         assert path is not None
-        words = f"{path.names[row]}, {BEHAVIOUR_WORDS[self._behaviour[row]]}"
+        text = f"{path.names[row]}, {BEHAVIOUR_WORDS[self._behaviour[row]]}"
         entered = np.flatnonzero(path.bias[:, row])
         if not len(entered):
-            return f"{words}: no bias on this path"
+            return f"{text}: no bias on this path"
         side = "prefers left" if path.bias[-1, row] > 0 else "prefers right"
-        return f"{words}: {side}, enters at {path.axis or 'place'} {_rounded(float(path.at[entered[0]]))}"
+        return f"{text}: {side}, enters at {path.axis or 'place'} {_rounded(float(path.at[entered[0]]))}"
 
     def part_at(self, position: QPointF) -> Part | None:
         lines = self._lines

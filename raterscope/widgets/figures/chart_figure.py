@@ -198,8 +198,8 @@ class ChartFigure(Figure[Part]):
         painter.setFont(theme.font(theme.CAPTION))
         metrics = painter.fontMetrics()
         most = max(box.right - box.left - 16, 60)
-        words = metrics.elidedText(self.words(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
-        width = metrics.horizontalAdvance(words) + 12
+        text = metrics.elidedText(self.words(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
+        width = metrics.horizontalAdvance(text) + 12
         left = min(max(position.x() - width / 2, box.left), max(box.right - width, 0.0))
         top = position.y() - 28 if position.y() - 28 > box.top else position.y() + 10
         label = QRectF(left, top, width, 18)
@@ -207,7 +207,7 @@ class ChartFigure(Figure[Part]):
         painter.setBrush(QColor(palette.raised))
         painter.drawRoundedRect(label, 3, 3)
         painter.setPen(QColor(palette.text))
-        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, words)
+        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay out in another size."""

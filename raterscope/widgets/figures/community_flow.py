@@ -253,10 +253,10 @@ class CommunityFlow(FigurePanel):
         self.header.set_subtitle(view.caption)
         self.set_filled(True)
 
-    def show_nothing(self, words: str) -> None:
+    def show_nothing(self, text: str) -> None:
         """Show a sentence in place of the figure."""
         self.figure.show_flow(None)
-        self._nothing.setText(words)
+        self._nothing.setText(text)
         self._summary.hide()
         self.header.set_subtitle("")
         self.set_filled(False)

@@ -343,7 +343,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
             return
         palette = theme.current()
         grid, width, height, turned = self._grid()
-        values, low, high, table, words = self._scale()
+        values, low, high, table, text = self._scale()
         colours = colours_of(values, low, high, table)
         gap = cell_gap(min(width, height))
         lettering = self._lettering(width - gap, height - gap)
@@ -377,10 +377,10 @@ class MatrixFigure(Figure[tuple[int, int]]):
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
         bar.setRight(min(bar.right(), self.room.width() - 2.0))
         if self._block is not None:
-            words = f"{words}; {len(rows)} of {len(view.classes)} classes"
+            text = f"{text}; {len(rows)} of {len(view.classes)} classes"
         elif max(len(view.classes), len(view.outputs)) > MANY:
-            words = f"{words}; wheel zooms"
-        paint_colour_bar(painter, bar, table, low, high, words)
+            text = f"{text}; wheel zooms"
+        paint_colour_bar(painter, bar, table, low, high, text)
 
     @staticmethod
     def _box(grid: QRectF, width: float, height: float, row: int, column: int) -> QRectF:

@@ -96,9 +96,9 @@ class DriftView:
             f"{name} {self._rate(true_row, step, output)}" for output, name in enumerate(self.outputs)
         )
         votes = f"{self.informed[step, true_row]:,.0f}"
-        changes = [words for when, of, words in self.changes if (when, of) == (step, true_row)]
+        changes = [text for when, of, text in self.changes if (when, of) == (step, true_row)]
         row = f"true {self.classes[true_row]}, vote {step + 1:,} ({votes} of that class): {rates}"
-        return row + "".join(f"; after vote {step + 1:,}: {words}" for words in changes)
+        return row + "".join(f"; after vote {step + 1:,}: {text}" for text in changes)
 
     def _rate(self, row: int, step: int, output: int) -> str:
         if self.low is None or self.high is None:
@@ -433,8 +433,8 @@ class TernaryPlot(Figure[Part]):
             end = min(end, self._corners[1, 0] - NAME / 2)
             paint_label(painter, QPointF(8, middle), row, 4)
             left_out = len(self._view.classes) - room
-            words = name if row < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
-            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, palette.second)
+            text = name if row < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
+            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), text, palette.second)
 
     def _draw_path(self, painter: QPainter, row: int) -> None:
         steps, points = self._paths[row]

@@ -241,8 +241,8 @@ class Figure(QWidget, Generic[Part]):
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             part = self.part_at(usual(QPointF(event.pos())))
-            words = self.tip_at(usual(QPointF(event.pos()))) if part is None else self.words(part)
-            tip = plain_tip(words) if words else self.toolTip()
+            text = self.tip_at(usual(QPointF(event.pos()))) if part is None else self.words(part)
+            tip = plain_tip(text) if text else self.toolTip()
             QToolTip.showText(event.globalPos(), tip, self)
             return True
         if event.type() in (QEvent.Type.Leave, QEvent.Type.FocusOut):

@@ -163,10 +163,10 @@ class SideCounts(ChartPanel):
     def _words(self, index: int) -> str:
         view, row = self._view, int(self._rows[index])
         assert view is not None
-        words = f"{view.names[row]}: {view.left[row]:,} left, {view.right[row]:,} right"
+        text = f"{view.names[row]}: {view.left[row]:,} left, {view.right[row]:,} right"
         if self._behaviour[row] >= 0:
-            words += f", {BEHAVIOUR_WORDS[self._behaviour[row]]}"
-        return words + (", flagged" if self._flagged[row] else "")
+            text += f", {BEHAVIOUR_WORDS[self._behaviour[row]]}"
+        return text + (", flagged" if self._flagged[row] else "")
 
     def _on_point(self, _mark: int, index: int) -> None:
         assert self._view is not None
@@ -365,17 +365,17 @@ class StatisticBars(ColumnFigure):
         assert view is not None
         assert cut is not None
         row = self._order[part[1]]
-        words = f"{view.names[row]}: "
+        text = f"{view.names[row]}: "
         if view.p_values:
-            words += f"p {10.0 ** -float(view.statistic[0, row]):.2g}"
+            text += f"p {10.0 ** -float(view.statistic[0, row]):.2g}"
         elif self._draw is None:
             draws = len(view.statistic)
-            words += f"selected in {round(float(cut.share[row]) * draws):,} of {counted(draws, 'draw')}"
+            text += f"selected in {round(float(cut.share[row]) * draws):,} of {counted(draws, 'draw')}"
         else:
             value = float(view.statistic[self._draw, row])
-            words += f"W {value:.2f} in draw {self._draw + 1:,}"
-            words += ", the knockoff won" if value < 0 else ""
-        return words + (", flagged" if cut.flagged[row] else "")
+            text += f"W {value:.2f} in draw {self._draw + 1:,}"
+            text += ", the knockoff won" if value < 0 else ""
+        return text + (", flagged" if cut.flagged[row] else "")
 
     def choose(self, part: Column) -> None:
         """Select the annotator of a bar, and emit its number."""

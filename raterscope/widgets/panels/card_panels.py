@@ -229,20 +229,20 @@ class CommunityCards(QWidget):
         self._nothing.setVisible(not count)
         self.set_working("")
 
-    def set_working(self, words: str) -> None:
+    def set_working(self, text: str) -> None:
         """Show the progress of a search beside the title; an empty text shows the number of communities."""
         count = len(self.cards)
-        self.header.set_subtitle(words or (f"{count:,} found | click to select" if count else ""))
+        self.header.set_subtitle(text or (f"{count:,} found | click to select" if count else ""))
 
-    def show_copying_link(self, words: str) -> None:
+    def show_copying_link(self, text: str) -> None:
         """Show a link about annotators who copy; an empty text hides it."""
-        self.copies.setText(words)
-        self.copies.setAccessibleName(words or "Possible copying")
-        self.copies.setVisible(bool(words))
+        self.copies.setText(text)
+        self.copies.setAccessibleName(text or "Possible copying")
+        self.copies.setVisible(bool(text))
 
-    def set_nothing(self, words: str) -> None:
+    def set_nothing(self, text: str) -> None:
         """Show why there are no communities."""
-        self._nothing.setText(words or NOTHING)
+        self._nothing.setText(text or NOTHING)
 
     def select(self, index: int | None) -> None:
         """Select a community without a signal; None selects none."""
@@ -294,9 +294,9 @@ class _Card(PaintedButton):
     def _title(self, index: int) -> list[str]:
         """Return the number and name of a community in a few lines."""
         name = self._view.names[index]
-        words = name if name.startswith("community ") else f"{index + 1} {name}"
+        text = name if name.startswith("community ") else f"{index + 1} {name}"
         room = WIDTH - 2 * PAD - SYMBOL
-        return in_lines(words, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
+        return in_lines(text, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
 
     def _lines(self) -> list[str]:
         view, index = self._view, self._index

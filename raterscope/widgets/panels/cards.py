@@ -242,8 +242,8 @@ class CardDelegate(QStyledItemDelegate):
         else:
             painter.setPen(QColor(theme.DARK.second))
             painter.setFont(theme.font(theme.CAPTION))
-            words = "no image" if number in self.pictures else "…"
-            painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, words)
+            text = "no image" if number in self.pictures else "…"
+            painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, text)
         painter.setFont(theme.font(theme.CAPTION))
         name = QRectF(picture.left(), picture.bottom() + 2, side, 15)
         paint_words(painter, name, card.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)

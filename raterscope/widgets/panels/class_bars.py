@@ -183,8 +183,8 @@ class _BarKind(LineKind[ClassBar]):
             if line.votes > 0 and right - left - max(share, self.longest) - VOTES_ROOM >= LEAST_BAR:
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
-                words = counted(line.votes, "vote")
-                paint_words(painter, room, words, palette.second, side=Qt.AlignmentFlag.AlignRight)
+                text = counted(line.votes, "vote")
+                paint_words(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4
             share = max(NAME_SHARE * (right - left), min(self.longest, right - left - LEAST_BAR))

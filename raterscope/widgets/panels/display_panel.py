@@ -154,8 +154,8 @@ class _ChannelRow(QWidget):
         self.bar = RangeBar(values)
         digits = max(0, min(6, 2 - math.floor(math.log10(values.highest - values.lowest))))
         self.low, self.high, self.gamma = (QDoubleSpinBox() for _ in range(3))
-        for box, words in ((self.low, "Black"), (self.high, "White"), (self.gamma, "Gamma")):
-            box.setAccessibleName(f"{words} of {values.name}")
+        for box, text in ((self.low, "Black"), (self.high, "White"), (self.gamma, "Gamma")):
+            box.setAccessibleName(f"{text} of {values.name}")
             box.setKeyboardTracking(False)
             set_lengths(box, width=60)
         for box in (self.low, self.high):

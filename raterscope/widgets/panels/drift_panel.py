@@ -146,19 +146,19 @@ class DriftPanel(QWidget):
         self._arrange()
         self._pages.setCurrentIndex(1)
 
-    def show_changed(self, lines: Sequence[ChangeLine], words: str) -> None:
+    def show_changed(self, lines: Sequence[ChangeLine], text: str) -> None:
         """List annotators whose rates changed while none is selected, with a sentence about the list."""
         self._stop()
-        self._show_nothing(words, offer=False)
+        self._show_nothing(text, offer=False)
         self.changed.set_lines(lines)
         self.changed.setVisible(bool(lines))
         self._arrange()
         self._header.set_subtitle(f"{counted(len(lines), 'annotator')} changed" if lines else "")
 
-    def show_without_votes(self, words: str) -> None:
+    def show_without_votes(self, text: str) -> None:
         """Show why there is nothing to plot for the selected annotator."""
         self._stop()
-        self._show_nothing(words, offer=False)
+        self._show_nothing(text, offer=False)
 
     def show_static(self) -> None:
         """Explain that the model in use assumes constant rates."""
@@ -249,9 +249,9 @@ class DriftPanel(QWidget):
         vertical(self._summary, (self._figures, 1), row, ends, inside=page, spacing=4)
         return page
 
-    def _show_nothing(self, words: str, *, offer: bool) -> None:
+    def _show_nothing(self, text: str, *, offer: bool) -> None:
         self._view = None
-        self._nothing.setText(words)
+        self._nothing.setText(text)
         self.fuse.setVisible(offer)
         self.changed.hide()
         self.figures.hide()
@@ -284,9 +284,9 @@ class DriftPanel(QWidget):
 
     def _update_text(self, step: int) -> None:
         assert self._view is not None
-        changed = [f"{self._view.classes[position]}: {words}" for when, position, words in self._view.changes
+        changed = [f"{self._view.classes[position]}: {text}" for when, position, text in self._view.changes
                    if when == step]  # fmt: skip
-        self._present.setText(f"vote {step + 1:,}" + "".join(f", {words}" for words in changed))
+        self._present.setText(f"vote {step + 1:,}" + "".join(f", {text}" for text in changed))
 
     def _stop(self) -> None:
         self._timer.stop()

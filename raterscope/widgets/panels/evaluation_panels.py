@@ -70,10 +70,10 @@ class FormBesidePlot(QWidget):
         self.button.setText(f"Measuring {percent(fraction)}" if busy else "Measure")
         self._on_changed()
 
-    def set_facts(self, words: str) -> None:
+    def set_facts(self, text: str) -> None:
         """Show when and how the displayed values were measured."""
-        self.facts.setText(words)
-        self.facts.setVisible(bool(words))
+        self.facts.setText(text)
+        self.facts.setVisible(bool(text))
 
     def _on_changed(self) -> None:
         self.button.setEnabled(not self._busy and not self.form.error())
@@ -328,10 +328,10 @@ class FoldsPanel(FormBesidePlot):
         super().__init__(FoldedSettings, _above(self.curves, self.table), FOLDS_TIP)
         self.setAccessibleName("Cross-validation")
 
-    def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
+    def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], text: str = "") -> None:
         """Show the measured curves."""
         self.curves.set_curves(curves)
-        self.table.set_rows(tuple(rows), words)
+        self.table.set_rows(tuple(rows), text)
         self.table.setVisible(bool(rows))
 
 
@@ -419,12 +419,12 @@ class TrustPanel(QWidget):
         """The sentences shown."""
         return self._words.text()
 
-    def show_trust(self, lines: Sequence[CalibrationLine], words: str) -> None:
+    def show_trust(self, lines: Sequence[CalibrationLine], text: str) -> None:
         """Show calibrations and their summary; without either, what belongs here."""
         self.plot.set_lines(lines)
-        self.plot.setVisible(bool(lines) or not words)
-        self._words.setText(words)
-        self._beside.setVisible(bool(words))
+        self.plot.setVisible(bool(lines) or not text)
+        self._words.setText(text)
+        self._beside.setVisible(bool(text))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Emit that the panel became visible."""

@@ -178,10 +178,10 @@ class EvidencePanel(QWidget):
         super().resizeEvent(event)
         self._crop.set_side(_SIDE if self.height() >= HIGH else SMALL_SIDE)
 
-    def set_undoable(self, undo: bool, words: str = "") -> None:
+    def set_undoable(self, undo: bool, text: str = "") -> None:
         """Show which decision Undo takes back, if any."""
         self.undo.setEnabled(undo)
-        self.undo.setToolTip(plain_tip(f"Undo: {words}" if words else "Undo the last decision"))
+        self.undo.setToolTip(plain_tip(f"Undo: {text}" if text else "Undo the last decision"))
 
     def _fill(self, page: QWidget) -> None:
         self._crop = CropView()

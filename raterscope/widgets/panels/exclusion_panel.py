@@ -225,7 +225,7 @@ class ExclusionPanel(QWidget):
         name = str(weight)
         self.choice.set_mode(name if name in self._weights else OUT)
 
-    def set_working(self, fraction: float, words: str) -> None:
+    def set_working(self, fraction: float, text: str) -> None:
         """Show the progress of the preview."""
         if self.state != "working":
             self._set_state("working")
@@ -233,8 +233,8 @@ class ExclusionPanel(QWidget):
             self._cancel.setEnabled(True)
             self._cancel.setText("Cancel")
         self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
-        self._words.setText(words)
-        self._bar.setAccessibleName(words)
+        self._words.setText(text)
+        self._bar.setAccessibleName(text)
 
     def show_preview(self, preview: Preview) -> None:
         """Show the changes and ask for a reason."""

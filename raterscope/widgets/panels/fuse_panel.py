@@ -336,16 +336,16 @@ class FusePanel(QWidget):
             button.setVisible(self._several and not self.run.isHidden())
 
     def set_progress(
-        self, words: str | None, fraction: float = 0.0, seconds_left: float | None = None
+        self, text: str | None, fraction: float = 0.0, seconds_left: float | None = None
     ) -> None:
         """Show the progress of a run; None if none is in progress."""
-        busy = words is not None
+        busy = text is not None
         self._busy.setVisible(busy)
         self.run.setVisible(not busy)
         self._offer_scope()
-        if words is not None:
+        if text is not None:
             left = time_left(seconds_left)
-            self._words.setText(", ".join(part for part in (words, left) if part))
+            self._words.setText(", ".join(part for part in (text, left) if part))
             self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
             self._bar.setAccessibleName(self._words.text())
         else:

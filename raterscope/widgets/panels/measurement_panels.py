@@ -91,9 +91,9 @@ class MeasurePanel(QWidget):
         self.show_scale("", "")
         self.show_lines((), ())
 
-    def show_scale(self, words: str, removal: str) -> None:
+    def show_scale(self, text: str, removal: str) -> None:
         """Show the pixel size and its source, and the button that removes a scale; empty shows none."""
-        self.scale_words.setText(words)
+        self.scale_words.setText(text)
         self.unscale.setText(removal or REMOVE_SCALE)
         self.unscale.setToolTip(REMOVALS.get(removal, ""))
         self.unscale.setVisible(bool(removal))
@@ -122,8 +122,8 @@ class MeasurePanel(QWidget):
         row = self.list.currentIndex().row()
         return self.list.lines[row] if 0 <= row < len(self.list.lines) else None
 
-    def _action(self, words: str, keys: QKeySequence.StandardKey, slot: Callable[[], None]) -> QAction:
-        action = QAction(words, self.list)
+    def _action(self, text: str, keys: QKeySequence.StandardKey, slot: Callable[[], None]) -> QAction:
+        action = QAction(text, self.list)
         action.setShortcut(keys)
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(slot)

@@ -359,8 +359,8 @@ class _PairKind(LineKind[PairLine]):
         painter.fillRect(card, QColor(theme.DARK.canvas))
         picture = self.pictures.get(item)
         if picture is None:
-            words = name if item in self.pictures else "…"
-            paint_words(painter, card.adjusted(2, 0, -2, 0), words, theme.DARK.second,
+            text = name if item in self.pictures else "…"
+            paint_words(painter, card.adjusted(2, 0, -2, 0), text, theme.DARK.second,
                         side=Qt.AlignmentFlag.AlignHCenter, elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
             return
         size = picture.size().toSizeF().scaled(card.size(), Qt.AspectRatioMode.KeepAspectRatio)

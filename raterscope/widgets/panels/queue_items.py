@@ -142,7 +142,7 @@ def is_named(item: QueueItem, words: Sequence[str]) -> bool:
 
 
 def _note_words(item: QueueItem) -> str:
-    return "".join(f", {words}" for key, _, words in _NOTES if item.counts.get(key))
+    return "".join(f", {text}" for key, _, text in _NOTES if item.counts.get(key))
 
 
 class QueueKind(LineKind[QueueItem]):

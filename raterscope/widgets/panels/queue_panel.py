@@ -73,9 +73,9 @@ class QueueFrame(QWidget):
             # Qt has given the focus to the filter, which would take the keys of decisions as text.
             (panel if isinstance(panel, QueueFrame) else self)._view.setFocus()
 
-    def set_progress(self, share: float, *words: str, tip: str = "") -> None:
+    def set_progress(self, share: float, *text: str, tip: str = "") -> None:
         """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""
-        self._progress.show_progress(share, words)
+        self._progress.show_progress(share, text)
         self._progress.setToolTip(plain_tip(tip))
 
     @property
@@ -83,11 +83,11 @@ class QueueFrame(QWidget):
         """The share and the sentences that `set_progress` set."""
         return self._progress.share, self._progress.words
 
-    def set_doubt(self, words: str, tip: str = "") -> None:
+    def set_doubt(self, text: str, tip: str = "") -> None:
         """Show that the data contradict the settings of the run; an empty text hides the message."""
-        self.doubt.setText(words)
+        self.doubt.setText(text)
         self.doubt.setToolTip(plain_tip(tip))
-        self.doubt.setVisible(bool(words))
+        self.doubt.setVisible(bool(text))
 
     def announce_current(self) -> None:
         """Let a screen reader speak the line that became current; Qt does so where the list has the focus."""
@@ -95,10 +95,10 @@ class QueueFrame(QWidget):
         if index.isValid() and not self._view.hasFocus():
             announce(self._view, index.data(Qt.ItemDataRole.AccessibleTextRole))
 
-    def show_empty(self, words: str) -> None:
+    def show_empty(self, text: str) -> None:
         """Show why the list is empty; an empty text hides the message."""
-        self._nothing.setText(words)
-        self._nothing.setVisible(bool(words))
+        self._nothing.setText(text)
+        self._nothing.setVisible(bool(text))
 
 
 FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
@@ -287,9 +287,9 @@ class QueuePanel(QueueFrame):
             return "No items yet."
         if not any(chosen.passes(item, self.many.value()) for item in self._queued.listed):
             return chosen.empty
-        minimum, words = self.many.value(), chosen.words
+        minimum, text = self.many.value(), chosen.words
         if not any(chosen.passes(item, minimum) for item in self._queued.listed if self._in_group(item)):
-            return f"Nothing in {self.group.currentText()} is listed under “{words}”."
+            return f"Nothing in {self.group.currentText()} is listed under “{text}”."
         return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
     def _mark_current(self, *, scroll: bool) -> None:
@@ -477,11 +477,11 @@ class LongQueue(QueueFrame):
         return self._empty.get(key, "")
 
     def _why_empty(self) -> str:
-        words = self.filter.text().strip()
-        if not words:
+        text = self.filter.text().strip()
+        if not text:
             return self.why_empty(str(self.choice.key))
         kind = self.choice.currentText()
-        return f"No name under “{kind}” contains “{words}”. Shorten it, or select another list above."
+        return f"No name under “{kind}” contains “{text}”. Shorten it, or select another list above."
 
     def _row(self, number: int) -> int:
         if self._shown is None or number < 0:

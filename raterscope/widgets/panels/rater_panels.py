@@ -268,9 +268,9 @@ class _Card(PaintedButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         members = ", ".join(f"{name} {percent(share)}" for name, _, share in alternative.members)
-        words = f"{alternative.title}, weight {alternative.weight:.2f}: {members}"
-        self.setAccessibleName(words)
-        self.setToolTip(plain_tip(words))
+        text = f"{alternative.title}, weight {alternative.weight:.2f}: {members}"
+        self.setAccessibleName(text)
+        self.setToolTip(plain_tip(text))
         set_lengths(self, width=WIDTH, height=28 + PICTURE + PAD)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -107,8 +107,8 @@ class _VoteKind(LineKind[RegionVote]):
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
         room = QRectF(right - VERDICT, box.top(), VERDICT, box.height())
-        words = "program" if line.program else line.direction()
-        paint_words(painter, room, words, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        text = "program" if line.program else line.direction()
+        paint_words(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 NARROWEST = 336
@@ -203,10 +203,10 @@ class RegionPanel(QWidget):
             self._header.set_title("Region")
             self._header.set_subtitle("")
             return
-        tone, words = STATES[evidence.state]
-        words = words.format(evidence.taken_from or "a rater")
+        tone, text = STATES[evidence.state]
+        text = text.format(evidence.taken_from or "a rater")
         self._header.set_title(evidence.title)
-        self._header.set_subtitle(words, tone if tone != "plain" else "small")
+        self._header.set_subtitle(text, tone if tone != "plain" else "small")
         self._number.setText("–" if math.isnan(evidence.doubt) else _volume(evidence.doubt))
         theme.set_role(self._number, f"number-{tone}")
         self._unit.setText(f"{evidence.unit} disputed")
@@ -217,7 +217,7 @@ class RegionPanel(QWidget):
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self.votes.set_lines(evidence.votes)
-        region = f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
+        region = f"{evidence.title}, {text}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
         if region != self._figures.accessibleName():
             self._figures.setAccessibleName(region)
             announce(self, region)
@@ -253,8 +253,8 @@ class RegionPanel(QWidget):
         votes = [(digits.get(vote.name, 10), vote) for vote in self._evidence.votes]
         for digit, vote in sorted(votes, key=itemgetter(0)):
             name = vote.title.replace("&", "&&")
-            words = f"&{digit}  {name}" if digit < 10 else f"     {name}"
-            action = self._menu.addAction(words + (f"  ({vote.direction()})" if vote.direction() else ""))
+            text = f"&{digit}  {name}" if digit < 10 else f"     {name}"
+            action = self._menu.addAction(text + (f"  ({vote.direction()})" if vote.direction() else ""))
             action.setData(vote.name)
         self._menu.popup(self.take.mapToGlobal(QPoint(0, -self._menu.sizeHint().height())))
         self._menu.setActiveAction(self._menu.actions()[0])

@@ -241,8 +241,8 @@ def _hint(spec: Spec) -> str:
         return ""
     if spec.kind == "number" and 0 < spec.minimum < SMALLEST:
         return f"above 0{_up_to(spec.maximum)} {spec.unit}".rstrip()
-    words = spec.range_in_words()
-    return "" if words == "a number" else words
+    text = spec.range_in_words()
+    return "" if text == "a number" else text
 
 
 def _up_to(most: float) -> str:

@@ -112,8 +112,8 @@ class LiveControls(QWidget):
         since = (
             None if line is None or line.since is None else line.since + self._since_update.elapsed() / 1000
         )
-        words = "none yet" if since is None else "just now" if since < 1 else f"{duration(since)} ago"
-        self._figures["last arrival"].setText(words)
+        text = "none yet" if since is None else "just now" if since < 1 else f"{duration(since)} ago"
+        self._figures["last arrival"].setText(text)
 
 
 def _cell(figure: QWidget, name: str) -> QWidget:
@@ -296,10 +296,10 @@ class Offers(WrappingRow):
         self._replay_words.setText(why_not or REPLAY)
         self._choose_first()
 
-    def set_resumable(self, name: str = "", words: str = "") -> None:
+    def set_resumable(self, name: str = "", text: str = "") -> None:
         """Offer to resume a stopped source, with its progress; an empty name offers none."""
         self._source.setText(name)
-        self._resume_words.setText(words)
+        self._resume_words.setText(text)
         self.resume.setAccessibleName(f"Resume {name}")
         self._resume.setVisible(bool(name))
         self._choose_first()

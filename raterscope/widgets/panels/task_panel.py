@@ -284,8 +284,8 @@ class TaskPanel(QWidget):
         self._lead: tuple[int, str] | None = None
         """Index and name of the class to keep visible."""
         self._header = Header("Task")
-        words = "Select a task, or press Tab for the next disputed one, to see its votes."
-        nothing = placeholder(words)
+        text = "Select a task, or press Tab for the next disputed one, to see its votes."
+        nothing = placeholder(text)
         self._pages = stacked(nothing, self._task())
         note = self._objection_note()
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
@@ -329,10 +329,10 @@ class TaskPanel(QWidget):
         self.clear.setEnabled(view.decided >= 0)
         self.search.setVisible(many)
 
-    def show_objection(self, words: str) -> None:
+    def show_objection(self, text: str) -> None:
         """Show what the latest decision contradicts, with an offer to undo it; without words, remove that."""
-        self._objection.setText(words)
-        self._note.setVisible(bool(words))
+        self._objection.setText(text)
+        self._note.setVisible(bool(text))
 
     def minimumSizeHint(self) -> QSize:
         """Return the least size at which the keys are whole."""

@@ -178,8 +178,8 @@ class GridModel(SortedModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return column.words(row)
         if role == Qt.ItemDataRole.ToolTipRole:
-            name, words = self.grid.columns[0].words(row), column.words(row) or "unknown"
-            return plain_tip(name if index.column() == 0 else f"{name}: {column.title} {words}")
+            name, text = self.grid.columns[0].words(row), column.words(row) or "unknown"
+            return plain_tip(name if index.column() == 0 else f"{name}: {column.title} {text}")
         if role == Qt.ItemDataRole.AccessibleTextRole:
             out = ", excluded" if index.column() == 0 and self.grid.excluded[row] else ""
             return f"{column.group} {column.title} {column.words(row) or 'unknown'}{out}".strip()
@@ -222,12 +222,12 @@ class GridDelegate(RowDelegate):
     def _paint_figure(
         self, painter: QPainter, box: QRectF, column: GridColumn, row: int, colour: str
     ) -> None:
-        words = column.words(row, brief=True)
+        text = column.words(row, brief=True)
         if column.form != "share":
-            paint_words(painter, box, words, colour)
+            paint_words(painter, box, text, colour)
             return
-        room = max(FIGURE_WIDTH, QFontMetrics(painter.font()).horizontalAdvance(words) + 6)
-        paint_words(painter, QRectF(box.left(), box.top(), room, box.height()), words, colour)
+        room = max(FIGURE_WIDTH, QFontMetrics(painter.font()).horizontalAdvance(text) + 6)
+        paint_words(painter, QRectF(box.left(), box.top(), room, box.height()), text, colour)
         bar = QRectF(box.left() + room, box.center().y() - 1.5, box.width() - room, 3)
         palette = theme.current()
         ink = palette.accent if colour == palette.text else colour
@@ -315,10 +315,10 @@ class AnnotatorGridView(QWidget):
             self._keeping_selection(lambda: self.model.choose(passing))
             self._settle()
 
-    def set_nothing(self, words: str) -> None:
+    def set_nothing(self, text: str) -> None:
         """Show a sentence above the table; empty for none."""
-        self._nothing.setText(words)
-        self._nothing.setVisible(bool(words))
+        self._nothing.setText(text)
+        self._nothing.setVisible(bool(text))
 
     def select(self, keys: Sequence[str], *, scroll: bool = True) -> None:
         """Select annotators, the first one current."""

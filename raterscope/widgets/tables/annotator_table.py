@@ -236,8 +236,8 @@ class AnnotatorModel(ShownModel[AnnotatorRow]):
         """Return the column titles, with an arrow on the sorted one."""
         if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        words = super().headerData(section, orientation, role)
-        return f"{words}{self.arrow(str(words))}" if role == Qt.ItemDataRole.DisplayRole else words
+        text = super().headerData(section, orientation, role)
+        return f"{text}{self.arrow(str(text))}" if role == Qt.ItemDataRole.DisplayRole else text
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the text of a cell, or its row."""

@@ -211,15 +211,15 @@ class _ComparisonModel(TableModel):
             return theme.widget_font(bold=best)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             name = self.measures[measure].name if measure >= 0 else self._subject
-            words = self._words(row, measure).replace("\n", ", ")
-            return f"{name} {words}" + (", the best" if best else "")
+            text = self._words(row, measure).replace("\n", ", ")
+            return f"{name} {text}" + (", the best" if best else "")
         return None
 
     def _words(self, row: ComparisonRow, index: int) -> str:
         if index < 0:
             return f"{row.title}{'' if row.words.startswith(chr(10)) else '  '}{row.words}"
-        words = self.measures[index].write(*row.figures[index])
-        return "–" if words == UNKNOWN else words
+        text = self.measures[index].write(*row.figures[index])
+        return "–" if text == UNKNOWN else text
 
 
 NOTHING = "Press Fuse (F5) to rank the items."

@@ -113,8 +113,8 @@ class FiguresModel(ShownModel[Row]):
             left = self.columns[section] in self._left
             side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
             return side | Qt.AlignmentFlag.AlignVCenter
-        words = super().headerData(section, orientation, role)
-        return words.replace("mm", self.unit) if isinstance(words, str) else words
+        text = super().headerData(section, orientation, role)
+        return text.replace("mm", self.unit) if isinstance(text, str) else text
 
 
 class RaterModel(FiguresModel[RaterRow]):
@@ -130,8 +130,8 @@ class RaterModel(FiguresModel[RaterRow]):
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(self._tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            words = self._screen_reader_text(row, column).replace(" mm", f" {self.unit}")
-            return words if column != "rater" or self.shown(row) else f"{words}, hidden"
+            text = self._screen_reader_text(row, column).replace(" mm", f" {self.unit}")
+            return text if column != "rater" or self.shown(row) else f"{text}, hidden"
         return None
 
     def is_blank(self, row: RaterRow) -> bool:
@@ -386,11 +386,11 @@ class _ModelModel(FiguresModel[ModelRow]):
         row, column = self.at(index.row()), self.columns[index.column()]
         if role == ROW:
             return row
-        words = row.name if column == "rater" else _model_words(self.figure(row, column), column)
+        text = row.name if column == "rater" else _model_words(self.figure(row, column), column)
         if role == Qt.ItemDataRole.DisplayRole:
-            return words
+            return text
         if role == Qt.ItemDataRole.AccessibleTextRole and column != "rater":
-            return f"{column.replace('mm', self.unit)} {words}"
+            return f"{column.replace('mm', self.unit)} {text}"
         return None
 
 

@@ -429,9 +429,9 @@ class ShownTable(RowsTable[Row]):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._on_menu)
 
-    def make_action(self, words: str, slot: Callable[[Any], object]) -> QAction:
+    def make_action(self, text: str, slot: Callable[[Any], object]) -> QAction:
         """Make an action on the key of the selected row."""
-        action = QAction(words, self)
+        action = QAction(text, self)
         action.triggered.connect(lambda: None if self.current is None else slot(self.current))
         return action
 

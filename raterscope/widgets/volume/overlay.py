@@ -106,12 +106,12 @@ def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.
     return QRectF(whole.topLeft() * text_size(), whole.size() * text_size())
 
 
-def _broken(words: str, metrics: QFontMetrics, room: float) -> list[str]:
+def _broken(text: str, metrics: QFontMetrics, room: float) -> list[str]:
     """Break a line between words into rows that fit a width; "x -21.0" and "25 / 48" stay together."""
-    if not words or metrics.horizontalAdvance(words) <= room:
-        return [words] if words else []
+    if not text or metrics.horizontalAdvance(text) <= room:
+        return [text] if text else []
     rows: list[str] = []
-    for word in _BREAKS.split(words):
+    for word in _BREAKS.split(text):
         longer = f"{rows[-1]} {word}" if rows else word
         if rows and metrics.horizontalAdvance(longer) <= room:
             rows[-1] = longer
@@ -120,16 +120,16 @@ def _broken(words: str, metrics: QFontMetrics, room: float) -> list[str]:
     return rows
 
 
-def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
+def paint_notice(painter: QPainter, viewport: Viewport, text: str) -> None:
     """Paint what a drag is changing, at the top."""
     painter.save()
     frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
-    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
+    width = QFontMetrics(painter.font()).horizontalAdvance(text) + 24
     box = QRectF((frame.width() - width) / 2, EDGE + 20, width, 28)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
-    painter.drawText(box, _CENTRE, words)
+    painter.drawText(box, _CENTRE, text)
     painter.restore()
 
 
@@ -245,13 +245,13 @@ def paint_box(
         _shaded(painter, line, _LEFT, region.line, theme.DARK.text)
 
 
-def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, words: str, hue: str) -> None:
+def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, text: str, hue: str) -> None:
     """Write words with a dark edge, so that they are read on bright tissue."""
     painter.setPen(theme.colour(theme.DARK.canvas, 200))
     for across, down in ((-1, 0), (1, 0), (0, -1), (0, 1), (1, 1)):
-        painter.drawText(room.translated(across, down), where, words)
+        painter.drawText(room.translated(across, down), where, text)
     painter.setPen(QColor(hue))
-    painter.drawText(room, where, words)
+    painter.drawText(room, where, text)
 
 
 def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index, unit: str) -> str:
@@ -322,8 +322,8 @@ def describe(
     lengths = [math.dist(first, second) for first, second in itertools.pairwise(points)]
     if not lengths:
         return ""
-    words = " and ".join(f"{length:.1f}" for length in lengths) + f" {unit}"
-    return f"{words}, {angle(*points):.1f}°" if len(points) == LONGEST and min(lengths) > 0 else words
+    text = " and ".join(f"{length:.1f}" for length in lengths) + f" {unit}"
+    return f"{text}, {angle(*points):.1f}°" if len(points) == LONGEST and min(lengths) > 0 else text
 
 
 def angle(first: Point, corner: Point, last: Point) -> float:
@@ -345,15 +345,15 @@ def _describe_roi(
         return ""
     (left, top), (right, bottom) = points
     area = math.pi / 4 * abs((right - left) * (bottom - top))
-    words = f"{area:.1f} {length_unit}²"
+    text = f"{area:.1f} {length_unit}²"
     if values is None or values.ndim != 3:
-        return words
+        return text
     inside = values_in_ellipse(points, plane, plane.cut(values, index))
     if not len(inside):
-        return words
+        return text
     mean, deviation = float(inside.mean()), float(inside.std(ddof=1)) if len(inside) > 1 else 0.0
     ends = f"{inside.min():.6g} to {inside.max():.6g}{unit}"
-    return f"{words}, mean {mean:.1f}{unit}, SD {deviation:.1f}, {ends}, {len(inside):,} voxels"
+    return f"{text}, mean {mean:.1f}{unit}, SD {deviation:.1f}, {ends}, {len(inside):,} voxels"
 
 
 def values_in_ellipse(
@@ -369,7 +369,7 @@ def values_in_ellipse(
     return np.asarray(cut[down[:, None] ** 2 + across[None, :] ** 2 <= 1], dtype=np.float64)
 
 
-def paint_measurement(painter: QPainter, view: Viewport, measurement: Measurement, words: str) -> None:
+def paint_measurement(painter: QPainter, view: Viewport, measurement: Measurement, text: str) -> None:
     """Paint lines and ends, or the ellipse, with the words beside the last point."""
     points = [QPointF(*view.to_screen(*point)) for point in measurement.points]
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -382,14 +382,14 @@ def paint_measurement(painter: QPainter, view: Viewport, measurement: Measuremen
             painter.drawPolyline(points)
             for point in points:
                 painter.drawEllipse(point, 2.5, 2.5)
-    if words:
+    if text:
         painter.setFont(theme.widget_font(theme.CAPTION))
         metrics = QFontMetrics(painter.font())
-        width, height = metrics.horizontalAdvance(words) + 16, metrics.height() + 8
+        width, height = metrics.horizontalAdvance(text) + 16, metrics.height() + 8
         end = points[-1]
         left = min(max(end.x() + 10, 4.0), view.width - width - 4.0)
         top = min(max(end.y() + 10, 4.0), view.height - height - 4.0)
         box = QRectF(left, top, width, height)
         paint_chip_ground(painter, box)
         painter.setPen(QColor(theme.DARK.text))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

@@ -402,9 +402,9 @@ class SlicePainter:
         overlay.paint_letters(painter, view, plane)
         alone = scene.solo_name() if large else ""
         lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
-        words = overlay.paint_title(painter, title, *lines, width=view.width)
+        text = overlay.paint_title(painter, title, *lines, width=view.width)
         if large and not scene.bare:
-            self._paint_colour_bars(painter, view, divider, words)
+            self._paint_colour_bars(painter, view, divider, text)
 
     def _paint_colour_bars(
         self, painter: QPainter, view: Viewport, divider: float | None, words: QRectF

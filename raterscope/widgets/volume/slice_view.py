@@ -340,8 +340,8 @@ class SliceView(WholeView):
         """Name the outlines under a mouse that rests."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             near = self._outlines_at(self.plane, QPointF(event.pos())) if self.plane is not None else []
-            words = ", ".join(outline.name for outline in near)
-            QToolTip.showText(event.globalPos(), plain_tip(words), self)
+            text = ", ".join(outline.name for outline in near)
+            QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         return super().event(event)
 

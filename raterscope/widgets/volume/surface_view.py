@@ -251,11 +251,11 @@ class SurfaceView(WholeView):
 
     # Content -----------------------------------------------------------------------------------
 
-    def set_model(self, model: SurfaceModel | None, grid: Grid, words: str = "") -> None:
+    def set_model(self, model: SurfaceModel | None, grid: Grid, text: str = "") -> None:
         """Show a model, or a sentence; the camera stays while the same structure is shown."""
         shown = self.model
         same = model is not None and shown is not None and (grid, model.title) == (self.grid, shown.title)
-        self.model, self.grid, self._words = model, grid, words
+        self.model, self.grid, self._words = model, grid, text
         self._meshes = {}
         if model is not None:
             corners, surface = model.surface.corners, model.surface
@@ -361,17 +361,17 @@ class SurfaceView(WholeView):
             self._paint_letters(painter)
         room = self.height() / text_size() >= _LOWEST_WITH_BAR
         label = "" if model.heat is None or not room else model.heat.label
-        words = overlay.paint_title(painter, f"3-D {model.title}", label, width=self.width())
+        text = overlay.paint_title(painter, f"3-D {model.title}", label, width=self.width())
         if model.heat is not None and room:
-            self._paint_bar(painter, model.heat, words)
+            self._paint_bar(painter, model.heat, text)
 
-    def _paint_words(self, painter: QPainter, words: str) -> None:
-        self.setAccessibleDescription(words)
+    def _paint_words(self, painter: QPainter, text: str) -> None:
+        self.setAccessibleDescription(text)
         painter.save()
         box = enlarge(painter, QRectF(self.rect())).adjusted(16, 16, -16, -16)
         painter.setFont(theme.font())
         painter.setPen(QColor(theme.DARK.second))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, words)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, text)
         painter.restore()
 
     def _paint_crosshair(self, painter: QPainter) -> None:

@@ -152,8 +152,8 @@ class DisputeStrip(WholeView):
         total = float(self._dispute.sum())
         share = 100 * float(self._dispute[index]) / total if total > 0 else 0.0
         most = int(self._dispute.argmax()) + 1
-        words = f"slice {index + 1} of {len(self._dispute)}, {share:.2g} % of the dispute"
-        return f"{words}; the most disputed is slice {most} (Return)" if total > 0 else words
+        text = f"slice {index + 1} of {len(self._dispute)}, {share:.2g} % of the dispute"
+        return f"{text}; the most disputed is slice {most} (Return)" if total > 0 else text
 
     def _middle(self, index: int) -> float:
         count, rows = len(self._dispute), self.height() - 2 * MARGIN_TOP
@@ -248,7 +248,7 @@ class WindowChoice:
 
     def entries(self) -> list[tuple[str, str]]:
         """Return the name and the words of each preset."""
-        return [(name, f"{words}   {in_words(*window)}") for name, (words, window) in self.offered.items()]
+        return [(name, f"{text}   {in_words(*window)}") for name, (text, window) in self.offered.items()]
 
     def words(self, centre: float, width: float) -> str:
         """Describe the window on screen."""

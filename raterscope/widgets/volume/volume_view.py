@@ -518,16 +518,16 @@ class VolumeView(QWidget):
     # Reading and display ----------------------------------------------------------------------
 
     def _on_measured(self, measurement: Measurement | None) -> None:
-        scene, words = self._scene, ""
+        scene, text = self._scene, ""
         if measurement is not None:
-            words = describe(
+            text = describe(
                 measurement, self._planes[measurement.plane], scene.values,
                 calibrated=scene.calibrated, value_unit=self._value_unit,
             )  # fmt: skip
-        if (measurement, words) != (scene.measurement, scene.measured):
-            scene.measurement, scene.measured = measurement, words
+        if (measurement, text) != (scene.measurement, scene.measured):
+            scene.measurement, scene.measured = measurement, text
             self._update_views()
-            self.measured.emit(words)
+            self.measured.emit(text)
 
     @property
     def _value_unit(self) -> str:
@@ -536,9 +536,9 @@ class VolumeView(QWidget):
     def _read_out(self, index: Index | None) -> None:
         """Write value and position of a voxel, or of the one under the crosshair, in the large view."""
         at = index or self._scene.index
-        words = describe_voxel(self._scene.values, self._grid, at, self._value_unit)
-        if words != self._scene.readout:
-            self._scene.readout = words
+        text = describe_voxel(self._scene.values, self._grid, at, self._value_unit)
+        if text != self._scene.readout:
+            self._scene.readout = text
             self._views[self._large()].update()
 
     def set_cross_hair(self, shown: bool) -> None:

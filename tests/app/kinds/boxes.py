@@ -152,7 +152,7 @@ def boxes_of(study, image, run=None):
 def gather(items, study, plan, hold_truth, watch):
     names = {entry.id: entry.name for entry in study.images() if entry.id in items}
     return outcome.gather(
-        names, study, lambda image, state: boxes_of(study, image)[1], watch, words="reading the boxes on"
+        names, study, lambda image, state: boxes_of(study, image)[1], watch, text="reading the boxes on"
     )
 
 

@@ -170,17 +170,17 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
 
 def _number_names(unified: Callable[[Check], Any], name: str, beside: Background, watch: Watch) -> Coded:
     """Take the names of a column with their numbers, which Arrow unifies in another thread."""
-    words = f"numbering every {name}"
-    chunks = unified(partial(watch, 0.0, words))
+    text = f"numbering every {name}"
+    chunks = unified(partial(watch, 0.0, text))
     if not chunks.num_chunks:
         return Coded([], np.empty(0, dtype=np.int32))
     numbers = beside.start(partial(_join_numbers, chunks))
     names: list[str] = []
     dictionary = chunks.chunk(0).dictionary
     for start in range(0, len(dictionary), _SLICE):
-        watch(0.5 + 0.5 * start / len(dictionary), words)
+        watch(0.5 + 0.5 * start / len(dictionary), text)
         names += dictionary.slice(start, _SLICE).to_pylist()
-    index = numbers(partial(watch, 1.0, words))
+    index = numbers(partial(watch, 1.0, text))
     return Coded(names, index) if _has_bare_names(dictionary) else _strip(names, index, watch)
 
 

@@ -161,11 +161,11 @@ class VoteCollector:
 
     def add(
         self, question: str, annotator: str, task: str, answer: str, *, time: float = math.nan,
-        picture: str = "", words: str = "",
+        picture: str = "", text: str = "",
     ) -> None:  # fmt: skip
-        """Add one vote; `words` is the wording of the question; the first wording is used."""
+        """Add one vote; `text` is the wording of the question; the first wording is used."""
         polled = self._questions.setdefault(question, _Question())
-        polled.words = polled.words or words
+        polled.words = polled.words or text
         annotator_index = polled.annotators.setdefault(annotator, len(polled.annotators))
         task_index = polled.tasks.setdefault(task, len(polled.tasks))
         if picture:
@@ -264,7 +264,7 @@ def collect_labels(
             else:
                 collector.add(
                     question, annotation_set.annotator or annotator, task, label,
-                    time=seconds_or_nan(annotation_set.time), picture=item.name, words=wording,
+                    time=seconds_or_nan(annotation_set.time), picture=item.name, text=wording,
                 )  # fmt: skip
     return collector.tables()
 
@@ -307,8 +307,8 @@ def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
         for at, file in enumerate(files):
             of_tags = _votes_by_tag(file, understood, name)
             if not at:
-                words = understood.notice(name, sum(len(each.unlabelled) for each in files))
-                of_tags[0] = replace(of_tags[0], notices=(*of_tags[0].notices, words))
+                text = understood.notice(name, sum(len(each.unlabelled) for each in files))
+                of_tags[0] = replace(of_tags[0], notices=(*of_tags[0].notices, text))
             split[id(file)] = [*of_tags]
     for truth in truths if not votes else ():
         understood = _understand([truth])
@@ -376,8 +376,8 @@ def votes_of_tags(
         if parts <= set(tags) and table.question.casefold() in ("", name.casefold()):
             understood = _Tags(separators, tuple(sorted(parts, key=natural)), by_rows=not separators)
             first, *others = _votes_by_tag(table, understood, name)
-            words = understood.notice(name, len(table.unlabelled))
-            return replace(first, notices=(*first.notices, words)), *others
+            text = understood.notice(name, len(table.unlabelled))
+            return replace(first, notices=(*first.notices, text)), *others
     return (table,)
 
 
@@ -427,11 +427,11 @@ class _Tags:
         names = plain_names(self.tags, 4, 20)
         of = f" of the question {plain(question, 40)}" if question else ""
         verb = "is fused" if len(self.tags) == 1 else "are fused one by one"
-        words = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}."
-        words += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
+        text = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}."
+        text += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
         if self.skipped:
-            words += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."
-        return words
+            text += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."
+        return text
 
 
 def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | None:

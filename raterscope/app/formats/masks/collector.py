@@ -126,8 +126,8 @@ def refuse_total(path: Path, voxels: int) -> None:
     """
     most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:
-        words = f"marks {voxels / 1e6:,.0f} million pixels in total"
-        raise InputError(f"{words}; expected {most // 1_000_000:,} million at most, cut it up", file=path)
+        text = f"marks {voxels / 1e6:,.0f} million pixels in total"
+        raise InputError(f"{text}; expected {most // 1_000_000:,} million at most, cut it up", file=path)
 
 
 Key = tuple[str | None, str | None, str]

@@ -205,10 +205,10 @@ def _missing_slices(frames: list[_Frame], slices: list[int], grid: Grid) -> tupl
     if not lost:
         return ()
     levels = np.unique(np.round(grid.levels(np.array(lost)), 2)).tolist()
-    words = ", ".join(f"{level:.2f}" for level in levels[:_LISTED])
+    text = ", ".join(f"{level:.2f}" for level in levels[:_LISTED])
     more = f" and {len(levels) - _LISTED:,} more" if len(levels) > _LISTED else ""
     noun = "frame" if len(lost) == 1 else "frames"
-    return (f"{len(lost):,} {noun} could not be placed: the image has no slice there (at {words} mm{more}).",)
+    return (f"{len(lost):,} {noun} could not be placed: the image has no slice there (at {text} mm{more}).",)
 
 
 def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:

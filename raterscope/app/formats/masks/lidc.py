@@ -93,7 +93,7 @@ def read_lidc(
         nodule for reader, session in enumerate(sessions)
         for nodule in _nodules(path, session, reader, left_out)
     ]  # fmt: skip
-    skipped = [f"Skipped: {', '.join(f'{words} {n}' for words, n in left_out.items())}."] if left_out else []
+    skipped = [f"Skipped: {', '.join(f'{text} {n}' for text, n in left_out.items())}."] if left_out else []
     if not nodules:
         raise InputError(
             f"has no outlines of nodules of 3 mm or more{f' ({skipped[0]})' if skipped else ''}", file=path
@@ -102,8 +102,8 @@ def read_lidc(
     grid, slices, notices = _find_grid(path, uid, nodules, volumes)
     notices += _drop_unplaced(nodules, slices)
     if len(nodules) > _MOST_NODULES:
-        words = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
-        raise InputError(words, file=path)
+        text = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
+        raise InputError(text, file=path)
     refuse_total(path, sum(_voxels(nodule, slices) for nodule in nodules))
     for at, nodule in enumerate(nodules):
         watch(at / len(nodules), "filling outlines")
@@ -219,11 +219,11 @@ def _drop_unplaced(nodules: list[_Nodule], slices: dict[tuple[str, float], int])
         nodule.outlines = [outline for outline in nodule.outlines if (outline.instance, outline.z) in slices]
     nodules[:] = [nodule for nodule in nodules if nodule.outlines]
     more = f"; and {len(dropped) - _LISTED:,} more" if len(dropped) > _LISTED else ""
-    words = "; ".join(dropped[:_LISTED])
+    text = "; ".join(dropped[:_LISTED])
     if not dropped:
         return []
     noun = "outline" if len(dropped) == 1 else "outlines"
-    return [f"{len(dropped):,} {noun} could not be placed: the CT has no slice there ({words}{more})."]
+    return [f"{len(dropped):,} {noun} could not be placed: the CT has no slice there ({text}{more})."]
 
 
 def _voxels(nodule: _Nodule, slices: dict[tuple[str, float], int]) -> int:

@@ -191,16 +191,16 @@ def _read(
         origin, mask = _fill_planes(planes, step)
         masks.append(RaterMask(annotator, item, structure, volume.grid, origin, mask, coding))
     if not masks:
-        reason = f" ({', '.join(f'{words} {n:,}' for words, n in left_out.items())})" if left_out else ""
+        reason = f" ({', '.join(f'{text} {n:,}' for text, n in left_out.items())})" if left_out else ""
         raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
     moved = left_out.pop(_MOVED, 0)
     messages = []
     if moved:
-        words = "contour is between slices and was" if moved == 1 else "contours are between slices and were"
-        messages.append(f"{moved:,} {words} moved to the nearest slice.")
-    messages += [_list_contours(words, contours) for words, contours in unplaced.items()]
+        text = "contour is between slices and was" if moved == 1 else "contours are between slices and were"
+        messages.append(f"{moved:,} {text} moved to the nearest slice.")
+    messages += [_list_contours(text, contours) for text, contours in unplaced.items()]
     if left_out:
-        messages.append(f"Skipped: {', '.join(f'{words} {n:,}' for words, n in left_out.items())}.")
+        messages.append(f"Skipped: {', '.join(f'{text} {n:,}' for text, n in left_out.items())}.")
     run = run_in_description(dataset)
     return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run, origins_of(dataset))
 
@@ -307,8 +307,8 @@ def _planes(
                 continue
             kept.append(contour.outline)
             if contour.is_off:
-                words = f"{contour.title}, {abs(contour.off):.2f} mm from the slice"
-                unplaced.setdefault(_ELSEWHERE, []).append((owner, words))
+                text = f"{contour.title}, {abs(contour.off):.2f} mm from the slice"
+                unplaced.setdefault(_ELSEWHERE, []).append((owner, text))
             else:
                 left_out[_MOVED] += abs(contour.off) > tolerance
         planes[at_slice] = draw_outlines(kept, grid.shape[1:])

@@ -91,7 +91,7 @@ class PointCollector:
 
         `expected`: the expected annotations, for the error message of a file without points.
         """
-        skipped = [f"{words} {count:,}" for words, count in self.left_out.items() if count]
+        skipped = [f"{text} {count:,}" for text, count in self.left_out.items() if count]
         if not self._looked and not self._true:
             others = f" (it has {', '.join(skipped)})" if skipped else ""
             raise InputError(f"has no points{others}; expected {expected}", file=self.path)

@@ -281,8 +281,8 @@ def read_coco_scores(path: Path, content: Any) -> PointTable:
         if type(number) not in (int, str):
             raise InputError("names no image", file=path, field=f"{field}.image_id")
         if position is None:
-            words = "has no position; expected a bbox of four numbers, or a keypoint"
-            raise InputError(words, file=path, field=f"{field}.bbox")
+            text = "has no position; expected a bbox of four numbers, or a keypoint"
+            raise InputError(text, file=path, field=f"{field}.bbox")
         if not is_number(entry["score"]):
             raise InputError(
                 f'"{plain(entry["score"], 40)}" is not a score; expected a number',
@@ -467,8 +467,8 @@ def read_positions(
             field=column["x"],
         )
     width, height = np.array(sizes, dtype=np.float64).T
-    words = "Positions between 0 and 1 were multiplied by the image's width and height."
-    return Positions(x * width, y * height, empty, extents, (words,))
+    text = "Positions between 0 and 1 were multiplied by the image's width and height."
+    return Positions(x * width, y * height, empty, extents, (text,))
 
 
 _CENTRES = ("The positions are the centres of boxes.",)

@@ -273,8 +273,8 @@ def write_reductions(path: Path, reducer: str, reductions: Mapping[str, Mapping[
     Raises `InputError` without a subject, or if the file cannot be written.
     """
     if not reductions:
-        words = "holds no subjects of Zooniverse; reductions need clicks or answers of its export"
-        raise InputError(f"the study {words}")
+        text = "holds no subjects of Zooniverse; reductions need clicks or answers of its export"
+        raise InputError(f"the study {text}")
     keys = sorted({key for data in reductions.values() for key in data})
     rows = (
         (subject, "", _TASK, reducer, *(data.get(key) for key in keys))

@@ -157,10 +157,10 @@ def _answers(client: Any) -> Iterator[None]:
         raise InputError(f"{host}: did not answer within {_TIMEOUT} s") from error
     except requests.exceptions.HTTPError as error:
         status = int(error.response.status_code)
-        words = _REFUSALS.get(status, f"refused the request (status {status})")
+        text = _REFUSALS.get(status, f"refused the request (status {status})")
         if status == 401 and AUTHORIZATION in os.environ:
-            words = f"does not accept the password or token in {AUTHORIZATION} (status 401)"
-        raise InputError(f"{host}: {words}") from error
+            text = f"does not accept the password or token in {AUTHORIZATION} (status 401)"
+        raise InputError(f"{host}: {text}") from error
     except requests.exceptions.JSONDecodeError as error:
         raise InputError(f"{host}: sent no DICOM in JSON; is this the address of DICOMweb?") from error
     except requests.exceptions.RequestException as error:
@@ -414,23 +414,23 @@ class DimseArchive:
         if "Status" in status:
             return int(status.Status)
         if association._sent_abort:
-            words = f"did not answer within {_TIMEOUT} s"
+            text = f"did not answer within {_TIMEOUT} s"
         else:
-            words = (
+            text = (
                 f"ended the association; does it know the AE title {self._calling}, and allow it {service}?"
             )
-        raise self._problem or InputError(f"{self._name}: {words}")
+        raise self._problem or InputError(f"{self._name}: {text}")
 
     def _refusal(self, association: Any, contexts: Sequence[Any]) -> InputError:
         if self._rejection is not None:
-            words = _REJECTIONS.get(self._rejection, "refused the association")
-            words = words.format(self._called, self._calling)
+            text = _REJECTIONS.get(self._rejection, "refused the association")
+            text = text.format(self._called, self._calling)
         elif association.acceptor.primitive is None:
-            words = f"is no DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
+            text = f"is no DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
         else:
             syntax = contexts[0]
-            words = f"does not offer {syntax.abstract_syntax.name} in {syntax.transfer_syntax[0].name}"
-        return self._problem or InputError(f"{self._name}: {words}")
+            text = f"does not offer {syntax.abstract_syntax.name} in {syntax.transfer_syntax[0].name}"
+        return self._problem or InputError(f"{self._name}: {text}")
 
 
 _REJECTIONS = {

@@ -147,8 +147,8 @@ def _search_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
         raise refused[0] if refused else InputError("holds no image or volume", file=folder)
     if refused:
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        words = f"Skipped: {str(refused[0]).rstrip('.')}{more}."
-        volumes[0] = replace(volumes[0], notices=(*volumes[0].notices, words))
+        text = f"Skipped: {str(refused[0]).rstrip('.')}{more}."
+        volumes[0] = replace(volumes[0], notices=(*volumes[0].notices, text))
     return tuple(volumes)
 
 
@@ -211,11 +211,11 @@ def _find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
         return None
     shape = (len(files), *files[0].grid.shape[1:])
     check_shape(folder, shape)
-    words = (
+    text = (
         f"{plain(folder.name)}: {len(files)} numbered images of one size are slices of a volume; "
         "open them one by one to keep them separate."
     )
     grid = Grid.plain(shape, files[0].grid.spacing)
     return VolumeFile(
-        folder.name, folder, grid, files=tuple(source.path for source in ordered), notices=(words,)
+        folder.name, folder, grid, files=tuple(source.path for source in ordered), notices=(text,)
     )

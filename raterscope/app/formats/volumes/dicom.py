@@ -82,8 +82,8 @@ def find_series(
     unreadable = [error for error in refused if not isinstance(error, NoImageError)]
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
-        words = f"Skipped: {unreadable[0]}".rstrip(".")
-        volumes = (replace(volumes[0], notices=(*volumes[0].notices, f"{words}{more}.")), *volumes[1:])
+        text = f"Skipped: {unreadable[0]}".rstrip(".")
+        volumes = (replace(volumes[0], notices=(*volumes[0].notices, f"{text}{more}.")), *volumes[1:])
     return volumes
 
 
@@ -159,8 +159,8 @@ def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
             group.append(head)
     notices: list[str] = []
     if len(kinds) > 1:
-        words = "mixes images of different shapes, orientations or spacings"
-        notices.append(f"{words}: it is {len(kinds)} volumes")
+        text = "mixes images of different shapes, orientations or spacings"
+        notices.append(f"{text}: it is {len(kinds)} volumes")
     turns: list[tuple[list[SliceHead], list[str]]] = []
     for kind in kinds:
         turns += _turns(kind)
@@ -197,8 +197,8 @@ def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
     once = list(named.values())
     if len(once) < len(heads):
         copies = len(heads) - len(once)
-        words = "1 file is a copy of another" if copies == 1 else f"{copies} files are copies of others"
-        notices.append(f"{words}, skipped")
+        text = "1 file is a copy of another" if copies == 1 else f"{copies} files are copies of others"
+        notices.append(f"{text}, skipped")
     if once[0].position is None or once[0].orientation is None:
         return [(sorted(once, key=lambda head: (head.order, head.path.name)), notices)]
     along = _along(once)
@@ -217,8 +217,8 @@ def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
         return [([stack[turn] for stack in stacks], notices) for turn in range(most)]
     doubled = [_along(stack)[0] for stack in stacks if len(stack) > 1]
     extra = len(once) - len(stacks)
-    words = "1 slice has" if extra == 1 else f"{extra} slices have"
-    notices.append(f"{words} the position of another, {_at(doubled)}; the first in order is used")
+    text = "1 slice has" if extra == 1 else f"{extra} slices have"
+    notices.append(f"{text} the position of another, {_at(doubled)}; the first in order is used")
     return [([stack[0] for stack in stacks], notices)]
 
 
@@ -270,11 +270,11 @@ def _geometry(heads: list[SliceHead]) -> tuple[Grid, list[str]]:
     shape = (len(heads), *first.shape)
     step = first.thickness or 1.0
     if first.position is None or first.orientation is None:
-        words = "does not contain the positions of its images in the patient"
+        text = "does not contain the positions of its images in the patient"
         order = "; they are sorted by their numbers" if len(heads) > 1 else ""
         rows, columns = first.spacing or (1.0, 1.0)
         steps = (step, rows, columns) if first.spacing else (1.0, 1.0, 1.0)
-        return Grid.plain(shape, (steps[0], steps[1], steps[2])), [words + order]
+        return Grid.plain(shape, (steps[0], steps[1], steps[2])), [text + order]
     notices: list[str] = []
     if first.spacing is None:
         notices.append("does not contain the size of a pixel, which is assumed to be one millimetre")

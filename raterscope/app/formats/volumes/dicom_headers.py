@@ -229,12 +229,12 @@ def _read_dicom(path: Path, file: BinaryIO) -> DicomFile:
 
 def _images(path: Path, file: BinaryIO, data: Any, at: int) -> tuple[SliceHead, ...]:
     modality = _text(data, "Modality")
-    words = _NO_IMAGES.get(modality)
-    if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
+    text = _NO_IMAGES.get(modality)
+    if text is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
         kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "of unknown kind"
-        words = f"holds no image ({plain(kind)})"
-    if words is not None:
-        raise NoImageError(words, file=path)
+        text = f"holds no image ({plain(kind)})"
+    if text is not None:
+        raise NoImageError(text, file=path)
     return tuple(_heads(path, file, data, at))
 
 
@@ -363,8 +363,8 @@ def _form(path: Path, data: Any) -> _Form:
     if rows < 1 or columns < 1 or frames < 1:
         raise InputError("has no pixels", file=path)
     if rows * columns * frames * samples > MOST_VOXELS or frames > _MOST_FRAMES:
-        words = f"claims {frames} frames of {rows} x {columns} pixels"
-        raise InputError(f"{words}; expected {MOST_VOXELS} pixels at most", file=path)
+        text = f"claims {frames} frames of {rows} x {columns} pixels"
+        raise InputError(f"{text}; expected {MOST_VOXELS} pixels at most", file=path)
     if samples not in (1, 3):
         raise InputError(f"has {samples} values a pixel; expected 1 or 3", file=path)
     return _Form((rows, columns), frames, samples, (allocated, stored, highest))
@@ -467,10 +467,10 @@ def _guess_syntax(data: Any) -> str:
 
 
 def _title(data: Any) -> str:
-    words = plain(_text(data, "SeriesDescription"))
+    text = plain(_text(data, "SeriesDescription"))
     number = _number(data, "SeriesNumber")
-    words = words or f"{plain(_text(data, 'Modality'))} series".strip()
-    return words if number is None else f"{words} {number:g}"
+    text = text or f"{plain(_text(data, 'Modality'))} series".strip()
+    return text if number is None else f"{text} {number:g}"
 
 
 def _text(data: Any, name: str) -> str:

@@ -105,8 +105,8 @@ def _is_true(fields: dict[str, str], *names: str) -> bool:
 def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[Any]:
     name = fields["ElementType"]
     if name not in _TYPES:
-        words = f"has voxels of type {plain(name)}; expected integers or real numbers"
-        raise InputError(words, file=path, field="ElementType")
+        text = f"has voxels of type {plain(name)}; expected integers or real numbers"
+        raise InputError(text, file=path, field="ElementType")
     high_first = _is_true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     return np.dtype(_TYPES[name]).newbyteorder(">" if high_first else "<")
 
@@ -141,8 +141,8 @@ def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) ->
     if rank == 2:
         return Grid.plain(shape, (1.0, along, across)), ()
     if directions is None:
-        words = "does not contain the patient's orientation: orientation letters are not shown"
-        return Grid.plain(shape, (down, along, across)), (words,)
+        text = "does not contain the patient's orientation: orientation letters are not shown"
+        return Grid.plain(shape, (down, along, across)), (text,)
     origin = _numbers(fields, rank, "Offset", "Position", "Origin") or [0.0] * rank
     # A row of the file's matrix is the direction of an axis, which is a column of the grid's matrix.
     turned = np.array(directions).reshape(rank, rank)[:3, :3].T

@@ -166,8 +166,8 @@ def _geometry(shape: tuple[int, int, int], header: Any) -> tuple[Grid, tuple[str
         return grid, ()
     steps = [abs(float(step)) * unit for step in header["pixdim"][1:4]]
     across, along, down = (step if np.isfinite(step) and step > 0 else 1.0 for step in steps)
-    words = "does not contain the patient's orientation; axes are assumed to point left, posterior, superior"
-    return Grid.plain(shape, (down, along, across), calibrated=True), (words,)
+    text = "does not contain the patient's orientation; axes are assumed to point left, posterior, superior"
+    return Grid.plain(shape, (down, along, across), calibrated=True), (text,)
 
 
 def _spans(matrix: NDArray[np.floating]) -> bool:

@@ -145,8 +145,8 @@ def _geometry(
         steps = [float(step) for step in np.ravel(header.get("spacings", []))]
         sizes = [steps[axis] if axis < len(steps) else np.nan for axis in spatial]
         across, along, down = ([abs(s) if np.isfinite(s) and s else 1.0 for s in sizes] + [1.0])[:3]
-        words = "does not contain the patient's orientation: orientation letters are not shown"
-        return Grid.plain(shape, (down, along, across)), (words,)
+        text = "does not contain the patient's orientation: orientation letters are not shown"
+        return Grid.plain(shape, (down, along, across)), (text,)
     space = str(header.get("space", "")).casefold()
     vectors = [directions[axis] for axis in spatial]
     if any(len(vector) != 3 for vector in vectors):
@@ -165,8 +165,8 @@ def _geometry(
     units = [_MILLIMETRES.get(str(unit), 1.0) for unit in header.get("space units", ())]
     signs = np.array(TO_LPS.get(space, (1.0, 1.0, 1.0))) * (units if len(units) == 3 else 1.0)
     if space not in TO_LPS:
-        words = f"its space is {plain(space)}" if space else "its space has no name"
-        notices.append(f"{words}: orientation letters are not shown")
+        text = f"its space is {plain(space)}" if space else "its space has no name"
+        notices.append(f"{text}: orientation letters are not shown")
     matrix = np.column_stack([*vectors, origin]) * signs[:, None]
     return Grid.from_matrix(shape, matrix, calibrated=space in TO_LPS), tuple(notices)
 

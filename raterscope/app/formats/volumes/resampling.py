@@ -29,8 +29,8 @@ class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than
         # whether both grids have positions, so that the masks can be resampled
         self.resamplable = masks.calibrated and image.calibrated
         difference = explain_difference(masks, image)
-        words = f"does not lie on {plain(name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
-        super().__init__(words, file=file)
+        text = f"does not lie on {plain(name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
+        super().__init__(text, file=file)
 
 
 def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
@@ -188,8 +188,8 @@ def explain_difference(a: Grid, b: Grid) -> str:
     if a.uneven or b.uneven:
         distance = float(np.abs(a.positions - b.positions).max())
         if distance > _SAME * a.spacing[0]:
-            words = f"{a.in_words()} and {b.in_words()}"
-            return f"The grids differ in the positions of their slices, by up to {distance:.3g} mm: {words}."
+            text = f"{a.in_words()} and {b.in_words()}"
+            return f"The grids differ in the positions of their slices, by up to {distance:.3g} mm: {text}."
     turns = [grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0) for grid in (a, b)]
     if np.abs(turns[0] - turns[1]).max() > 1e-3:
         angle = np.degrees(np.arccos(np.clip((turns[0] * turns[1]).sum(axis=0), -1.0, 1.0))).max()

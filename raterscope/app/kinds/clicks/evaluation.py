@@ -295,8 +295,8 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         else:
             continue
         x, y = map(float, new_fusion.clustering.mean[j])
-        words = f"{step_in_words(old[i], new[j])}, {state}: spot at ({x:.0f}, {y:.0f})"
-        differences.changes.append(at.change(words, flipped + abs(new[j] - old[i]), point=(x, y)))
+        text = f"{step_in_words(old[i], new[j])}, {state}: spot at ({x:.0f}, {y:.0f})"
+        differences.changes.append(at.change(text, flipped + abs(new[j] - old[i]), point=(x, y)))
     for fusion, settled, matched, state in (
         (old_fusion, settled_then, pairs.found, "gone"),
         (new_fusion, settled_now, pairs.truth, "new detection"),

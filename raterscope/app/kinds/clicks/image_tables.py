@@ -127,8 +127,8 @@ def export_retirement(study: Study, request: Request, watch: Watch = silent) -> 
             [image.clicks for image in images], [image.fusion for image in images], plan, settings,
             part(step, 0.0, 0.8),
         )  # fmt: skip
-        if words := replay.in_words():
-            request.say(words)
+        if text := replay.in_words():
+            request.say(text)
         looking = steps_of(part(step, 0.8, 1.0), images)
         for late, ((entry, clicks, fusion), look) in zip(replay.late.tolist(), looking, strict=True):
             if request.items and entry.id not in request.items:

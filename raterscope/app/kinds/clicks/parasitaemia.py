@@ -139,10 +139,10 @@ def kind_of_cell(name: str) -> str:
     >>> kind_of_cell("White blood cells"), kind_of_cell("ring"), kind_of_cell("infected red cell")
     ('leukocytes', '', '')
     """
-    words = name.casefold()
-    if "infected" in words.replace("uninfected", "") or "parasit" in words:
+    text = name.casefold()
+    if "infected" in text.replace("uninfected", "") or "parasit" in text:
         return ""
-    return next((cells for cells, stems in _CELLS.items() if any(stem in words for stem in stems)), "")
+    return next((cells for cells, stems in _CELLS.items() if any(stem in text for stem in stems)), "")
 
 
 def counted_noun(fields: Sequence[Field], measures: Measures) -> str:

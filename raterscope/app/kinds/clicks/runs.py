@@ -152,7 +152,7 @@ def gather(
         return replace(clicks, **knowledge._asdict()) if knowledge.any() else clicks
 
     names_by_image = {image: entries[image].name for image in images}
-    inputs = outcome.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
+    inputs = outcome.gather(names_by_image, study, read, part(watch, 0.0, 0.6), text="reading the clicks of")
     other_images = OtherImages()
     if plan is not None:
         other_images = gather_others(

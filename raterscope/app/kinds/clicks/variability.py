@@ -168,8 +168,8 @@ def variability_section(
     if variability.left_out:
         shown = len(first_reads(variability.counts))
         others = counted(variability.left_out, "other")
-        words = f"The {shown} annotators who viewed the most images are compared, without {others}."
-        blocks.append(Notices([words]))
+        text = f"The {shown} annotators who viewed the most images are compared, without {others}."
+        blocks.append(Notices([text]))
     blocks.append(_pairs_table(variability))
     pictures = []
     if variability.readers is not None:

@@ -84,12 +84,12 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     crowd = study.vote_set(question, run.imported)
     per_task = len(crowd.task) / max(int(np.count_nonzero(np.bincount(crowd.task))), 1)
     kind = _MEASURED.get(run.algorithm)
-    words = (
+    text = (
         _NOT_MEASURED
         if kind is None
         else comparable_in_words(kind, per_task, ("vote", "task"), len(fusion.classes))
     )
-    return replace(trust, comparable=f"{words} {_SHARED}")
+    return replace(trust, comparable=f"{text} {_SHARED}")
 
 
 def errors_shown(study: Study, question: int, run: RunEntry, fusion: LabelFusion) -> ExpectedErrors:
@@ -150,12 +150,12 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         )
         if old != new:
             classes = f"{plain(old)} \N{RIGHTWARDS ARROW} {plain(new)}"
-            words = f"{classes} ({share_in_words(shares[1])}): {plain(name)}"
-            differences.changes.append(at.change(words, 1 + shares[1], name=name))
+            text = f"{classes} ({share_in_words(shares[1])}): {plain(name)}"
+            differences.changes.append(at.change(text, 1 + shares[1], name=name))
         elif new_disputed[task] and not old_disputed[earlier]:
             differences.newly_disputed += 1
-            words = f"{step_in_words(*shares)}, {plain(new)}, disputed now: {plain(name)}"
-            differences.changes.append(at.change(words, shares[0] - shares[1], name=name))
+            text = f"{step_in_words(*shares)}, {plain(new)}, disputed now: {plain(name)}"
+            differences.changes.append(at.change(text, shares[0] - shares[1], name=name))
 
 
 def undecided_labels(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:

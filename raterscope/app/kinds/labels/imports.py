@@ -330,9 +330,9 @@ def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]
         for (_, of_set), tags in parts.items():
             if of_set == name.casefold() and tag.casefold() not in tags:
                 table = next(iter(tags.values()))
-                words = f"The tag {plain(tag, 40)} of earlier files is absent on the tasks of this file."
+                text = f"The tag {plain(tag, 40)} of earlier files is absent on the tasks of this file."
                 label = np.zeros_like(table.label)
-                absent.append(replace(table, question=question, label=label, notices=(words,)))
+                absent.append(replace(table, question=question, label=label, notices=(text,)))
     return absent
 
 

@@ -96,7 +96,7 @@ def gather(
         return Question(labels, truth, out, programs, checked_before(study, number, algorithm))
 
     names = {number: study.question(number).name for number in questions}
-    inputs = outcome.gather(names, study, read, watch, words="reading the votes on")
+    inputs = outcome.gather(names, study, read, watch, text="reading the votes on")
     if not inputs.given:
         raise LabelsError("There are no votes to fuse here.")
     return inputs
@@ -246,12 +246,12 @@ def errors_in_words(errors: ExpectedErrors) -> str:
     """Describe how many labels are expected to be wrong; empty if the class of every task is known."""
     if not errors.tasks:
         return ""
-    words = (
+    text = (
         f"Of {counted(errors.tasks, 'label')} of unknown truth, {errors.expected:,.0f} are expected to be "
         f"wrong (95 % interval {errors.low:,} to {errors.high:,}"
     )
     differs = f"{errors.stated:,.0f}" != f"{errors.expected:,.0f}"
-    return words + (f"; by the probabilities alone {errors.stated:,.0f})." if differs else ").")
+    return text + (f"; by the probabilities alone {errors.stated:,.0f})." if differs else ").")
 
 
 def digest_of(questions: Mapping[str, Question]) -> str:

@@ -79,7 +79,7 @@ def enough_in_words(
     total = int((fusion.votes > 0).sum())
     if not enough.any():
         return f"No task has enough votes ({FEWEST} and a posterior of {limit:g})."
-    words = (
+    text = (
         f"{int(enough.sum()):,} of {counted(total, 'task')} have enough votes ({FEWEST} and a posterior of "
         f"{limit:g})."
     )
@@ -94,9 +94,9 @@ def enough_in_words(
         errors = count_errors(fusion.algorithm, sure, Checked.by_truth(fusion, truth))
         counts = (errors.expected, errors.low, errors.high)
         share = estimate(*(count / max(errors.tasks, 1) for count in counts))
-        return f"{words} Their expected error is {share}; G marks a decided task as gold, which measures it."
+        return f"{text} Their expected error is {share}; G marks a decided task as gold, which measures it."
     wrong, judged = int((fusion.label()[gold] != truth[gold]).sum()), int(gold.sum())
-    return f"{words} {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
+    return f"{text} {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
 
 
 def cost_in_words(cost: Cost) -> str:
@@ -233,15 +233,15 @@ class Assignments:
         named = votes.annotator[votes.annotator != OPEN]
         if not len(votes):
             return "No task needs a vote."
-        words = counted(len(votes), "vote")
+        text = counted(len(votes), "vote")
         if len(named):
-            words += f" by {counted(len(np.unique(named)), 'annotator')}"
-            words += f", {int(np.bincount(named).max()):,} each at most"
-            words += f", {len(votes) - len(named):,} by new annotators" if len(named) < len(votes) else ""
+            text += f" by {counted(len(np.unique(named)), 'annotator')}"
+            text += f", {int(np.bincount(named).max()):,} each at most"
+            text += f", {len(votes) - len(named):,} by new annotators" if len(named) < len(votes) else ""
         else:
-            words += " by new annotators"
-        words += f", cost {self.cost:g}" if self.cost != len(votes) else ""
-        return f"{words}. Cost measures what more votes gain."
+            text += " by new annotators"
+        text += f", cost {self.cost:g}" if self.cost != len(votes) else ""
+        return f"{text}. Cost measures what more votes gain."
 
 
 def assign(

@@ -276,10 +276,8 @@ def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
     for name, case in cases.items():
         reason = explain_irregularity(case.grid)
         if reason and not may_resample:
-            words = (
-                "Add --resample to write a regular grid, or import the masks into a study and export DICOM"
-            )
-            raise InputError(f"{plain(name)} cannot be written as NIfTI: {reason}. {words}")
+            text = "Add --resample to write a regular grid, or import the masks into a study and export DICOM"
+            raise InputError(f"{plain(name)} cannot be written as NIfTI: {reason}. {text}")
 
 
 def _write(

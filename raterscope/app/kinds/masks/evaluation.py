@@ -335,26 +335,24 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         if len(small):
             largest = boxes[int(small[np.argmax(sizes[small])]) - 1]
             start, size = _corner_and_size(largest, low)
-            words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
-            words += f", {plain(structure)}"
+            text = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
+            text += f", {plain(structure)}"
             differences.changes.append(
-                at.change(words, int(sizes[small].sum()), name=structure, box=(start, size), count=len(small))
+                at.change(text, int(sizes[small].sum()), name=structure, box=(start, size), count=len(small))
             )
         for number in np.setdiff1d(np.arange(1, len(boxes) + 1), small).tolist():
             box = boxes[number - 1]
             changed_voxels = labels[box] == number
             added = int((inside[box] & changed_voxels).sum())
             removed = int(sizes[number]) - added
-            words = " and ".join(
-                f"{counted(voxel_count, 'voxel')} {words}"
-                for voxel_count, words in ((added, "now inside"), (removed, "now outside"))
+            text = " and ".join(
+                f"{counted(voxel_count, 'voxel')} {text}"
+                for voxel_count, text in ((added, "now inside"), (removed, "now outside"))
                 if voxel_count
             )
             start, size = _corner_and_size(box, low)
-            words += f", {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
-            differences.changes.append(
-                at.change(words, int(sizes[number]), name=structure, box=(start, size))
-            )
+            text += f", {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
+            differences.changes.append(at.change(text, int(sizes[number]), name=structure, box=(start, size)))
 
 
 def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[str, int | None]]:

@@ -409,12 +409,12 @@ def _agreement(report: Report) -> tuple[Measure, ...]:
     dice, distances = (
         values[pairs][~np.isnan(values[pairs])] for values in (report.pair_dice, report.pair_hausdorff_95)
     )
-    words = "95th percentile Hausdorff distance of pairs of raters"
+    text = "95th percentile Hausdorff distance of pairs of raters"
     measures = [Measure("RATERS", "Number of raters", len(report.pair_dice))] if pairs[0].size else []
     if dice.size:
         measures.append(Measure("PAIR_DICE", "Mean Dice coefficient of pairs of raters", float(dice.mean())))
     if distances.size:
-        measures.append(Measure("PAIR_HD95", f"Mean {words}", float(distances.mean()), "mm"))
+        measures.append(Measure("PAIR_HD95", f"Mean {text}", float(distances.mean()), "mm"))
     return tuple(measures)
 
 

@@ -291,12 +291,12 @@ def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
     for name in comparison.methods:
         if name not in dice:
             continue
-        words = f"{name}: median Dice {np.median(dice[name].values):.3f}"
+        text = f"{name}: median Dice {np.median(dice[name].values):.3f}"
         if name in away:
-            words += f", HD95 {np.median(away[name].values):.2f} {comparison.unit}"
+            text += f", HD95 {np.median(away[name].values):.2f} {comparison.unit}"
         if math.isfinite(dice[name].p_value):
-            words += f", p {dice[name].p_value:.2g} against {BASELINE}"
-        yield f"{words}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
+            text += f", p {dice[name].p_value:.2g} against {BASELINE}"
+        yield f"{text}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
 
 
 def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
@@ -392,15 +392,15 @@ def draw_plots(comparison: ComparedMethods) -> bytes:
     reference = "truth" if comparison.truth else "raters"
     panels = []
     starred = False
-    for figure, words in FIGURES.items():
+    for figure, text in FIGURES.items():
         figure_boxes = method_boxes(comparison, figure, reference)
         if not figure_boxes:
             continue
-        title = words if figure in ("bound", "seconds") else f"{words}, {REFERENCES[reference]}"
+        title = text if figure in ("bound", "seconds") else f"{text}, {REFERENCES[reference]}"
         unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, comparison.unit)
         views = [BoxView(box.name, box.values, box.rater, bool(box.p_value < 0.05)) for box in figure_boxes]
         starred = starred or any(view.starred for view in views)
-        chart = box_chart(views, words, unit, logarithmic=figure == "seconds")
+        chart = box_chart(views, text, unit, logarithmic=figure == "seconds")
         panels.append((f"{title}, {unit}" if unit else title, PaperChart(chart, _WIDE, _HIGH, SCREEN)))
     note = f"* differs from {BASELINE}: Wilcoxon signed-rank test, p < 0.05" if starred else ""
     return sheet(panels, note=note)

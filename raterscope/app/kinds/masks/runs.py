@@ -211,7 +211,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
         return read_case(entries[image], study, state)
 
     names = {image: entries[image].name for image in images}
-    inputs = outcome.gather(names, study, read, watch, words="reading the masks of")
+    inputs = outcome.gather(names, study, read, watch, text="reading the masks of")
     if not inputs.given:
         raise MasksError("There are no masks to fuse here.")
     return inputs

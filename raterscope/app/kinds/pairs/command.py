@@ -123,8 +123,8 @@ def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: OtherResult
         return
     yield _flagged(plan, fusion, counted(tested_count, "tested annotator"))
     by_t_test, both = int(other_result.by_t_test.sum()), int((other_result.by_t_test & fusion.flagged).sum())
-    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'none'}"
-    yield words + (f", {both or 'none'} of them flagged too" if by_t_test else "")
+    text = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'none'}"
+    yield text + (f", {both or 'none'} of them flagged too" if by_t_test else "")
 
 
 def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
@@ -136,13 +136,13 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
         return f"none of {tested} is flagged{about}"
     counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOUR_WORDS)).tolist()
     kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOUR_WORDS) if counts[at]]
-    words = (
+    text = (
         f"{flagged_count:,} of {tested} {'is' if flagged_count == 1 else 'are'} flagged ({', '.join(kinds)})"
     )
     wrongly, doubt = f"{100 * fusion.rate:g} %", why_not_guaranteed(plan, fusion)
     if doubt:
-        return f"{words}; a rate of at most {wrongly} false flags is not guaranteed: {doubt}"
-    return f"{words}, on average at most {wrongly} of them falsely{about}"
+        return f"{text}; a rate of at most {wrongly} false flags is not guaranteed: {doubt}"
+    return f"{text}, on average at most {wrongly} of them falsely{about}"
 
 
 def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]:

@@ -98,12 +98,12 @@ class PairsTrust(Trust):
         judged = self.confirmed + self.cleared
         if judged:
             low, high = wilson(self.cleared, judged)
-            words = (
+            text = (
                 f"Of {counted(judged, 'flagged annotator')} that you decided, you cleared {self.cleared:,} "
                 f"({percent(self.cleared / judged)}, 95 % interval {percent(low)} to {percent(high)}); the "
                 f"rate allows {percent(self.rate)} on average."
             )
-            sentences.append(words + ("" if judged >= FEW else " That is too few to judge."))
+            sentences.append(text + ("" if judged >= FEW else " That is too few to judge."))
             if self.too_many_cleared:
                 sentences.append("More flags are false than the rate allows.")
         if self.draws:
@@ -220,13 +220,13 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
     for annotator, (flag, bias) in new.items():
         if annotator in old and old[annotator][0] != flag and names[annotator] not in judged:
             if names[annotator] in at.later.excluded:
-                words = f"excluded, was flagged: {plain(names[annotator])} (bias {old[annotator][1]:+.2f})"
-                differences.changes.append(at.change(words, abs(old[annotator][1]), name=names[annotator]))
+                text = f"excluded, was flagged: {plain(names[annotator])} (bias {old[annotator][1]:+.2f})"
+                differences.changes.append(at.change(text, abs(old[annotator][1]), name=names[annotator]))
                 continue
             state = "flagged now" if flag else "not flagged any more"
             biases = f"{old[annotator][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
-            words = f"{state}: {plain(names[annotator])} (bias {biases})"
-            differences.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[annotator]))
+            text = f"{state}: {plain(names[annotator])} (bias {biases})"
+            differences.changes.append(at.change(text, abs(np.nan_to_num(bias)), name=names[annotator]))
     before, after = _decided(at, at.earlier, at.then), _decided(at, at.later, at.now)
     if len(before.corrected) == len(after.corrected):
         moved = ranks(before.corrected, before.component) != ranks(after.corrected, after.component)

@@ -53,7 +53,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
     all_names = {question.id: question.name for question in study.pair_questions()}
     names = {number: all_names[number] for number in questions}
-    inputs = outcome.gather(names, study, read, watch, words="reading the comparisons of")
+    inputs = outcome.gather(names, study, read, watch, text="reading the comparisons of")
     if not inputs.given:
         raise PairsError("There are no comparisons to fuse here.")
     return inputs

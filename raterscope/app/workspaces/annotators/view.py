@@ -144,13 +144,11 @@ def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Que
         marks = int(table.columns["marks"][row])
         detail = unusual.words[row] or (counted(marks, "mark") if marks else "not fused yet")
         out = name in table.excluded
-        words = _state(table, name) if out else detail
+        text = _state(table, name) if out else detail
         is_measured = 0 < score < 1 and not unusual.columns[row].endswith("_copy_group")
         deviations = f"{score / (1 - score):.1f} SD" if is_measured else ""
         flag = table.flagged.get(name)
-        items.append(
-            QueueItem(name, shown[row], words, score or None, done=out, flag=flag, amount=deviations)
-        )
+        items.append(QueueItem(name, shown[row], text, score or None, done=out, flag=flag, amount=deviations))
     return QueuedItems(items)
 
 
@@ -173,7 +171,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
     }
     if len(compared) == 2:
         return CardView(shown, **common)  # type: ignore[arg-type]
-    column, words = prepared.unusual.columns[first], prepared.unusual.words[first]
+    column, text = prepared.unusual.columns[first], prepared.unusual.words[first]
     value = _deciding(table, compared[0], column)
     number, caption, interval = "", "no result yet", ""
     if value is not None:
@@ -182,7 +180,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         if math.isfinite(value.low):
             low, high = (figure(end, value.low, value.high) for end in (value.low, value.high))
             interval = f"{low} to {high}, 95 %"
-    sentences = [f"Unusual: {words}."] if words else []
+    sentences = [f"Unusual: {text}."] if text else []
     if len(selected) > 1:
         sentences.append(f"{len(selected):,} annotators are selected.")
     aliases = table.all_names(compared[0])[1:]
@@ -195,7 +193,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         sentences.append(
             f"Over all kinds: {estimate(*figures)} standard deviations of the crowd. {across.sentence()}"
         )
-    tone = "rejected" if words or state not in ("", "program") else "plain"
+    tone = "rejected" if text or state not in ("", "program") else "plain"
     return CardView(
         shown, state.partition(":")[0], tone, number, caption, interval,
         tuple(sentences), **common,  # type: ignore[arg-type]

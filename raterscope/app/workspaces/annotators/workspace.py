@@ -125,14 +125,14 @@ class AgreementPlots(QObject):
         if names == self._compared:
             return
         self._compared = names
-        words = f"{len(selected):,} selected annotators" if names else "all annotators"
+        text = f"{len(selected):,} selected annotators" if names else "all annotators"
         job = self._document.read_beside("Measuring agreement", partial(_compare, names), quiet=True)
-        self._comparing.follow(job, partial(self._on_compared, words))
+        self._comparing.follow(job, partial(self._on_compared, text))
 
-    def _on_compared(self, words: str, agreements: Sequence[Agreement]) -> None:
+    def _on_compared(self, text: str, agreements: Sequence[Agreement]) -> None:
         known = [each for each in agreements if np.isfinite(each.alpha.value)]
         units = ", ".join(f"{each.name} {each.units}" for each in known)
-        title = f"Krippendorff's alpha of {words}: {units}"
+        title = f"Krippendorff's alpha of {text}: {units}"
         names, alphas = [each.name for each in known], [each.alpha for each in known]
         self.alpha.set_chart(forest_chart(names, alphas, title, 0.0) if known else None)
 

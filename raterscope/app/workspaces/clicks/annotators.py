@@ -393,17 +393,17 @@ class _Preview:
         decisions, image = self.recount.decisions, sum(change.image == self.image for change in self.changed)
         all_of = counted(sum(decisions.values()), "spot")
         if not self.changed:
-            words = f"would change none of {all_of} on {counted(len(decisions), 'image')}"
+            text = f"would change none of {all_of} on {counted(len(decisions), 'image')}"
         elif len(decisions) == 1:
-            words = f"would change {image:,} of {all_of}"
+            text = f"would change {image:,} of {all_of}"
         else:
             on_image = counted(decisions.get(self.image, 0), "spot")
-            words = (
+            text = (
                 f"would change {image:,} of {on_image} on this image, "
                 f"{len(self.changed):,} of {sum(decisions.values()):,} on all {len(decisions):,}"
             )
         lost = len(self.recount.failed)
-        return f"{words}; {counted(lost, 'image')} could not be fused for the preview" if lost else words
+        return f"{text}; {counted(lost, 'image')} could not be fused for the preview" if lost else text
 
     def changes(self) -> Sequence[Change]:
         return [

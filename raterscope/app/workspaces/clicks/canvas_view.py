@@ -310,16 +310,14 @@ class SpotMenu(ClicksPart):
                 reviewing.select(under)
         size, spot = reviewing.session.scene.image.pixel_size, reviewing.spot
         if spot is None:
-            words = view.place_in_words(x, y, size)
+            text = view.place_in_words(x, y, size)
             entries = (
                 ("Add a spot here", partial(reviewing.add, x, y)),
-                ("Copy the position", partial(_copy, words)),
+                ("Copy the position", partial(_copy, text)),
             )
-            self._open(
-                f"{reviewing.session.scene.image.name}, {words}", entries, canvas.mapToGlobal(position)
-            )
+            self._open(f"{reviewing.session.scene.image.name}, {text}", entries, canvas.mapToGlobal(position))
             return
-        words = view.place_in_words(spot.x, spot.y, size)
+        text = view.place_in_words(spot.x, spot.y, size)
         entries = (
             *self._verdicts(),
             ("Move", partial(canvas.set_mode, "move")),
@@ -332,9 +330,9 @@ class SpotMenu(ClicksPart):
             ("Comment", self._comments.begin),
             ("Show neighbours", self._screen.evidence.about.bring_neighbours),
             ("Show other runs", self._screen.evidence.about.bring_runs),
-            ("Copy the position", partial(_copy, words)),
+            ("Copy the position", partial(_copy, text)),
         )
-        self._open(f"Spot {spot.number}, {words}", entries, canvas.mapToGlobal(position))
+        self._open(f"Spot {spot.number}, {text}", entries, canvas.mapToGlobal(position))
 
     def _on_grid(self, position: QPoint) -> None:
         grid = self._screen.grid
@@ -377,5 +375,5 @@ class SpotMenu(ClicksPart):
         menu.popup(position)
 
 
-def _copy(words: str) -> None:
-    QGuiApplication.clipboard().setText(words)
+def _copy(text: str) -> None:
+    QGuiApplication.clipboard().setText(text)

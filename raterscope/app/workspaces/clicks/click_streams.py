@@ -138,10 +138,10 @@ class LiveWatch(QObject):
             self.columns_unknown.emit(following.request, growth)
             return
         programs = self._document.review.programs
-        words = " ".join((*growth.notices, *([WITHOUT_PROGRAMS] if programs else [])))
-        if words and words != self.notice:
-            self.noticed.emit(words)
-        self.notice = words
+        text = " ".join((*growth.notices, *([WITHOUT_PROGRAMS] if programs else [])))
+        if text and text != self.notice:
+            self.noticed.emit(text)
+        self.notice = text
         arrived = growth.table is not None
         self.refused_lines += growth.refused
         if arrived:

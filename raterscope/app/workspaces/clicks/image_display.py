@@ -129,8 +129,8 @@ class ImageDisplay(ClicksPart):
 
     def _on_estimated(self, stain: Stain | None) -> None:
         if self.panel.stain.isChecked():
-            words = "All images are shown with the stains of this image."
-            self._screen.message.emit(words if stain else "No two stains were found in this image.")
+            text = "All images are shown with the stains of this image."
+            self._screen.message.emit(text if stain else "No two stains were found in this image.")
         self.panel.set_stain(stain)
         display = self._document.displays.get(COLOUR, DEFAULT)
         self._on_changed({COLOUR: replace(display, stain=stain)})

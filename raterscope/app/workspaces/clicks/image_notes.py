@@ -69,15 +69,15 @@ class RunNotices(ClicksPart):
     def _on_scene(self, scene: Scene) -> None:
         """Note which other images the run on screen learned from, and which it did not."""
         run, contents = scene.run, self._document.contents
-        words = None
+        text = None
         plan = None if run is None else plan_of(run)
         if run is not None and plan is not None and contents is not None:
             entries = [entry for entry in contents.runs_of("clicks") if entry.id == run.id]
             fused, others = len(entries[0].items) if entries else 0, run.log.get("others")
             if fused:
                 fused += others if isinstance(others, int) else 0
-                words = isolation_notice(plan, fused, len(contents.of("clicks")))
-        self._notes.set_note(ISOLATED, words or "")
+                text = isolation_notice(plan, fused, len(contents.of("clicks")))
+        self._notes.set_note(ISOLATED, text or "")
         self._notes.set_note(OTHERS, "" if run is None else others_in_words(run.log))
 
     def _forget(self) -> None:

@@ -174,9 +174,9 @@ class RunComparison(ClicksPanel):
     def _update_text(self) -> None:
         """Show the summary of the plot beside the switch."""
         page = self._stack.currentWidget()
-        words = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
+        text = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
-        self._summary.setText(words if self.width() >= room else words.rpartition(" ")[2])
+        self._summary.setText(text if self.width() >= room else text.rpartition(" ")[2])
         self.radius.setVisible(self.width() >= NARROW)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -381,15 +381,15 @@ class Summary:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
         if not self.looked:
             return "no annotator yet" if not self.decided else f"no annotator yet, {self.decided} decided"
-        words = counted(self.detections, "detection")
+        text = counted(self.detections, "detection")
         if self.settling is not None:
             enough = " (enough)" if self.settling.firm else ""
-            words = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
+            text = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
         if self.alone:
-            words += ", 1 annotator"
+            text += ", 1 annotator"
         if self.contested:
             return f"{self.contested} contested, {self.disputed} disputed"
-        return f"{words}, {self.disputed} disputed" if self.disputed else words
+        return f"{text}, {self.disputed} disputed" if self.disputed else text
 
     @property
     def done(self) -> bool:

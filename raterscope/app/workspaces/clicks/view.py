@@ -156,8 +156,8 @@ def neighbours(
         figure = "" if hidden or not np.isfinite(other.posterior) else f"{other.posterior:.2f}"
         state = "undecided" if hidden else other.state
         detail = length(float(away[row]), pixel_size)
-        words = ", ".join(part for part in (f"spot {other.number}", f"{detail} away", figure, state) if part)
-        lines.append(EvidenceLine(int(row), f"spot {other.number}", detail, figure, state, words))
+        text = ", ".join(part for part in (f"spot {other.number}", f"{detail} away", figure, state) if part)
+        lines.append(EvidenceLine(int(row), f"spot {other.number}", detail, figure, state, text))
     return lines
 
 
@@ -174,8 +174,8 @@ def length(pixels: float, pixel_size: float | None) -> str:
 
 def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
     """Write a position: "x 104.0, y 58.5 px", with the pixel size also in micrometres."""
-    words = f"x {x:.1f}, y {y:.1f} px"
-    return words if pixel_size is None else f"{words} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
+    text = f"x {x:.1f}, y {y:.1f} px"
+    return text if pixel_size is None else f"{text} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
 
 
 def status(scene: Scene, spots: Sequence[Spot]) -> str:

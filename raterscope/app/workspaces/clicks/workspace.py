@@ -273,9 +273,9 @@ class ClicksWorkspace(ClicksScreen):
         self.show_grid(False)
         self.crops.set_image(None)
 
-    def show_undoable(self, words: str) -> None:
+    def show_undoable(self, text: str) -> None:
         """Offer to undo the last decision."""
-        self.evidence.set_undoable(bool(words), words)
+        self.evidence.set_undoable(bool(text), text)
 
     def _show_again(self) -> None:
         """Show the image on screen again, after a change of stream or scale."""

@@ -203,11 +203,11 @@ def _row(scene: Scene, change: drift.ChangePoint) -> str:
     if change.true == drift.RIGHT:
         return f"right {change.before[0]:.2f} → {change.after[0]:.2f}"
     largest = np.argsort(-np.abs(change.after - change.before), kind="stable")[:2]
-    words = ", ".join(
+    text = ", ".join(
         f"{scene.fusion.outputs[at]} {change.before[at]:.2f} → {change.after[at]:.2f}"
         for at in largest.tolist()
     )
-    return f"where {scene.fusion.classes[change.true]} is true: {words}"
+    return f"where {scene.fusion.classes[change.true]} is true: {text}"
 
 
 def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
@@ -428,8 +428,8 @@ class AnnotatorDetail(LabelsPart):
             selection = session.selection
             listed = [changed for changed in self._changed if not selection or changed.annotator in selection]
             lines = [change_line(scene, changed, blind=session.blind) for changed in listed]
-            words = CHANGED if lines else UNCHANGED
-            panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
+            text = CHANGED if lines else UNCHANGED
+            panel.show_changed(lines, text if scene.labels.time is not None else f"{text} {NO_TIMES}")
 
     def _on_changed(self, changed: tuple[ChangedAnnotator, ...]) -> None:
         self._changed = changed
@@ -444,12 +444,12 @@ class AnnotatorDetail(LabelsPart):
             return
         name = view.name_of(scene, annotator, blind=self._session.blind)
         left_out = int(analysis.left_out[annotator])
-        words = (
+        text = (
             EXCLUDED.format(name=name, votes=counted(left_out, "vote"))
             if left_out
             else VOTELESS.format(name=name)
         )
-        self._screen.drift.show_without_votes(words)
+        self._screen.drift.show_without_votes(text)
 
 
 def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> DriftView | None:

@@ -130,8 +130,8 @@ class ActiveLearning(LabelsPart):
             return
         self._screen.left_tabs.setCurrentWidget(self._screen.ask)
         costs = self._budget.prices
-        words = f"Costs of {len(costs):,} annotators" if costs else "All votes cost the same"
-        self.dialog = dialog = BudgetDialog(self._budget.settings, words, self._screen.window())
+        text = f"Costs of {len(costs):,} annotators" if costs else "All votes cost the same"
+        self.dialog = dialog = BudgetDialog(self._budget.settings, text, self._screen.window())
         dialog.accepted.connect(partial(self._on_budget, dialog))
         dialog.open()
 

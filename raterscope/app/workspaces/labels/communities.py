@@ -395,8 +395,8 @@ class CommunitiesOverTimeView(LabelsPart):
         self._update_text(STOPPED)
         self._settle()
 
-    def _update_text(self, words: str) -> None:
-        self._screen.flow.show_nothing(words or NO_GROUPS)
+    def _update_text(self, text: str) -> None:
+        self._screen.flow.show_nothing(text or NO_GROUPS)
 
     def _settle(self) -> None:
         self.stop.setVisible(self._task.busy)

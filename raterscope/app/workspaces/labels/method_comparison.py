@@ -229,10 +229,10 @@ class CrossValidation(LabelsPart):
             self._panel.set_facts(stored.facts)
 
     def _draw(self, curves: FoldedCurves) -> None:
-        words = counted(curves.truths, "known task")
+        text = counted(curves.truths, "known task")
         if curves.settings.subsample:
-            words += f" of the subsample: {counted(curves.votes, 'vote')}, {curves.annotators:,} annotators"
-        self._panel.show_curves(_curves(curves), [_row(assessment) for assessment in curves.ranked()], words)
+            text += f" of the subsample: {counted(curves.votes, 'vote')}, {curves.annotators:,} annotators"
+        self._panel.show_curves(_curves(curves), [_row(assessment) for assessment in curves.ranked()], text)
 
 
 def question_of(scene: Scene) -> Question:
@@ -368,12 +368,12 @@ def decision_view(
             ),
             DecisionKind("roc", "ROC at the end", "false positive rate", "sensitivity"),
         ]
-    words = (
+    text = (
         f"{len(course.at):,} decisions of each annotator"
         if course.repeated
         else f"{int(course.at[0]):,} to {int(course.at[-1]):,} annotators"
     )
-    return DecisionView(classes, chosen, tuple(kinds), annotators, partial(_lines, course, measured), words)
+    return DecisionView(classes, chosen, tuple(kinds), annotators, partial(_lines, course, measured), text)
 
 
 def _lines(

@@ -103,12 +103,10 @@ def _row(measured: MeasuredMethod) -> ComparisonRow:
         return ComparisonRow(None, "the vote", "", figures, "Shares of the votes, with equal weights")
     started = measured.run.started.astimezone().strftime("%H:%M")
     about = measured.run.settings.get("about", {})
-    words = {"hold": ", truths held", "folds": ", in folds"}.get(str(about.get("truths")), "")
+    text = {"hold": ", truths held", "folds": ", in folds"}.get(str(about.get("truths")), "")
     if about.get("counting", "full") != "full":
-        words += f", vote weight {measured.power:.2g}"
-    return ComparisonRow(
-        measured.run.id, labeller_title(measured.run.algorithm), f"{started}{words}", figures
-    )
+        text += f", vote weight {measured.power:.2g}"
+    return ComparisonRow(measured.run.id, labeller_title(measured.run.algorithm), f"{started}{text}", figures)
 
 
 def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:

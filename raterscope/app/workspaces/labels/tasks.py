@@ -321,9 +321,9 @@ class TaskReview(LabelsPart):
         if decision is not None:
             self._document.record(Decision(verb="undo", undoes=decision.decision))
 
-    def _show_objection(self, words: str, task: str | None) -> None:
-        self._objected = task if words else None
-        self._panel.show_objection(words)
+    def _show_objection(self, text: str, task: str | None) -> None:
+        self._objected = task if text else None
+        self._panel.show_objection(text)
 
     def _record(self, decision: Decision) -> None:
         if self._writing:  # the previous decision is not saved yet
@@ -361,8 +361,8 @@ class TaskReview(LabelsPart):
         numbers = self._session.scene.number_of.numbers(notes)
         return {number: notes[name] for name, number in numbers.items()}
 
-    def _on_filter(self, words: str, key: str) -> None:
-        self._filter = (words, key)
+    def _on_filter(self, text: str, key: str) -> None:
+        self._filter = (text, key)
         self._sort()
 
     @while_shown
@@ -433,7 +433,7 @@ def in_order(
     scene: Scene,
     analysis: Analysis,
     decided: ClassArray,
-    words: str,
+    text: str,
     key: str,
     members: frozenset[int],
     skipped: frozenset[int],
@@ -464,8 +464,8 @@ def in_order(
         keep &= analysis.votes < FEW
     elif key in NOTES:
         keep &= np.isin(np.arange(count), [task for task in notes if NOTES[key] in notes[task]])
-    if words:
-        part = words.casefold()
+    if text:
+        part = text.casefold()
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
     share = analysis.vote if scene.fusion is None else scene.fusion.posterior
     doubt = 1.0 - max_rows(share)

@@ -120,12 +120,12 @@ def matrix_view(
     numbers = [counted(votes, "vote")] if votes or not out else []
     programs = () if scene.run is None else scene.run.programs
     is_program = len(several) == 1 and scene.labels.annotators[int(several[0])] in programs
-    words = (
+    text = (
         f"{counted(out, 'answer')}, not counted as votes"
         if is_program
         else f"{counted(out, 'vote')} excluded"
     )
-    numbers += [words] if out else []
+    numbers += [text] if out else []
     tree = class_tree(scene.classes) if scene.labels.outputs == scene.classes else None
     return MatrixView(
         title=title,

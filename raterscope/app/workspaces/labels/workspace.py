@@ -395,8 +395,8 @@ class LabelsWorkspace(LabelsScreen):
     @while_shown
     def _show_status(self) -> None:
         several = self.question.count() > 1
-        words = view.status(self.session.scene, self.session.analysis, self.tasks.waiting, several=several)
-        self.status_changed.emit(words)
+        text = view.status(self.session.scene, self.session.analysis, self.tasks.waiting, several=several)
+        self.status_changed.emit(text)
 
     # Selected annotators
 

@@ -115,7 +115,7 @@ def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
     """Return a watch that reports the number of the case."""
     step = part(watch, done / cases, (done + 1) / cases)
 
-    def report(fraction: float, words: str, **more: Any) -> None:  # noqa: ARG001 - as of every watch
+    def report(fraction: float, text: str, **more: Any) -> None:  # noqa: ARG001 - as of every watch
         step(fraction, f"measuring case {done + 1} of {cases}", **more)
 
     return report
@@ -434,8 +434,8 @@ class RunComparison(MasksPanel):
     def _on_standing(self, grid: Grid, compared: Comparison) -> None:
         self._show_measures(f"Against truth: {in_words(compared, grid)}")
 
-    def _show_measures(self, words: str) -> None:
-        self._measures_words = words
+    def _show_measures(self, text: str) -> None:
+        self._measures_words = text
         self._update_text(self._progress)
 
 
@@ -472,18 +472,18 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
 
 def stacked(value: float, low: float, high: float) -> str:
     """Write a figure with the interval of the cases below it."""
-    words = estimate(value, low, high)
-    return words.replace(" (", "\n").removesuffix(")")
+    text = estimate(value, low, high)
+    return text.replace(" (", "\n").removesuffix(")")
 
 
 def _difference(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return UNKNOWN
     digits = decimals(low, high)
-    words = signed(value, digits)
+    text = signed(value, digits)
     if math.isfinite(low) and math.isfinite(high):
-        words += f"\n{signed(low, digits)} to {signed(high, digits)}"
-    return words
+        text += f"\n{signed(low, digits)} to {signed(high, digits)}"
+    return text
 
 
 def p_value_in_words(value: float, _low: float, _high: float) -> str:

@@ -166,8 +166,8 @@ class MapBar(QWidget):
         self.opacity_chosen.emit(percent / 100)
 
 
-def _faint(words: str) -> QLabel:
-    label = plain_label(words, "small")
+def _faint(text: str) -> QLabel:
+    label = plain_label(text, "small")
     label.setContentsMargins(8, 0, 0, 0)
     return label
 

@@ -198,9 +198,9 @@ def read_series(
     shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
     resampled = resample(shown, volume.grid if motion is None else motion.move(volume.grid), grid)
     name = plain(entry.name)
-    words = name if name.startswith(entry.modality) else f"{entry.modality} {name}"
-    words += f", {volume.unit}" if volume.unit else ""
-    return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)
+    text = name if name.startswith(entry.modality) else f"{entry.modality} {name}"
+    text += f", {volume.unit}" if volume.unit else ""
+    return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", text, high / 255)
 
 
 def checkered(heat_map: HeatMap, grid: Grid, _watch: Watch) -> HeatMap:
@@ -281,9 +281,9 @@ class SeriesRegistration(MasksPart):
             return
         case, series = self._session.scene.image.id, dialog.series
         motion = motions_of(contents, case).get(series)
-        words = describe_position(contents, case, series)
+        text = describe_position(contents, case, series)
         shown = motion or RigidMotion()
-        dialog.show_motion(shown.shift, shown.rotation, words, moved=motion is not None)
+        dialog.show_motion(shown.shift, shown.rotation, text, moved=motion is not None)
 
     def _entry(self, series: int) -> ImageEntry | None:
         return None if self._document.contents is None else self._document.contents.image(series)
@@ -353,14 +353,14 @@ def describe_position(contents: Contents | None, case: int, series: int) -> str:
     if subject is None:
         return "Placed by the positions in the files."
     motion = subject.motion
-    words = f"Moved by {motion.translation:.1f} mm and rotated by {motion.angle:.1f}°"
+    text = f"Moved by {motion.translation:.1f} mm and rotated by {motion.angle:.1f}°"
     if subject.information is None:
-        words += ", as typed"
+        text += ", as typed"
     else:
-        words += f"; mutual information {subject.information:.2f}"
+        text += f"; mutual information {subject.information:.2f}"
     if subject.overlap is not None:
-        words += f"; {100 * subject.overlap:.0f} % of the smaller volume overlaps"
-    return f"{words}."
+        text += f"; {100 * subject.overlap:.0f} % of the smaller volume overlaps"
+    return f"{text}."
 
 
 def _locate_both(

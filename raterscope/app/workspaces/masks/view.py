@@ -366,15 +366,15 @@ def heat_map(
         return heat, "" if heat else "Select two raters in the agreement matrix to see their difference."
     if name == "disagreement" and structure in scene.votes:
         votes = scene.votes[structure]
-        words = "disagreement of the raters"
-        return HeatMap(votes.disagreement, votes.origin, 0.0, 1.0, "doubt", words), ""
+        text = "disagreement of the raters"
+        return HeatMap(votes.disagreement, votes.origin, 0.0, 1.0, "doubt", text), ""
     if fusion is None:
         return None, "Press Fuse (F5) to show the uncertainty of the consensus."
     if name == "doubt":
         return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
     if name == "probability":
-        words = "probability of the model, not calibrated"
-        return HeatMap(fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", words), ""
+        text = "probability of the model, not calibrated"
+        return HeatMap(fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", text), ""
     if name in ("another", "truth", "uncertainty"):
         return _calibrated(scene, structure, name)
     layers = fusion.tau if name == "tau" else fusion.weight
@@ -402,16 +402,16 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
     if name == "uncertainty":
         values = calibration.half_width()
         some = values.ravel()[:: max(1, values.size // _SAMPLE)]
-        words = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
+        text = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
         return HeatMap(
-            values, calibration.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words
+            values, calibration.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", text
         ), ""
     values = calibration.another_rater() if name == "another" else calibration.true_outline()
     reason = "" if name == "another" else calibration.notices()[-1] if calibration.assumed else ""
-    words = "probability that another rater includes it"
+    text = "probability that another rater includes it"
     if name == "truth":
-        words = "probability that the true outline includes it"
-    return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", words), reason
+        text = "probability that the true outline includes it"
+    return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", text), reason
 
 
 def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
@@ -453,7 +453,7 @@ def _line(region: DisputedRegion, names: Sequence[str]) -> str:
     if len(beyond) + len(short) == 1:
         return f"{names[(*beyond, *short)[0]]} alone"
     parts = ((len(beyond), "beyond"), (len(short), "short of it"))
-    return ", ".join(f"{number} {words}" for number, words in parts if number)
+    return ", ".join(f"{number} {text}" for number, text in parts if number)
 
 
 def _votes(

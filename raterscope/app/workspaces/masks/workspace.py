@@ -243,9 +243,9 @@ class MasksWorkspace(MasksScreen):
         self.run_comparison.forget()
         self.table.show_all()
 
-    def show_undoable(self, words: str) -> None:
+    def show_undoable(self, text: str) -> None:
         """Offer to undo the last decision."""
-        self.region_panel.undo.setEnabled(bool(words))
+        self.region_panel.undo.setEnabled(bool(text))
 
     def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
         """Show a case with the requested structure, the same as before, or the first."""
@@ -320,8 +320,8 @@ class MasksWorkspace(MasksScreen):
 
     def _on_regions(self) -> None:
         session = self.session
-        words = view.status(session.scene, session.part, self.reviewing.regions) if session.shown else ""
-        self.status_changed.emit(words)
+        text = view.status(session.scene, session.part, self.reviewing.regions) if session.shown else ""
+        self.status_changed.emit(text)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
         self._show_region(region)

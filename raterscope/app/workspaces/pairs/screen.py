@@ -217,8 +217,8 @@ def _row(
     title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
     title = f"{RULE_WORDS[outcome.rule]}, {title}"
     shown = ", shown" if outcome is reference else ""
-    words = f"\n{run.started.astimezone():%H:%M}, q = {outcome.rate:.2f}{shown}"
-    return ComparisonRow(run.id, title, words, _figures(outcome, flagged, reference, flagged_shown))
+    text = f"\n{run.started.astimezone():%H:%M}, q = {outcome.rate:.2f}{shown}"
+    return ComparisonRow(run.id, title, text, _figures(outcome, flagged, reference, flagged_shown))
 
 
 def _figures(

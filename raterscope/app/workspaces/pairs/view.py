@@ -62,14 +62,14 @@ def listed(
     cut: Cut | None,
     decided: NDArray[np.int8],
     flagged: BoolArray,
-    words: str,
+    text: str,
     key: str,
     contested: frozenset[int] = frozenset(),
     notes: Mapping[int, Mapping[str, int]] | None = None,
 ) -> NDArray[np.int64]:
     """Return the annotators that pass a filter: contested ones first, then by the strength of the evidence.
 
-    `words`: text that the name must contain. `key`: key of `ANNOTATOR_FILTERS`.
+    `text`: text that the name must contain. `key`: key of `ANNOTATOR_FILTERS`.
     """
     names = scene.names
     keep = analysis.took_part.copy()
@@ -87,8 +87,8 @@ def listed(
     elif key in NOTES:
         noted = [annotator for annotator, counts in (notes or {}).items() if NOTES[key] in counts]
         keep &= np.isin(np.arange(len(names)), noted)
-    if words:
-        part = words.casefold()
+    if text:
+        part = text.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
     evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
     annotators = np.flatnonzero(keep)
@@ -172,23 +172,23 @@ def rate_cut(
     scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> RateCut:
     """Return the cut for the bars of some annotators, with its guarantee in words."""
-    words = f"at most {percent(cut.rate)} of them wrongly"
+    text = f"at most {percent(cut.rate)} of them wrongly"
     if analysis.not_promised:
-        words = f"the rate is not guaranteed: {analysis.not_promised.partition(',')[0]}"
+        text = f"the rate is not guaranteed: {analysis.not_promised.partition(',')[0]}"
     elif scene.by_flips:
-        words += f", {scene.gate_message}" if scene.gate_message else ""
+        text += f", {scene.gate_message}" if scene.gate_message else ""
     elif not cut.flagged.any():
         # With so many flags, one wrong flag does not exceed the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
-        words = (
+        text = (
             f"at this rate fewer than {counted(fewest, 'annotator')} cannot be flagged" if scene.plus else ""
         )
     if scene.fusion is not None and cut.rate != scene.fusion.rate:
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
-        words = f"{words}; {elsewhere}" if words else elsewhere
+        text = f"{text}; {elsewhere}" if text else elsewhere
     others = int(flagged.sum() - flagged[annotators].sum())
     by_test = None if np.array_equal(flagged, cut.flagged) else int(cut.flagged.sum())
-    return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], words, others, by_test)
+    return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], text, others, by_test)
 
 
 def statistics_view(

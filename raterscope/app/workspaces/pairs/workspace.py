@@ -264,8 +264,8 @@ class PairsWorkspace(PairsScreen):
 
     def _show_status(self) -> None:
         session = self.session
-        words = view.status(session.scene, session.analysis, self.rate_cut.cut, self.flagged)
-        self.status_changed.emit(words)
+        text = view.status(session.scene, session.analysis, self.rate_cut.cut, self.flagged)
+        self.status_changed.emit(text)
 
     @while_shown
     def _sort(self) -> None:
@@ -278,8 +278,8 @@ class PairsWorkspace(PairsScreen):
         listed = view.annotators_view(scene, analysis, cut, decided, flagged, order, contested, notes)
         self.queue.set_view(listed)
 
-    def _on_filter(self, words: str, key: str) -> None:
-        self._filter = (words, key)
+    def _on_filter(self, text: str, key: str) -> None:
+        self._filter = (text, key)
         self._sort()
 
     # Cut and ranking

@@ -148,11 +148,11 @@ class ReadingScreen(QWidget):
             )
             return
         sessions = f"Session {session.session} of {assignment.sessions}: " if assignment.sessions > 1 else ""
-        words = f"{sessions}{counted(count, 'case')}" + (f", {done:,} read" if done else "")
+        text = f"{sessions}{counted(count, 'case')}" + (f", {done:,} read" if done else "")
         lead = f"{assignment.instruction} " if assignment.instruction else ""
         self._show_message(
             assignment.name,
-            f"{lead}{words}. Your marks are saved as you make them; you see no other reader's marks and no "
+            f"{lead}{text}. Your marks are saved as you make them; you see no other reader's marks and no "
             "results. Time counts only while this window is active.",
             (("Continue reading" if done or session.begun else "Start reading", self._start),),
         )
@@ -186,9 +186,9 @@ class ReadingScreen(QWidget):
         self._has_pixels = True
         self.clock.tick()
 
-    def _on_loading(self, words: str) -> None:
+    def _on_loading(self, text: str) -> None:
         if not self._has_pixels:
-            self.surface.show_waiting(words)
+            self.surface.show_waiting(text)
 
     def _on_marks(self) -> None:
         session, position = self.reader.session, self.reader.position

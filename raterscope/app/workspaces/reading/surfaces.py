@@ -78,10 +78,10 @@ class Surface(QWidget):
     def clear(self) -> None:
         """Show the case without pixels and marks."""
 
-    def show_waiting(self, words: str) -> None:
+    def show_waiting(self, text: str) -> None:
         """Show why there are no pixels yet."""
         for canvas in self.findChildren(MarkingCanvas):
-            canvas.set_waiting(words)
+            canvas.set_waiting(text)
 
     def show_pixels(self, _pixels: list[Pixels]) -> None:
         """Show the pixels of the case, in the order of its pictures."""
@@ -243,8 +243,8 @@ class MaskSurface(Surface):
         """Name the structures that are drawn."""
         drawn = {stroke.detail.get("structure") for stroke in marks.strokes}
         missing = [name for name in self._structures if name not in drawn]
-        words = f"Nothing drawn yet: {', '.join(missing)}. " if missing else ""
-        return words + "Wheel: slices. Ctrl+wheel: zoom. [ and ]: size of the brush."
+        text = f"Nothing drawn yet: {', '.join(missing)}. " if missing else ""
+        return text + "Wheel: slices. Ctrl+wheel: zoom. [ and ]: size of the brush."
 
     def _on_painted(self, stroke: Stroke) -> None:
         self.marked.emit("stroke", pack_stroke(self.structure, stroke.origin, stroke.values))

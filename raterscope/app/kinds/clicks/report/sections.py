@@ -118,14 +118,14 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
             (_RADIUS, Pen(DARK.disputed if disputed else DARK.accent, 2.0)),
         ):
             canvas.symbols(centre, symbol, np.array([2.0 * radius]), pen, "")
-    words = f"{int(counted_image.spots.present.sum()):,} found"
+    text = f"{int(counted_image.spots.present.sum()):,} found"
     disputed = int(counted_image.disputed.sum())
-    words += f", {disputed:,} in dispute" if disputed else ""
+    text += f", {disputed:,} in dispute" if disputed else ""
     if pixel_size is not None:
-        words += f"; bar {scale_bar(canvas, scale / pixel_size, 'µm')}"
+        text += f"; bar {scale_bar(canvas, scale / pixel_size, 'µm')}"
     elif scale < 1:
-        words += f"; shown at {significant(100 * scale, 2)} % of its size"
-    return photograph(canvas.pixels(), plain(counted_image.entry.name), words)
+        text += f"; shown at {significant(100 * scale, 2)} % of its size"
+    return photograph(canvas.pixels(), plain(counted_image.entry.name), text)
 
 
 def clicks_section(
@@ -154,16 +154,16 @@ def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
     """List results that did not converge or are not settled by the votes; None without any."""
     images_by_words: dict[str, list[str]] = {}
     for image in images:
-        words = explain_not_converged(image.fusion, image.run.settings)
-        if words:
-            images_by_words.setdefault(words, []).append(plain(image.entry.name))
+        text = explain_not_converged(image.fusion, image.run.settings)
+        if text:
+            images_by_words.setdefault(text, []).append(plain(image.entry.name))
     sentences = []
-    for words, names in images_by_words.items():
+    for text, names in images_by_words.items():
         more_text = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
-        sentences.append(f"{names[0]}{more_text}: {words}")
+        sentences.append(f"{names[0]}{more_text}: {text}")
     sentences += run_notices([image.fusion for image in images])
     logs = {image.run.id: image.run.log for image in images}
-    sentences += [words for words in map(others_in_words, logs.values()) if words]
+    sentences += [text for text in map(others_in_words, logs.values()) if text]
     return Notices(sentences) if sentences else None
 
 
@@ -197,16 +197,16 @@ def _facts(images: Sequence[CountedImage], measures: Measures) -> Facts:
 
 def _sizes(sizes: set[tuple[int, int]]) -> str:
     small, *_, large = sorted(sizes, key=lambda size: size[0] * size[1]) * 2
-    words = f"{small[0]:,} x {small[1]:,}"
-    return words + (f" to {large[0]:,} x {large[1]:,} px" if len(sizes) > 1 else " px")
+    text = f"{small[0]:,} x {small[1]:,}"
+    return text + (f" to {large[0]:,} x {large[1]:,} px" if len(sizes) > 1 else " px")
 
 
 def _scales(scales: set[float | None]) -> str:
     known_scales = sorted(scale for scale in scales if scale is not None)
     if not known_scales:
         return "not known"
-    words = f"{known_scales[0]:.4g}" + (f" to {known_scales[-1]:.4g}" if len(known_scales) > 1 else "")
-    return f"{words} µm" + (", of some images unknown" if None in scales else "")
+    text = f"{known_scales[0]:.4g}" + (f" to {known_scales[-1]:.4g}" if len(known_scales) > 1 else "")
+    return f"{text} µm" + (", of some images unknown" if None in scales else "")
 
 
 _TEACHING = (

@@ -423,8 +423,8 @@ def annotators_table(
 def _weight(weighed: Weighed | None) -> str:
     if weighed is None:
         return "1"
-    words = part_of_one(weighed.weight) if weighed.weight else "excluded"
-    return f"{words}: {plain(weighed.reason) or 'no reason given'}"
+    text = part_of_one(weighed.weight) if weighed.weight else "excluded"
+    return f"{text}: {plain(weighed.reason) or 'no reason given'}"
 
 
 def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:

@@ -332,9 +332,9 @@ def _curves(question: AnsweredQuestion) -> Gallery:
     judged_methods = list(question.judged.items())[:_MOST_LINES]
     first = judged_methods[0][1]
     class_index = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
-    words = "the class with the most truths"
+    text = "the class with the most truths"
     if len(first.curves) == 2:
-        class_index, words = 1, "that of the other class is its mirror image"
+        class_index, text = 1, "that of the other class is its mirror image"
     roc, sure = [], []
     for colour, (_, assessment) in zip(LINES, judged_methods, strict=False):
         curve = assessment.curves[class_index]
@@ -351,7 +351,7 @@ def _curves(question: AnsweredQuestion) -> Gallery:
     of = first.curves[class_index]
     pictures = [
         draw_lines(roc, "false positive rate", "sensitivity",
-                   f"ROC of {plain(of.name, 40)}", words, diagonal=True),
+                   f"ROC of {plain(of.name, 40)}", text, diagonal=True),
         draw_lines(sure, "probability of the label", "share that is right", "Calibration",
                    "calibrated on the diagonal; overconfident below it", diagonal=True),
     ]  # fmt: skip
@@ -444,10 +444,10 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
                 )
             )  # fmt: skip
         title = plain(labels.annotators[k], 40)
-        words = f"moved by {question.moved[k]:.2f}; shaded: 95 %"
+        text = f"moved by {question.moved[k]:.2f}; shaded: 95 %"
         end = float(len(rows.mean))
         pictures.append(
-            draw_lines(lines, "votes so far", "probability of a correct label", title, words, limit=end)
+            draw_lines(lines, "votes so far", "probability of a correct label", title, text, limit=end)
         )
     true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
     legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]

@@ -273,8 +273,8 @@ def annotators_table(
             continue
         out = int((answered.question.excluded.annotator == k).sum())
         right = estimate(float(mean[k]), float(low[k]), float(high[k]))
-        words = plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
-        rows.append([title, f"{out:,} not counted", right, NONE, words])
+        text = plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
+        rows.append([title, f"{out:,} not counted", right, NONE, text])
     note = (
         "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
         f"{'' if fusion.drift is None else f', at {rates.time}'}."

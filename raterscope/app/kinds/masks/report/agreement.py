@@ -332,7 +332,7 @@ def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
     return Table("Distances of the raters", columns, rows, note)
 
 
-def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
+def draw_tree(tree: RaterTree, title: str, text: str = "") -> Picture:
     """Draw a dendrogram; leaves are numbered from 1, in the order of `tree.names`."""
     x = {int(leaf): float(at) for at, leaf in enumerate(tree.order)}
     y = dict.fromkeys(range(len(tree.names)), 0.0)
@@ -346,7 +346,7 @@ def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
     axis = Axis("rater", names=tuple(str(int(leaf) + 1) for leaf in tree.order))
     line = Line(x=across, y=up, ink="text", width=2.0)
     return draw_paper(
-        PaperChart(Chart("", axis, Axis("distance", 0.0, high, padding=0.0), (line,))), title, words
+        PaperChart(Chart("", axis, Axis("distance", 0.0, high, padding=0.0), (line,))), title, text
     )
 
 

@@ -165,11 +165,11 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
 def grid_in_words(entry: ImageEntry) -> str:
     """Describe an image's grid."""
     grid = entry.lattice
-    words = grid.in_words()
+    text = grid.in_words()
     names = "rows x columns" if grid.flat else "slices x rows x columns"
     if not grid.calibrated:
-        return f"{words} ({names}); the pixel size is unknown: lengths are in pixels"
-    return f"{words} ({names})"
+        return f"{text} ({names}); the pixel size is unknown: lengths are in pixels"
+    return f"{text} ({names})"
 
 
 def _structure(
@@ -196,8 +196,8 @@ def _structure(
     )
     if figures.truth is not None:
         consensus = figures.truth.consensus
-        words = f"Dice {consensus.dice:.3f}, HD95 {units.mm(consensus.hausdorff_95)} {units.length}"
-        facts.append(("Consensus against the known truth", words))
+        text = f"Dice {consensus.dice:.3f}, HD95 {units.mm(consensus.hausdorff_95)} {units.length}"
+        facts.append(("Consensus against the known truth", text))
     facts.append(("Fit", _fit(figures)))
     facts += [("Note", plain(sentence, 1000)) for sentence in fusion.notices]
     unsettled = explain_not_converged(fusion, figures.run.settings)
@@ -514,10 +514,10 @@ def _cell(box: MethodBox, figure: str) -> str:
     write: Callable[[float], str] = {"bound": "{:,.0f}".format, "dice": "{:.3f}".format}.get(
         figure, duration if figure == "seconds" else small_figure
     )
-    words = write(middle)
+    text = write(middle)
     if len(box.values) > 1 and figure != "seconds":
-        words += f" ({write(low)} to {write(high)})"
-    return words.replace("-", "\N{MINUS SIGN}")
+        text += f" ({write(low)} to {write(high)})"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _picture(

@@ -141,7 +141,7 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6
     return sorted(chosen)
 
 
-def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Picture:
+def draw_slice(scene: SliceScene, index: int, title: str, text: str = "") -> Picture:
     """Draw one slice in radiological orientation: the patient's right is at the left of an axial one."""
     plane, frame = scene.plane(), scene.frame()
     across, down = frame[2] - frame[0], frame[3] - frame[1]
@@ -159,7 +159,7 @@ def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Pi
     _letters(canvas, plane)
     _numbers(canvas, scene, plane, frame, scale, index)
     scale_bar(canvas, scale, "mm" if scene.grid.calibrated else "px")
-    return photograph(canvas.pixels(), title, words)
+    return photograph(canvas.pixels(), title, text)
 
 
 def _box_of(plane: Plane, layer: Layer) -> Frame:

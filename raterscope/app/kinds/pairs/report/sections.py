@@ -88,32 +88,32 @@ def _facts(question: ComparedQuestion) -> Facts:
 def _items(fusion: PairFusion) -> str:
     compared = int((fusion.component >= 0).sum())
     groups = int(fusion.component.max(initial=-1)) + 1
-    words = f"{compared:,}"
+    text = f"{compared:,}"
     if groups > 1:
-        words += f" in {groups:,} groups that no comparison links, each ranked by itself"
+        text += f" in {groups:,} groups that no comparison links, each ranked by itself"
     never = len(fusion.component) - compared
-    return words + (f"; {never:,} never compared" if never else "")
+    return text + (f"; {never:,} never compared" if never else "")
 
 
 def _flagged(question: ComparedQuestion) -> str:
     fusion = question.fusion
     tested = int((fusion.untested == 0).sum())
-    words = f"{int(fusion.flagged.sum()):,} of {counted(tested, 'tested annotator')}"
+    text = f"{int(fusion.flagged.sum()):,} of {counted(tested, 'tested annotator')}"
     draws = len(fusion.statistic)
     if fusion.rule == "flip":
-        words += f", by the flip test (p value of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
+        text += f", by the flip test (p value of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
     elif draws > 1:
-        words += f", each selected by {100 * fusion.share:g} % of {draws:,} draws of knockoffs or more"
+        text += f", each selected by {100 * fusion.share:g} % of {draws:,} draws of knockoffs or more"
     untested = int((fusion.untested > 1).sum())  # annotators without comparisons are not counted
     if untested:
-        words += f"; {untested:,} could not be tested"
+        text += f"; {untested:,} could not be tested"
     if fusion.decidable is not None:
         open_ = int((~fusion.decidable & ~fusion.flagged & (fusion.untested == 0)).sum())
-        words += f"; {open_:,} not decidable" if open_ else ""
+        text += f"; {open_:,} not decidable" if open_ else ""
     more = int((question.flagged & ~fusion.flagged).sum())
     fewer = int((fusion.flagged & ~question.flagged).sum())
-    expert = [f"{count:,} {words}" for count, words in ((more, "more flagged"), (fewer, "cleared")) if count]
-    return words + (f". By the expert {' and '.join(expert)}" if expert else "")
+    expert = [f"{count:,} {text}" for count, text in ((more, "more flagged"), (fewer, "cleared")) if count]
+    return text + (f". By the expert {' and '.join(expert)}" if expert else "")
 
 
 def _matters(question: ComparedQuestion) -> str:
@@ -136,33 +136,33 @@ def _promise(question: ComparedQuestion) -> str:
             f"On average at most {wrongly} of the flags are false, if sides were drawn at random; simulated "
             "crowds confirm it. This is a mean over crowds and guarantees nothing about a single annotator"
         )
-    words = f"On average at most {wrongly} of the flags are false"
+    text = f"On average at most {wrongly} of the flags are false"
     if len(fusion.statistic) > 1:
-        words += "; this is proved for a single draw, and simulated crowds confirm it for many"
-    return f"{words}. This is a mean over crowds and guarantees nothing about a single annotator"
+        text += "; this is proved for a single draw, and simulated crowds confirm it for many"
+    return f"{text}. This is a mean over crowds and guarantees nothing about a single annotator"
 
 
 def _other_test(question: ComparedQuestion) -> str:
     by_test = question.beside.by_t_test
     both = int((by_test & question.fusion.flagged).sum())
-    words = (
+    text = (
         f"the t test with Benjamini-Hochberg at {100 * question.fusion.rate:g} % finds {int(by_test.sum()):,}"
     )
-    return words + (f", {both:,} of them flagged too" if by_test.any() else "")
+    return text + (f", {both:,} of them flagged too" if by_test.any() else "")
 
 
 def _explained(question: ComparedQuestion) -> str:
     split = question.beside.consistency
     if not (question.fusion.left.any() or question.fusion.right.any()):
         return "all choices are ties: there is nothing to rank by"
-    words = (
+    text = (
         f"{percent(split.ranking)} of the choices; {percent(split.disagreement)} is disagreement on the "
         f"same pairs, {percent(split.cyclic)} is cyclic. Inconsistency "
         f"{share(question.fusion.inconsistency, 2)}"
     )
     if np.isfinite(question.crowd_match):
-        words += f". {percent(question.crowd_match)} of all answers agree with the corrected ranking"
-    return words
+        text += f". {percent(question.crowd_match)} of all answers agree with the corrected ranking"
+    return text
 
 
 def _charts(question: ComparedQuestion) -> Gallery:

@@ -152,8 +152,8 @@ def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
         rows = active[behaviour[active] == kind]
         marks.append(Points(x=left[rows], y=right[rows], ink=colour, size=9.0, opacity=0.75))
     x, y = (Axis(side, 0.0, limit, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
-    words = "one dot per annotator; those without a preferred side lie near the diagonal"
-    return draw_paper(PaperChart(Chart("", x, y, tuple(marks))), "Choices of each side", words)
+    text = "one dot per annotator; those without a preferred side lie near the diagonal"
+    return draw_paper(PaperChart(Chart("", x, y, tuple(marks))), "Choices of each side", text)
 
 
 def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -> Picture:
@@ -180,8 +180,8 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
         )
         for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist()
     )  # fmt: skip
-    words = "one line per annotator, from where the bias enters the path; the earlier, the stronger"
-    return draw_paper(PaperChart(Chart("", *axes, lines)), "Biases along the path", words)
+    text = "one line per annotator, from where the bias enters the path; the earlier, the stronger"
+    return draw_paper(PaperChart(Chart("", *axes, lines)), "Biases along the path", text)
 
 
 def _drawn(at: FloatArray) -> NDArray[np.bool_]:
