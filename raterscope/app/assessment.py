@@ -33,7 +33,7 @@ class Change:
     """Change of one item between two runs."""
 
     item: int  # the image or question
-    words: str  # "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2"
+    text: str  # "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2"
     size: float  # by which changes are ordered, the largest first
     point: tuple[float, float] | None = None  # (x, y): of a spot, pixels
     name: str = ""  # the structure, task or annotator; empty for a spot

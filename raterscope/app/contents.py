@@ -69,7 +69,7 @@ class Contents:
         """Return the size of an image's pixel in micrometres, as set or as in the file; None if unknown."""
         return self.measures.pixel_size(image.id, image.pixel_size)
 
-    def words(self, decision: Decision) -> str:
+    def text_of(self, decision: Decision) -> str:
         """Describe a decision: "reject spot 12"."""
         return self.review.in_words(decision, hidden=self.hidden)
 

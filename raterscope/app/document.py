@@ -98,7 +98,7 @@ class Document(QObject):
         if contents is None:
             return "", ""
         undo, redo = contents.review.undoable, contents.review.redoable
-        return contents.words(undo) if undo else "", contents.words(redo) if redo else ""
+        return contents.text_of(undo) if undo else "", contents.text_of(redo) if redo else ""
 
     def items(self, kind: str) -> tuple[Item, ...]:
         """List the images or questions of a kind; none if no study is open."""

@@ -32,7 +32,7 @@ class FileFormat:
     """
 
     suffix: str
-    words: str
+    text: str
     tag: str = ""
     is_folder: bool = False
 

@@ -95,7 +95,7 @@ class Job(QObject):
         self.background = background
         self.state: State = "running"
         self.fraction = 0.0
-        self.words = ""
+        self.text = ""
         self.objective: float | None = None
         self.seconds_left: float | None = None
         # raised, error, details: what kind of error, one sentence, and the traceback for who asks, after a
@@ -138,7 +138,7 @@ class Job(QObject):
         """Request cancellation; later answers are dropped."""
         if self.state == "running":
             self.state = "cancelling"
-            self.words = "stopping"
+            self.text = "stopping"
             self._cancel.set()
             if not self.binding:
                 QTimer.singleShot(int(PATIENCE_SECONDS * 1000), self, self.abandon)
@@ -206,7 +206,7 @@ class Job(QObject):
         if self.state != "running" or self._started is None:
             return
         self.fraction = min(max(fraction, self.fraction), 1.0)
-        self.words = text
+        self.text = text
         self.objective = objective if isinstance(objective, float) else None
         self.seconds_left = self._pace.seconds_left(time.perf_counter() - self._started, self.fraction)
         self.progressed.emit()
@@ -221,7 +221,7 @@ class Job(QObject):
             return
         if self.state == "running" or (self.state == "cancelling" and self.binding):
             self.fraction = 1.0
-            self.words = "done"
+            self.text = "done"
             self.state = "done"
             self.finished.emit(result)
             self.ended.emit()
@@ -242,7 +242,7 @@ class Job(QObject):
         self.ended.emit()
 
     def _end(self, state: State) -> None:
-        self.state = self.words = state
+        self.state = self.text = state
         if isValid(self._owner):
             self.ended.emit()
 

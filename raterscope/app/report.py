@@ -357,7 +357,7 @@ def _authors_in_words(decisions: Sequence[Decision], state: ReviewState) -> Tabl
             )
         )
     columns = ("Expert", "Decisions", "In effect", "First (UTC)", "Last (UTC)", "Kinds")
-    return Table("Decisions by expert", columns, rows, words=frozenset({3, 4, 5}))
+    return Table("Decisions by expert", columns, rows, text_columns=frozenset({3, 4, 5}))
 
 
 def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:
@@ -369,7 +369,7 @@ def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:
         plain(getattr(_target(decision, state).subject, "structure", "")),
         plain(state.in_words(decision), 160),
         "" if decision.annotators else plain(decision.reason, 160),  # the words have it
-        "" if decision.verb == "undo" else state.standing(decision.id),
+        "" if decision.verb == "undo" else state.status(decision.id),
     )
 
 

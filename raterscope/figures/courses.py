@@ -95,7 +95,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
         texts += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(best[row])
         return ", ".join(texts)
 
-    marks: list[Mark] = [Line(title=label, x=iteration, y=objective, ink="accent", width=1.6, words=words)]
+    marks: list[Mark] = [Line(title=label, x=iteration, y=objective, ink="accent", width=1.6, text_of=words)]
     shapes: tuple[tuple[NDArray[np.bool_], Symbol, float, float, str], ...] = (
         (fewer, "tick", 9.0, 1.4, "rejected"),
         (forced, "cross", 8.0, 1.6, "rejected"),
@@ -492,7 +492,7 @@ class TernaryPoint:
     shares: NDArray[np.float64]  # (3,): adding up to 1
     ink: str
     radius: float = 5.0  # pixels
-    words: str = ""  # beside it
+    text: str = ""  # beside it
     symbol: Symbol = "disc"
     opacity: float = 0.85
 
@@ -536,7 +536,7 @@ class TernaryChart:
             canvas.symbols(centre, point.symbol, size, edge, colour_of(point.ink, palette))
         for point in self.points:
             x, y = pixels_of(corners, point.shares).tolist()
-            canvas.text((x + point.radius + 4, y), point.words, palette.second, small, "start")
+            canvas.text((x + point.radius + 4, y), point.text, palette.second, small, "start")
 
 
 def corners_in(box: Box) -> NDArray[np.float64]:

@@ -67,7 +67,7 @@ class Mark:
 
     title: str = ""  # what it is the data of: "OEM". Read aloud, and part of a point's text.
     # ``words(index)`` describes a point; by default the title and both values
-    words: Callable[[int], str] | None = None
+    text_of: Callable[[int], str] | None = None
     pointable: bool = True  # whether its points can be pointed at and walked with the arrow keys
 
     @property
@@ -206,7 +206,7 @@ class Note:
     # x, y: values on both axes; an infinite one is at the edge of the plot
     x: float
     y: float
-    words: str
+    text: str
     ink: str = "second"
     anchor: Literal["start", "middle", "end"] = "start"
     shift: tuple[float, float] = (0.0, 0.0)  # to the right and downwards from there, pixels
@@ -216,7 +216,7 @@ class Note:
 class Key:
     """A row of a legend."""
 
-    words: str
+    text: str
     ink: str  # a token of the theme, or a hexadecimal colour
     dashes: tuple[float, ...] = ()
     symbol: Symbol | None = None  # drawn on the line, or alone
@@ -262,8 +262,8 @@ class Chart:
     def describe(self, mark: int, index: int) -> str:
         """Describe a point: its series, and its values with the names of the axes."""
         series = self.marks[mark]
-        if series.words is not None:
-            return series.words(index)
+        if series.text_of is not None:
+            return series.text_of(index)
         x, y = _value(self.x, float(series.across[index])), _value(self.y, float(series.up[index]))
         text = ", ".join(filter(None, (x, y)))
         if isinstance(series, Line) and series.low is not None and series.high is not None:

@@ -47,7 +47,7 @@ def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool =
     for note in chart.notes:
         x, y = layout.pixels(np.array([note.x]), np.array([note.y]))
         position = float(x[0]) + note.shift[0], float(y[0]) + note.shift[1]
-        canvas.text(position, note.words, colour_of(note.ink, palette), letters, note.anchor)
+        canvas.text(position, note.text, colour_of(note.ink, palette), letters, note.anchor)
     if titled:
         middle = layout.room.top + 0.775 * letters + 2
         canvas.text((box.left, middle), chart.title, palette.text, letters, "start")
@@ -65,10 +65,10 @@ def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: floa
         centre, size = np.array([(left + sample / 2, middle)]), np.array([7.0 if key.line else 10.0])
         pen = Pen(ink if key.symbol in ("cross", "tick") else "", 1.6)
         canvas.symbols(centre, key.symbol, size, pen, ink)
-    if key.words:
+    if key.text:
         blank = key.symbol is None and not key.line
         canvas.text(
-            (left + (0.0 if blank else sample + GAP), middle), key.words, palette.text, letters, "start"
+            (left + (0.0 if blank else sample + GAP), middle), key.text, palette.text, letters, "start"
         )
 
 

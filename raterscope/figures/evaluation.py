@@ -160,7 +160,7 @@ def calibration_chart(
                 low=low,
                 high=high,
                 interval="bars",
-                words=_bin_words(line, bins, axes),
+                text_of=_bin_words(line, bins, axes),
             )
         )
     columns: dict[str, Any] = {
@@ -296,9 +296,13 @@ def reliability_chart(
     within, out = np.flatnonzero(~excluded), np.flatnonzero(excluded)
     marks = (
         Points(
-            title="annotators", x=clicks[within], y=reliability[within], opacity=0.75, words=words_of(within)
+            title="annotators",
+            x=clicks[within],
+            y=reliability[within],
+            opacity=0.75,
+            text_of=words_of(within),
         ),
-        Points(x=clicks[out], y=reliability[out], ink="rejected", symbol="cross", words=words_of(out)),
+        Points(x=clicks[out], y=reliability[out], ink="rejected", symbol="cross", text_of=words_of(out)),
     )
     table = PlotTable.of(
         {"annotator": list(names), "clicks": clicks, "reliability": reliability, "excluded": excluded}

@@ -154,7 +154,7 @@ def lay_out(
     keys = chart.legend if len(chart.legend) > 1 or chart.legend_at != "right" else ()
     above = titled or (bool(keys) and chart.legend_at == "above")
     beside = keys if chart.legend_at != "above" else ()
-    side = max((width_of(key.words) + 1 + _sample(key) + 3 * GAP for key in beside), default=0.0)
+    side = max((width_of(key.text) + 1 + _sample(key) + 3 * GAP for key in beside), default=0.0)
     side = min(side, LEGEND_SHARE * room.width)
     right = max(room.right - side - (style.edge if side else 1.6 * style.edge), room.left + 24.0)
     top = room.top + max(style.edge, 0.6 * letters) + (row if above else 0.0)
@@ -216,15 +216,15 @@ def _row_above(
     keys: Sequence[Key], left: float, right: float, middle: float, width_of: Callable[[str], float]
 ) -> list[KeyRow]:
     """Put the rows of a legend side by side, in short words and closer together if there is little room."""
-    texts, gap = [key.words for key in keys], 3 * GAP
-    if sum(width_of(key.words) + _sample(key) + 3 * GAP for key in keys) - 2 * GAP > right - left:
-        texts, gap = [key.short or key.words for key in keys], 2.5 * GAP
+    texts, gap = [key.text for key in keys], 3 * GAP
+    if sum(width_of(key.text) + _sample(key) + 3 * GAP for key in keys) - 2 * GAP > right - left:
+        texts, gap = [key.short or key.text for key in keys], 2.5 * GAP
     rows: list[KeyRow] = []
     for key, text in zip(keys, texts, strict=True):
         room = right - left - _sample(key) - GAP
         if rows and (room < LEAST_WORDS or (key.short and width_of(text) > room)):
             break
-        rows.append(KeyRow(replace(key, words=elided(text, room, width_of)), left, middle))
+        rows.append(KeyRow(replace(key, text=elided(text, room, width_of)), left, middle))
         left += _sample(key) + width_of(text) + gap
     return rows
 
@@ -255,7 +255,7 @@ def _column_beside(
         middles = np.asarray(box.top + row * (0.5 + np.arange(len(keys))))
     space = [room.right - left - _sample(key) - GAP for key in keys]
     return [
-        KeyRow(replace(key, words=elided(key.words, width, width_of)), left, middle)
+        KeyRow(replace(key, text=elided(key.text, width, width_of)), left, middle)
         for key, width, middle in zip(keys, space, middles.tolist(), strict=True)
     ]
 

@@ -477,7 +477,7 @@ class Step(NamedTuple):
 
     region: QWidget
     title: str
-    words: str
+    text: str
 
 
 class Tour(QWidget):
@@ -492,14 +492,14 @@ class Tour(QWidget):
         theme.set_role(self.box, "popover")
         self.box.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.title = plain_label("", "title")
-        self.words = plain_label("", wrap=True)
+        self.label = plain_label("", wrap=True)
         self.count = plain_label("", "second")
         self.leave_button, self.next_button = QPushButton("Leave"), QPushButton("Next")
         theme.set_role(self.next_button, "primary")
         self.leave_button.clicked.connect(self.leave)
         self.next_button.clicked.connect(self.go_on)
         buttons = horizontal(self.count, STRETCH, self.next_button, self.leave_button, spacing=8)
-        vertical(self.title, self.words, buttons, inside=self.box, margins=(16, 12, 16, 12), spacing=8)
+        vertical(self.title, self.label, buttons, inside=self.box, margins=(16, 12, 16, 12), spacing=8)
         self.hide()
         window.installEventFilter(self)
 
@@ -563,10 +563,10 @@ class Tour(QWidget):
     def _show_step(self) -> None:
         step = self._steps[self._at]
         self.title.setText(step.title)
-        self.words.setText(step.words)
+        self.label.setText(step.text)
         self.count.setText(f"{self._at + 1} of {len(self._steps)}")
         self.next_button.setText("Next" if self._at + 1 < len(self._steps) else "Done")
-        self.setAccessibleName(f"{step.title}. {step.words}")
+        self.setAccessibleName(f"{step.title}. {step.text}")
         self._place_box()
         self.setFocus()
         self.update()

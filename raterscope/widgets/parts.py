@@ -412,7 +412,7 @@ class Header(QWidget):
             page = stack
         return False
 
-    def words(self) -> tuple[str, str]:
+    def text(self) -> tuple[str, str]:
         """Return the title with the name, and the text at the right."""
         return " ".join(filter(None, (self._titles[0], self._name.text()))), self._subtitles[0]
 

@@ -57,7 +57,7 @@ def accept_import(dialog):
 
 def command(window, words):
     """Do what a command of the palette does."""
-    (item,) = (command for command in window.window_actions.commands() if command.words == words)
+    (item,) = (command for command in window.window_actions.commands() if command.text == words)
     item.do()
 
 

@@ -41,7 +41,7 @@ def test_clicks_that_a_stricter_run_no_longer_detects(path, study_fused):
     result = changes(path)
     assert result.count == len(result.listed) == spots - 1  # what was rejected is no news
     assert result.newly_disputed == 0
-    assert all("no detection any more" in change.words for change in result.listed)
+    assert all("no detection any more" in change.text for change in result.listed)
     assert {change.item for change in result.listed} == {1, 2}
     assert all(
         abs(change.point[0] - x) + abs(change.point[1] - y) > 1
@@ -75,7 +75,7 @@ def test_labels_that_another_method_answers_otherwise(tmp_path, path):
         before, after = (study.runs.result(number, 1).fusion for number in (1, 2))
         names = study.vote_set(1).tasks
     differ = {names[task] for task in range(len(names)) if before.label()[task] != after.label()[task]}
-    flipped = {change.name for change in result.listed if "disputed now" not in change.words}
+    flipped = {change.name for change in result.listed if "disputed now" not in change.text}
     assert "t0" in differ
     assert flipped == differ - {"t0"}
     assert changes(path, chosen=2) is not None
@@ -100,7 +100,7 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
     assert volumes[0] != volumes[1]
     assert sum(file_path.size for file_path in result.listed) == abs(volumes[0] - volumes[1])
     assert all(file_path.box is not None and file_path.name == "nodule" for file_path in result.listed)
-    small = [file_path for file_path in result.listed if "small region" in file_path.words]
+    small = [file_path for file_path in result.listed if "small region" in file_path.text]
     assert len(small) == 1  # what is too small to be disputed is one line
     assert result.count == scipy.ndimage.label(wholes[0] != wholes[1], np.ones((3, 3, 3)))[1] > 1
     assert result.in_words().endswith(f", {result.count} regions changed")
@@ -115,7 +115,7 @@ def test_pairs_whose_flags_change(tmp_path, path):
     result = changes(path)
     assert result.disputed_before > result.disputed_after
     assert result.count == result.disputed_before - result.disputed_after
-    assert all("not flagged any more" in change.words for change in result.listed)
+    assert all("not flagged any more" in change.text for change in result.listed)
     assert "flagged" in result.in_words()
 
 
@@ -134,7 +134,7 @@ def test_an_exclusion_changes_the_ranks_that_its_preview_announced(tmp_path, pat
     run(path, "iss")
     result = changes(path)
     assert 0 < result.ranks == previewed.changed < previewed.total
-    (line,) = (change.words for change in result.listed if change.name == out)
+    (line,) = (change.text for change in result.listed if change.name == out)
     assert line.startswith(f"excluded, was flagged: {out} (bias ")
     assert "nan" not in line
 

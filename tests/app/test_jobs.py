@@ -48,7 +48,7 @@ def test_progress_is_reported_in_words_and_never_falls(jobs, qtbot):
 
     job = jobs.start("Walking", work)
     calls = []
-    job.progressed.connect(lambda: calls.append((job.fraction, job.words)))
+    job.progressed.connect(lambda: calls.append((job.fraction, job.text)))
     with qtbot.waitSignal(job.ended):
         pass
     assert [words for _, words in calls] == ["at 0.1", "at 0.5", "at 0.3", "at 0.9"]

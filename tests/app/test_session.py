@@ -309,7 +309,7 @@ def test_progress_is_reported_while_the_job_runs(jobs, qtbot):
     release, heard, task = threading.Event(), [], LatestTask()
 
     def progressed(job: Job) -> None:
-        heard.append(job.words)
+        heard.append(job.text)
 
     task.follow(jobs.start("work", held(release, None)), lambda _answer: None, progressed=progressed)
     qtbot.waitUntil(lambda: heard == ["working"])

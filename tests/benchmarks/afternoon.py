@@ -368,7 +368,7 @@ class Afternoon:
         self.driven.key(Qt.Key.Key_F, self.work.canvas)
         for dialog in self.driven.window.findChildren(ReasonDialog):
             if dialog.isVisible():
-                dialog.words.setText("badly stained")
+                dialog.edit.setText("badly stained")
                 self.act("image flagged", 50, self.driven.deciding(dialog.accept), self.driven.decided)
         self.driven.window.activateWindow()  # else there is no window manager here to do it
         self.driven.wait(self.driven.window.isActiveWindow)

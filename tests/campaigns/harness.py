@@ -45,7 +45,7 @@ class Defect:
 
     row: str
     case: int
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Summary:
         print(self.table())
         kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
         for item in self.defects:
-            kinds[item.row, item.words].append(item.case)
+            kinds[item.row, item.text].append(item.case)
         for (row, words), numbers in list(kinds.items())[:SHOWN]:
             more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
             print(f"- {row}, case {numbers[0]}{more}: {words}")

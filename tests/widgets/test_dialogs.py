@@ -36,16 +36,16 @@ def test_a_common_reason_takes_two_keys(dialog_opener, qtbot):
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     assert not dialog.accepting.isEnabled()
     dialog.buttons[1].click()
-    qtbot.keyClick(dialog.words, Qt.Key.Key_Return)
+    qtbot.keyClick(dialog.edit, Qt.Key.Key_Return)
     assert answers == ["marks very little"]
 
 
 def test_ones_own_words_do_too_but_blanks_do_not(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
-    qtbot.keyClicks(dialog.words, "   ")
+    qtbot.keyClicks(dialog.edit, "   ")
     assert not dialog.accepting.isEnabled()
-    qtbot.keyClicks(dialog.words, "left-handed ")
+    qtbot.keyClicks(dialog.edit, "left-handed ")
     dialog.accepting.click()
     assert answers == ["left-handed"]
 

@@ -90,7 +90,7 @@ def test_a_title_that_repeats_its_tab_is_hidden_and_so_is_an_otherwise_empty_hea
     header.set_subtitle("2 runs")
     qtbot.waitUntil(lambda: header.height() > 0)
     assert not header._title.isVisible()
-    assert header.words() == ("Methods", "2 runs")
+    assert header.text() == ("Methods", "2 runs")
     header.set_title("Model estimates")
     assert header._title.isVisible()
 
@@ -107,7 +107,7 @@ def test_a_state_is_shortened_before_it_is_cut(qtbot):
     header.resize(QSize(230, 24))
     QCoreApplication.processEvents()
     assert header._subtitle.text() == "accepted"
-    assert header.words()[1] == "accepted by you"
+    assert header.text()[1] == "accepted by you"
     header.resize(QSize(400, 24))
     QCoreApplication.processEvents()
     assert header._subtitle.text() == "accepted by you"

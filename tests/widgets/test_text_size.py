@@ -34,7 +34,7 @@ class _Dot(Figure[str]):
     def part_at(self, position):
         return "dot" if self.BOX.contains(position) else None
 
-    def words(self, part):
+    def text_of(self, part):
         return part
 
     def step(self, part, across, down):
@@ -83,7 +83,7 @@ class _Kind(LineKind[str]):
         super().__init__()
         self.boxes = []
 
-    def words(self, line):
+    def text_of(self, line):
         return line
 
     def paint_line(self, painter, box, line):

@@ -193,7 +193,7 @@ class _Rounds:
     def __init__(
         self, crowd: Crowd, by_class: bool, text: str, anchored: bool, like: Fit | None = None
     ) -> None:
-        self.crowd, self.by_class, self.words, self.anchored = crowd, by_class, text, anchored
+        self.crowd, self.by_class, self.text, self.anchored = crowd, by_class, text, anchored
         self.fit = empty_fit(crowd, like)
         self._active = crowd.active.astype(crowd.dtype)
         self._tasks = max(1, int(crowd.active.sum()))
@@ -219,7 +219,7 @@ class _Rounds:
         converged = False
         for turn in range(1, rounds[1] + 1):
             done = (turn - 1) / rounds[1]
-            watch(done, self.words, partial=draft)
+            watch(done, self.text, partial=draft)
             fit.counts = counts[0]
             agreed = estimate_priors(
                 crowd, fit, counts, self.by_class, turn, turn in _STRENGTH_ROUNDS, watch, done
@@ -238,9 +238,9 @@ class _Rounds:
 
     def _compare(self, nearest: FloatArray, posterior: FloatArray, counts: FloatArray, watch: Watch) -> None:
         """Keep the fit with this posterior, or return to that with the nearest one to the votes."""
-        crowd, near = self.crowd, _Rounds(self.crowd, self.by_class, self.words, anchored=False)
+        crowd, near = self.crowd, _Rounds(self.crowd, self.by_class, self.text, anchored=False)
         gain = predictive_scores(crowd, self.fit, posterior, _CORRELATIONS, watch).max()
-        near_counts = count_votes_of(crowd, nearest, partial(watch, 1.0, self.words))
+        near_counts = count_votes_of(crowd, nearest, partial(watch, 1.0, self.text))
         near.fit.counts = near_counts[0]
         estimate_priors(crowd, near.fit, near_counts, self.by_class, 1, True, watch, 1.0)
         near._finish(nearest, near_counts)
@@ -273,7 +273,7 @@ class _Rounds:
                 for low, high, shares in crowd.split(first, last, fit.shares)
             ]  # fmt: skip
 
-        report = partial(watch, 0.0, self.words)
+        report = partial(watch, 0.0, self.text)
         spans = run_by_part(crowd.parts, update, report)
         if crowd.by_pair:
             count_each_pair(crowd, posterior, counts[0], report)

@@ -390,7 +390,7 @@ def decision_rows(
             *_subject_cells(decision), "; ".join(decision.annotators), getattr(subject, "weight", None),
             decision.reason, decision.run, decision.about, decision.undoes, state.in_effect(decision.id),
             getattr(subject, "blind", None), state.in_words(decision),
-            "" if decision.verb == "undo" else state.standing(decision.id),
+            "" if decision.verb == "undo" else state.status(decision.id),
         )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class Swatch:
     """A colour and its meaning."""
 
     colour: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell | str]]
     note: str = ""  # notes on the figures
-    words: frozenset[int] = frozenset()  # columns of words, which start at the left; the first always is one
+    text_columns: frozenset[int] = (
+        frozenset()
+    )  # columns of words, which start at the left; the first always is one
 
     def cells(self) -> list[list[Cell]]:
         """Return the rows with every cell a Cell."""
@@ -77,7 +79,7 @@ class Table:
 
     def left(self, column: int) -> bool:
         """Return whether a column is aligned left."""
-        return column == 0 or column in self.words
+        return column == 0 or column in self.text_columns
 
 
 _MOST_ROWS = 400
@@ -129,7 +131,7 @@ class Picture:
     height: int
     # title, words: caption: what it shows, and what is to be known of it
     title: str
-    words: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)

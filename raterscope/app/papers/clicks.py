@@ -99,7 +99,7 @@ _FIGURE_2 = Experiment(
     rows=tuple(
         Row(
             f"R = {size}, {measure[:-2]}, {'sensitivity' if measure[-1] == 'S' else 'precision'}",
-            str(size), measure, words=words, default=f"default {measure[-1]}",
+            str(size), measure, text=words, default=f"default {measure[-1]}",
         )
         for size in CROWDS
         for measure, words in _FIGURE_2_WORDS.items()
@@ -221,7 +221,7 @@ _FIGURES = Experiment(
     rows=tuple(
         Row(
             f"{figure}, R = {size}, {measure[:-2]}, {'sensitivity' if measure[-1] == 'S' else 'precision'}",
-            size, measure, words=words,
+            size, measure, text=words,
             default=f"default{' clusters' if 'clusters' in measure else ''} {measure[-1]}",
         )
         for size in ("11", "20")
@@ -274,12 +274,12 @@ _STREAM = Experiment(
     rows=(
         *(
             Row(f"stream, {words} after detection", "R 11 to 20", f"printed stream {letter}",
-                words="follows the batch", default=f"default stream {letter}")
+                text="follows the batch", default=f"default stream {letter}")
             for letter, words in (("S", "sensitivity"), ("P", "precision"))
         ),
         *(
             Row(f"distance from the batch, {words}", "R 11 to 20", f"printed gap {letter}",
-                words="about 0", default=f"default gap {letter}", better="lower")
+                text="about 0", default=f"default gap {letter}", better="lower")
             for letter, words in (("S", "sensitivity"), ("P", "precision"))
         ),
     ),
@@ -356,7 +356,7 @@ SIZES = Experiment(
         *(
             Row(
                 f"Figures 11 and 12, R = {size}, {kind}, {name}: {words}", f"{kind} {size}",
-                f"{name} {letter}", words="-", default=f"default {letter}",
+                f"{name} {letter}", text="-", default=f"default {letter}",
             )
             for kind in _KINDS
             for size in CROWDS
@@ -413,7 +413,7 @@ STREAMED = Experiment(
     measure=_streamed_on_smears,
     rows=tuple(
         Row(
-            f"R = {count}, {kind}, {words}", kind, f"printed {count} {name} {letter}", words=says,
+            f"R = {count}, {kind}, {words}", kind, f"printed {count} {name} {letter}", text=says,
             default=f"default {count} {name} {letter}", better=better,
         )
         for kind in _KINDS

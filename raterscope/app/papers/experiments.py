@@ -46,7 +46,7 @@ class Row:
     cell: str
     printed: str  # the measure of the method as the paper prints it
     paper: float | None = None  # the paper's figure
-    words: str = ""  # statement of the paper, where it gives no figure
+    text: str = ""  # statement of the paper, where it gives no figure
     # the measure of this program's default; empty where the same is measured with no other method
     default: str = ""
     # {"higher", "lower", "nearer", ""}: which default is better than the paper's method; "nearer" to `aim`

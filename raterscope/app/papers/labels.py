@@ -114,7 +114,7 @@ _OPEN_CROWDS = Experiment(
     cells=tuple(_OPEN),
     measure=_on_open_crowd,
     rows=tuple(
-        Row(f"{name} ({words}), {method}", name, key, words="-", default="pooled")
+        Row(f"{name} ({words}), {method}", name, key, text="-", default="pooled")
         for name, words in _OPEN.items()
         for key, method in (("majority", "majority"), ("ibcc", "VB-IBCC"))
     ),
@@ -169,12 +169,12 @@ _GROUPS = Experiment(
     rows=(
         Row("communities by confusion matrices (five are planted)", "crowd", "printed count", 5,
             default="default count", better="nearer", aim=5, digits=1),
-        Row("agreement with those planted, adjusted Rand index", "crowd", "printed agreement", words="-",
+        Row("agreement with those planted, adjusted Rand index", "crowd", "printed agreement", text="-",
             default="default agreement"),
         Row("communities by common tasks (six are planted)", "crowd", "linked", 32, better="nearer", aim=6,
             digits=1),
         Row("their modularity", "crowd", "modularity", 0.75),
-        Row("their agreement with those planted, adjusted Rand index", "crowd", "cohorts", words="-"),
+        Row("their agreement with those planted, adjusted Rand index", "crowd", "cohorts", text="-"),
     ),
     runs=20, quick=2,
     method="The simulated crowd, whose annotators do not change; those with 30 votes or more, whose matrices "
@@ -219,11 +219,11 @@ _DYNAMIC = Experiment(
     measure=_changing,
     rows=(
         Row("error of matrices, annotators who change; as published: static; default: DynIBCC", "crowd",
-            "ibcc changing", words="sustained and sudden changes", default="dynibcc changing",
+            "ibcc changing", text="sustained and sudden changes", default="dynibcc changing",
             better="lower"),
-        Row("the same, annotators who do not change", "crowd", "ibcc steady", words="-",
+        Row("the same, annotators who do not change", "crowd", "ibcc steady", text="-",
             default="dynibcc steady", better="lower"),
-        Row("AUC of the same two", "crowd", "ibcc area", words="-", default="dynibcc area"),
+        Row("AUC of the same two", "crowd", "ibcc area", text="-", default="dynibcc area"),
     ),
     runs=20, quick=2,
     method="A crowd of 120 annotators with 100 to 600 votes who learn, tire or jump; the root mean squared "
@@ -275,7 +275,7 @@ _EMERGING = Experiment(
             Row(f"communities after {count:,} observations (five are planted)", "crowd", f"printed {count}",
                 paper, default=f"default {count}", better="nearer", aim=5, digits=1),
             Row(f"agreement with those planted after {count:,}, adjusted Rand index", "crowd",
-                f"printed {count} agreement", words="-", default=f"default {count} agreement"),
+                f"printed {count} agreement", text="-", default=f"default {count} agreement"),
         )
     ),
     runs=20, quick=1,
@@ -324,7 +324,7 @@ _LINKING = Experiment(
             for count, paper in _NETWORKS.items()
         ),
         Row("agreement with the cohorts after all, adjusted Rand index", "crowd", "493048 agreement",
-            words="-"),
+            text="-"),
     ),
     runs=10, quick=0,
     method="2,131 simulated annotators in 32 cohorts of tasks give about as many votes as the paper's crowd; "

@@ -179,10 +179,10 @@ _LIKELIHOODS = Experiment(
         Row("degrees of freedom of Student's t, mean over raters", "four raters", "printed dof", 0.3,
             better="", digits=2),
         Row("share of nodules on which Student's t has the highest bound", "four raters",
-            "printed Student highest", words="highest", default="default Student highest", better="",
+            "printed Student highest", text="highest", default="default Student highest", better="",
             digits=2),
         Row("variance of the raters, Laplace over Gaussian", "four raters", "printed variance",
-            words="below 1", default="default variance", better="", digits=2),
+            text="below 1", default="default variance", better="", digits=2),
     ),
     runs=20, quick=2, paper_runs=1,
     method="The 20 largest nodules of LIDC-IDRI that four radiologists outlined, at 1 mm, as in section 4.1. "
@@ -231,9 +231,9 @@ _LOCAL = Experiment(
     measure=_local,
     rows=(
         Row("weight of the rater who leaks, inside the leak over elsewhere at the outline", "seven raters",
-            "printed weight", words="lower inside", default="default weight", better="lower"),
+            "printed weight", text="lower inside", default="default weight", better="lower"),
         Row("uncertainty where raters disagree over where all agree", "seven raters", "printed uncertainty",
-            words="above 1", default="default uncertainty", better="", digits=2),
+            text="above 1", default="default uncertainty", better="", digits=2),
     ),
     runs=20, quick=5,
     method="Simulated prostates with seven raters; the third leaks. The weight is the rater's share "
@@ -286,9 +286,9 @@ _CLUSTERS = Experiment(
         Row("one outline: share of cases in which a rater is set apart", "one outline", "printed apart", 0.05,
             default="default apart", better="lower"),
         Row("two schools, five and two raters: share of cases in which some are set apart", "two schools",
-            "printed apart", words="32.4 % shared between two groups", default="default apart"),
+            "printed apart", text="32.4 % shared between two groups", default="default apart"),
         Row("two schools: pairs of raters that are rightly together or apart", "two schools",
-            "printed pairs", words="-", default="default pairs"),
+            "printed pairs", text="-", default="default pairs"),
     ),
     runs=40, quick=3, paper_runs=40,
     method="Simulated prostates with seven raters; a mixture of consensuses is fitted to each, and raters "
@@ -386,7 +386,7 @@ PROSTATE_RATERS = replace(
     rows=(
         *_LOCAL.rows,
         *(
-            Row(f"slope {slope}: {words}", "seven raters", f"slope {slope} {measure}", words=says,
+            Row(f"slope {slope}: {words}", "seven raters", f"slope {slope} {measure}", text=says,
                 default=f"slope {slope} {measure.replace('printed', 'default')}", better=better)
             for slope in ("5", "1")
             for measure, words, says, better in _APART

@@ -152,7 +152,7 @@ def _paper(paper: Paper, folder: Path, data: Path | None) -> tuple[Section, list
         parts.append(Section(experiment.title, blocks))
         verdicts += result
     if paper.unpublished:
-        table = Table("", ("In the paper", "Here"), paper.unpublished, words=frozenset((1,)))
+        table = Table("", ("In the paper", "Here"), paper.unpublished, text_columns=frozenset((1,)))
         parts.append(Section("What depends on unpublished data", (table,)))
     return Section(
         paper.title,
@@ -262,7 +262,7 @@ def _is_sure(gap: Estimate) -> bool:
 
 
 def _published(row: Row) -> str:
-    return row.words if row.paper is None else f"{row.paper:.{row.digits}f}"
+    return row.text if row.paper is None else f"{row.paper:.{row.digits}f}"
 
 
 def _shown(estimated: Estimate, digits: int, *, signed: bool = False) -> str:

@@ -112,7 +112,7 @@ _VOTES = Experiment(
     cells=("R 11, M 20",),
     measure=_voted,
     rows=tuple(
-        Row(f"{name}, {words}", "R 11, M 20", f"{name} {letter}", words=says,
+        Row(f"{name}, {words}", "R 11, M 20", f"{name} {letter}", text=says,
             default="" if name == "MAP" else f"default {letter}", better="lower", digits=4)
         for letter, words in (("error", "share of wrong decisions"), ("FN", "false negative rate"),
                               ("FP", "false positive rate"))
@@ -184,7 +184,7 @@ _TIMES = Experiment(
     cells=tuple(STREAMS),
     measure=_repeated,
     rows=tuple(
-        Row(f"{cell} scenario, t = {step}, {way}, {words}", cell, f"printed {way} {step} {name}", words=says,
+        Row(f"{cell} scenario, t = {step}, {way}, {words}", cell, f"printed {way} {step} {name}", text=says,
             default=f"default {way} {step} {name}", better=better, digits=4)
         for cell in STREAMS
         for name, words, better, steps in _SHOWN
@@ -226,7 +226,7 @@ _JOINED = Experiment(
     measure=_joining,
     rows=tuple(
         Row(f"{cell} scenario, R = {count}, {way}, {words}", cell, f"printed {way} {count} {name}",
-            words=says[cell], default=f"default {way} {count} {name}", better="lower", digits=4)
+            text=says[cell], default=f"default {way} {count} {name}", better="lower", digits=4)
         for cell in JOINING
         for count in (25, 50)
         for name, words in (("wrong", "share of wrong decisions"), ("rho_1", "squared error of rho_1"))
@@ -331,7 +331,7 @@ _ON_CLUSTERS = Experiment(
     cells=("10 to 25",),
     measure=_on_clusters,
     rows=tuple(
-        Row(f"{way}, {words}", "10 to 25", f"printed {way} {letter}", words=says,
+        Row(f"{way}, {words}", "10 to 25", f"printed {way} {letter}", text=says,
             default=f"default {way} {letter}")
         for way, says in (("recursive EM", "within 0.05 of batch"), ("batch EM", "about as recursive"))
         for letter, words in (("S", "sensitivity"), ("P", "precision"))

@@ -65,7 +65,7 @@ superseded: a later decision on the same subject replaced it; no effect: it skip
 class DecidedItem(Protocol):
     """Decisions on one item, collected while the journal is read."""
 
-    words: ItemDecisions
+    decisions: ItemDecisions
 
     def apply(self, decision: Decision, item: int) -> None:
         """Apply a decision in effect to the item."""
@@ -317,9 +317,9 @@ class ReviewState:
 
     def in_effect(self, decision: int) -> bool:
         """Return whether a decision counts: it was neither undone nor superseded."""
-        return self.stands(decision) and self.standing(decision) == "in effect"
+        return self.stands(decision) and self.status(decision) == "in effect"
 
-    def standing(self, decision: int) -> DecisionStatus:
+    def status(self, decision: int) -> DecisionStatus:
         """Return the status of a decision; one on several subjects is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
@@ -338,13 +338,13 @@ class ReviewState:
         if isinstance(recorded.subject, _SINGLE):
             return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if recorded.subject is None else recorded.subject.kind
-        standings = [
-            self._decided[kind, item].words for item in recorded.items if (kind, item) in self._decided
+        decided = [
+            self._decided[kind, item].decisions for item in recorded.items if (kind, item) in self._decided
         ]
-        standings_of_decision = [words.standing(decision) for words in standings]
-        for standing in ("in effect", "superseded"):
-            if standing in standings_of_decision:
-                return standing
+        statuses = [item.status(decision) for item in decided]
+        for status in ("in effect", "superseded"):
+            if status in statuses:
+                return status
         return "no effect"
 
     def _status_of_names(self, recorded: Decision) -> DecisionStatus:
@@ -435,11 +435,11 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     if not verbs.isdisjoint(("undo", *GroupsSubject.verbs)):
         groups = _groups(decisions, dead)
     for key in touched:
-        standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
-        if not standing:
+        kept = [decision for decision in on.get(key, ()) if decision.id not in dead]
+        if not kept:
             continue
         decided[key] = REVIEWED[key[0]].read()
-        for decision in standing:
+        for decision in kept:
             decided[key].apply(decision, key[1])
         fixed[key] = decided[key].fixed()
     samples = _samples(

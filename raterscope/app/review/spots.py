@@ -93,7 +93,7 @@ class SpotsOfImage:
         self.spots: list[Spot] = []
         self.flag: Flag | None = None
         self.control: Control | None = None
-        self.words = ItemDecisions()
+        self.decisions = ItemDecisions()
         self._by_decision: dict[int, list[int]] = {}
         self._by_number: dict[tuple[int, int], int] = {}
         self._by_cell: dict[tuple[int, int], list[int]] = {}
@@ -115,11 +115,11 @@ class SpotsOfImage:
         """Apply a decision on the whole image to its flag or control mark."""
         if "flag" in decision.verb:
             self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
-            self.words.add("image", decision.id, decision.verb)
+            self.decisions.add("image", decision.id, decision.verb)
             return
         marked = decision.verb != "uncontrol"
         self.control = Control(decision.verb == "positive", decision.id) if marked else None
-        self.words.add("control", decision.id, decision.verb)
+        self.decisions.add("control", decision.id, decision.verb)
 
     def _judge(
         self, decision: Decision, subject: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
@@ -145,7 +145,7 @@ class SpotsOfImage:
             if before.verdict == "added":
                 after = replace(after, anchor_x=subject.x, anchor_y=subject.y)
         self.spots[index] = after
-        self.words.add(index, decision.id, verb, _SUPERSEDED[verb])
+        self.decisions.add(index, decision.id, verb, _SUPERSEDED[verb])
         for point in {(after.x, after.y), (after.anchor_x, after.anchor_y)}:
             self._by_cell.setdefault(_cell(*point), []).append(index)
         self._by_decision.setdefault(decision.id, []).append(index)

@@ -79,7 +79,7 @@ class ItemDecisions:
         """Return the verbs in effect on a subject."""
         return self._verbs.get(subject, {}).values()
 
-    def standing(self, decision: int) -> str:
+    def status(self, decision: int) -> str:
         """Return whether a decision is in effect, superseded, or had no effect."""
         if self._subjects[decision] > 0:
             return "in effect"
@@ -104,20 +104,20 @@ class TasksOfQuestion:
         """Tasks that are open again, and why."""
         self.gold: dict[str, str] = {}
         """Classes of the gold tasks."""
-        self.words = ItemDecisions()
+        self.decisions = ItemDecisions()
 
     def apply(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
         subject = decision.subject
         if isinstance(subject, GoldSubject):
-            self.words.add((subject.form, subject.task), decision.id, decision.verb)
+            self.decisions.add((subject.form, subject.task), decision.id, decision.verb)
             self.gold.pop(subject.task, None)
             if decision.verb == "gold":
                 self.gold[subject.task] = subject.label
             return
         if not isinstance(subject, TaskSubject):
             return
-        self.words.add(subject.task, decision.id, decision.verb)
+        self.decisions.add(subject.task, decision.id, decision.verb)
         if decision.verb == "skip":
             self.skipped.add(subject.task)
         elif decision.verb == "reopen":
@@ -166,13 +166,13 @@ class BiasesOfQuestion:
         self.judged: dict[str, Judged] = {}
         self.contested: dict[str, str] = {}
         """Annotators who are open again, and why."""
-        self.words = ItemDecisions()
+        self.decisions = ItemDecisions()
 
     def apply(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
         if not isinstance(decision.subject, BiasSubject):
             return
-        self.words.add(decision.subject.annotator, decision.id, decision.verb)
+        self.decisions.add(decision.subject.annotator, decision.id, decision.verb)
         if decision.verb == "reopen":
             self.judged.pop(decision.subject.annotator, None)
             self.contested[decision.subject.annotator] = decision.reason
@@ -231,7 +231,7 @@ class RegionsOfImage:
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
-        self.words = ItemDecisions()
+        self.decisions = ItemDecisions()
 
     def apply(self, decision: Decision, _item: int) -> None:
         """Add a decision; its voxels override earlier ones."""
@@ -246,16 +246,16 @@ class RegionsOfImage:
     def _add_words(self, region: Region) -> None:
         """Supersede replaced decisions; an edit replaces nothing beside it."""
         subject = region.subject
-        words, key = self.words, _key(region)
+        decisions, key = self.decisions, _key(region)
         if subject.whole:
-            words.supersede([key for key in words.subjects() if _structure(key) == subject.structure])
-            words.add(key, region.decision, _DRAWN)
+            decisions.supersede([key for key in decisions.subjects() if _structure(key) == subject.structure])
+            decisions.add(key, region.decision, _DRAWN)
         elif region.verb != "paint":
-            words.add(key, region.decision, region.verb, _WHOLE_REGION)
-        elif subject.number is not None and subject.blind and not set(words.verbs(key)) - {"skip"}:
-            words.add(key, region.decision, _DRAWN, _WHOLE_REGION)  # blind, a stroke has no number
+            decisions.add(key, region.decision, region.verb, _WHOLE_REGION)
+        elif subject.number is not None and subject.blind and not set(decisions.verbs(key)) - {"skip"}:
+            decisions.add(key, region.decision, _DRAWN, _WHOLE_REGION)  # blind, a stroke has no number
         else:
-            words.add(key, region.decision, "paint", ("skip", "reopen"))
+            decisions.add(key, region.decision, "paint", ("skip", "reopen"))
 
     def fixed(self) -> list[int]:
         """Return what a fusion is held to."""
@@ -263,16 +263,16 @@ class RegionsOfImage:
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Describe how many regions, strokes and whole structures are settled."""
-        of = [_noun(key) for key in self.words.settled() if set(self.words.verbs(key)) != {"reopen"}]
+        of = [_noun(key) for key in self.decisions.settled() if set(self.decisions.verbs(key)) != {"reopen"}]
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 
     def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:
         """Return the undone decisions whose voxels are not all settled by others now."""
-        words = ItemDecisions() if current is None else current.words
+        decisions = ItemDecisions() if current is None else current.decisions
         return [
             region.decision
             for region in self.regions
-            if region.voxels is not None and region.decision in dead and not _is_settled(region, words)
+            if region.voxels is not None and region.decision in dead and not _is_settled(region, decisions)
         ]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
@@ -310,12 +310,12 @@ def _noun(key: Hashable) -> str:
     return str(key[1])
 
 
-def _is_settled(region: Region, words: ItemDecisions) -> bool:
+def _is_settled(region: Region, decisions: ItemDecisions) -> bool:
     """Return whether all of a decision's voxels are settled by others."""
-    if words.verbs((region.subject.structure, "whole structure")):
+    if decisions.verbs((region.subject.structure, "whole structure")):
         return True
     numbered = region.subject.number is not None and region.verb != "paint"
-    return numbered and bool(set(words.verbs(_key(region))) & {"accept", "take", _DRAWN})
+    return numbered and bool(set(decisions.verbs(_key(region))) & {"accept", "take", _DRAWN})
 
 
 def known_voxels(
@@ -441,8 +441,8 @@ def current_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
     if not aliases:
         return {}
     known = set(present)
-    standing = {}
+    current = {}
     for names in groups(aliases).values():
         marked = [name for name in names if name in known]
-        standing.update(dict.fromkeys(marked[1:], marked[0] if marked else ""))
-    return standing
+        current.update(dict.fromkeys(marked[1:], marked[0] if marked else ""))
+    return current

@@ -125,7 +125,7 @@ class Journals:
         assert decision is not None
         return f"{decision.who}{self._files[side]}: {verdict}"
 
-    def standing(self, side: int) -> Iterator[Decision]:
+    def kept_decisions(self, side: int) -> Iterator[Decision]:
         """Yield the new decisions of a side that were not undone."""
         for number in sorted(self.new[side]):
             decision = self.states[side].decision(number)
@@ -187,7 +187,7 @@ def compare_others(journals: Journals) -> Comparison:
     compared = Comparison([], {"labels": [], "pairs": []}, [])
     sides: list[dict[tuple[Any, ...], list[tuple[int, str]]]] = [{}, {}]
     for side, on in enumerate(sides):
-        for decision in journals.standing(side):
+        for decision in journals.kept_decisions(side):
             replaced = not journals.states[side].in_effect(decision.id)
             if replaced and isinstance(decision.subject, (TaskSubject, BiasSubject)):
                 continue

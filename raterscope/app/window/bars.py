@@ -146,7 +146,7 @@ class TopBar(QWidget):
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
             remaining = time_left(job.seconds_left)
-            self._progress_words.setText(", ".join(part for part in (remaining, job.words) if part))
+            self._progress_words.setText(", ".join(part for part in (remaining, job.text) if part))
             self.cancel.setEnabled(job.state == "running")
 
     def _tab(self, kind: str, title: str) -> QPushButton:
@@ -259,7 +259,7 @@ class StatusLine(QWidget):
 
     def show_background(self, job: Job) -> None:
         """Show the progress of background work until it ends."""
-        self._background.setText(", ".join(part for part in (job.words, time_left(job.seconds_left)) if part))
+        self._background.setText(", ".join(part for part in (job.text, time_left(job.seconds_left)) if part))
         self._background.setVisible(not job.over)
 
 
@@ -283,10 +283,10 @@ class ActionBar(QWidget):
         tone.setProperty("tone", "error")
         if not title:
             tone.hide()
-        self.words = plain_label(wrap=True, selectable=True)
+        self.label = plain_label(wrap=True, selectable=True)
         self.buttons = [QPushButton(words) for words in actions]
         theme.set_role(self.buttons[0], "primary")
-        row = horizontal(tone, (self.words, 1), inside=self, margins=(12, 6, 12, 6), spacing=8)
+        row = horizontal(tone, (self.label, 1), inside=self, margins=(12, 6, 12, 6), spacing=8)
         for button in self.buttons:
             button.setAutoDefault(True)  # Return presses it, as in a dialog
             row.addWidget(button)
@@ -359,7 +359,7 @@ class CohortCases(QObject):
 
     def _on_replaced(self) -> None:
         self._bar.setVisible(bool(self.failed))
-        self._bar.words.setText(self._in_words())
+        self._bar.label.setText(self._in_words())
 
     def _in_words(self) -> str:
         contents, failed = self._document.contents, len(self.failed)

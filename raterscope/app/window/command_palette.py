@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class Command:
     """An entry of the command palette."""
 
-    words: str  # effect, or the item it goes to
+    text: str  # effect, or the item it goes to
     where: str  # title of its menu, or the kind of item it goes to
     do: Callable[[], object]
     keys: str = ""  # its keyboard shortcuts as text; empty without any
@@ -97,7 +97,7 @@ def study_commands(contents: Contents, workspace: WorkspaceLayout, kind: str) ->
         yield Command(name, "Panel", show)
     for run in run_lines(contents, kind, None):
         if isinstance(run.key, int) and isinstance(workspace, WorkspaceScreen):
-            yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
+            yield Command(f"{run.title}, {run.text}", "Run", partial(workspace.runs.choose, run.key))
     if not contents.hidden:
         yield from _annotators(workspace.annotators_on_screen(), workspace)
 
@@ -123,7 +123,7 @@ class CommandPalette(QFrame):
         theme.set_role(self, "popover")
         self._window = window
         self._commands = [command for command in commands if command.possible]
-        self._texts = [f"{command.words} {command.where}".casefold() for command in self._commands]
+        self._texts = [f"{command.text} {command.where}".casefold() for command in self._commands]
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
         self.line.setPlaceholderText("A command, a panel, an image, an annotator, a run, a page of the guide")
@@ -217,9 +217,9 @@ class _CommandKind(LineKind[Command]):
     height = 30
     typed = SearchText("")
 
-    def words(self, line: Command) -> str:
+    def text_of(self, line: Command) -> str:
         keys = f", {line.keys}" if line.keys else ""
-        return f"{line.words}, {line.where}{keys}"
+        return f"{line.text}, {line.where}{keys}"
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
         super().paint_ground(painter, box, state)
@@ -239,8 +239,8 @@ class _CommandKind(LineKind[Command]):
         painter.drawText(side, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignHCenter, line.where)
         painter.setFont(theme.font())
         room = box.adjusted(12, 0, side.left() - box.right() - 8, 0)
-        paint_words(painter, room, line.words, colours.text)
-        self._underline(painter, room, line.words)
+        paint_words(painter, room, line.text, colours.text)
+        self._underline(painter, room, line.text)
 
     def _underline(self, painter: QPainter, room: QRectF, words: str) -> None:
         """Underline the letters that match, as far as they are visible."""
@@ -267,7 +267,7 @@ def shortcut_groups(commands: Sequence[Command], workspace: QWidget | None) -> t
     groups: dict[str, list[tuple[str, str]]] = {}
     for command in commands:
         if command.keys:
-            groups.setdefault(command.where, []).append((command.keys, command.words))
+            groups.setdefault(command.where, []).append((command.keys, command.text))
     if workspace is not None:
         if isinstance(workspace, WorkspaceScreen) and workspace.digits is not None:
             groups.setdefault("Review", []).extend(workspace.digits.keys)

@@ -118,7 +118,7 @@ class StudyExporter(QObject):
             GroupedExportDialog,
         )
 
-        words = {FORMATS[name].words.split(" (")[0]: name for name in export.formats}
+        words = {FORMATS[name].text.split(" (")[0]: name for name in export.formats}
         item = "task" if export.by_question else KINDS[export.kinds[0]].item
         about = _ABOUT_TRAINING if export.what == "training" else _ABOUT_GROUPS
         dialog = GroupedExportDialog(
@@ -160,7 +160,7 @@ class StudyExporter(QObject):
         """Ask for the format of a de-identified export, and whether to include its images."""
         from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 
-        words = {FORMATS[name].words: name for name in _formats(contents, export, item)}
+        words = {FORMATS[name].text: name for name in _formats(contents, export, item)}
         image = None if item is None else contents.image(item)
         images = image is not None and image.path is not None
         dialog = DeidentifiedExportDialog(export.title, list(words), images, self._window)
@@ -199,7 +199,7 @@ class StudyExporter(QObject):
             text = f"{title}: name of a new folder"
             name, _ = QFileDialog.getSaveFileName(self._window, text, str(proposed))
             return (Path(name), formats[0]) if name else None
-        filters = {FORMATS[name].words: name for name in formats}
+        filters = {FORMATS[name].text: name for name in formats}
         name, chosen = QFileDialog.getSaveFileName(self._window, title, str(proposed), ";;".join(filters))
         format_name = filters.get(chosen, formats[0])
         return (_with_suffix(Path(name), format_name, formats), format_name) if name else None
@@ -232,7 +232,7 @@ class StudyExporter(QObject):
 
         Cases may each have their usual format: DICOM for a DICOM series.
         """
-        forms = {FORMATS[name].words: name for name in export.formats if name not in _OF_ALL_CASES}
+        forms = {FORMATS[name].text: name for name in export.formats if name not in _OF_ALL_CASES}
         usual: dict[int, str] = {}
         if export.by_case:
             usual = {image.id: usual_format(export, (image,)) for image in contents.images}

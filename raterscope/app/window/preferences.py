@@ -337,7 +337,7 @@ class ReopenBar(ActionBar):
 
     def offer(self, sentence: str) -> None:
         """Show an offer; Return accepts."""
-        self.words.setText(sentence)
+        self.label.setText(sentence)
         self.accept.setAccessibleDescription(sentence)
         self.show()
         self.accept.setFocus()

@@ -88,9 +88,9 @@ class MovedStudy(QObject):
         if not file_state.moved or contents is None:
             return
         self._bar.there.setVisible(file_state.path is not None)
-        self._bar.words.setText(_sentences(contents.path, file_state))
-        self._bar.there.setAccessibleDescription(self._bar.words.text())
-        self._bar.copy.setAccessibleDescription(self._bar.words.text())
+        self._bar.label.setText(_sentences(contents.path, file_state))
+        self._bar.there.setAccessibleDescription(self._bar.label.text())
+        self._bar.copy.setAccessibleDescription(self._bar.label.text())
 
 
 def _sentences(path: Path, file_state: FileState) -> str:
@@ -223,8 +223,8 @@ class UnsavedResults(QObject):
         if results:
             text = f"{results[0].what[:1].upper()}{self.summary[1:]}"
             verb = "is" if len(results) == 1 else "are"
-            self._bar.words.setText(f"{text} {verb} not saved yet. Keep this window open. {results[-1].why}")
-            self._bar.again.setAccessibleDescription(self._bar.words.text())
+            self._bar.label.setText(f"{text} {verb} not saved yet. Keep this window open. {results[-1].why}")
+            self._bar.again.setAccessibleDescription(self._bar.label.text())
         self.changed.emit()
 
     def _on_written(self, result: Unsaved, _answer: object) -> None:

@@ -128,7 +128,7 @@ class PreviewedExclusion:
             self._task.follow(
                 job,
                 partial(deliver, panel),
-                progressed=lambda job: panel.set_working(job.fraction, job.words),
+                progressed=lambda job: panel.set_working(job.fraction, job.text),
                 failed=lambda sentence: panel.show_unknown(f"The changes are unknown: {sentence}"),
             )
 

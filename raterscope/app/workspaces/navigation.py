@@ -420,7 +420,7 @@ class PixelLoader(QObject):
 
     def _on_progress(self, image: int, job: Job) -> None:
         if image == self._current:
-            self.loading.emit(f"{job.words}: {percent(job.fraction)}")
+            self.loading.emit(f"{job.text}: {percent(job.fraction)}")
 
     def _on_ended(self, image: int) -> None:
         self._loading.discard(image)

@@ -71,7 +71,7 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
         if source.id not in cache:
             tone = "plain" if is_measure(source) else TONES.get(source.verb, "plain")
             cache[source.id] = HistoryEntry(time, _words(contents, source), tone)
-        return replace(cache[source.id], standing=contents.review.standing(source.id))
+        return replace(cache[source.id], status=contents.review.status(source.id))
 
     return LinesOnDemand(np.arange(len(dated)), make)
 
@@ -83,7 +83,7 @@ def _words(contents: Contents, decision: Decision) -> str:
     if len(items) > 1 and len(about.items) == 1:
         where = next((item.name for item in items if item.id == about.items[0]), "")
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
-    text = contents.words(decision) + (f", {where}" if where else "")
+    text = contents.text_of(decision) + (f", {where}" if where else "")
     return f"{text}: {reason}" if reason else text
 
 
@@ -91,7 +91,7 @@ def job_line(job: Job) -> JobLine:
     """Describe the state of a job, with the objective of an iteration."""
     rising = f", objective {job.objective:,.1f}" if job.objective is not None else ""
     return JobLine(
-        key=job.key, title=job.title, words=job.words + rising, fraction=job.fraction,
+        key=job.key, title=job.title, text=job.text + rising, fraction=job.fraction,
         seconds_left=job.seconds_left, state=job.state, error=job.error, details=job.details,
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
             RunLine(
                 key=run.id,
                 title=run_title(run),
-                words=f"run {run.id}, {started}, {_count(run)}, {run.seconds:.1f} s",
+                text=f"run {run.id}, {started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
                 stale=latest > run.known or run.weights != contents.review.weights,
             )
@@ -264,7 +264,7 @@ class RunChanges(QObject):
                 text += f" {HIDDEN}"
             elif changes.listed and hidden:
                 text += f" The {len(changes.listed):,} largest are listed."
-            lines = () if self._runs.session.blind else tuple(change.words for change in changes.listed)
+            lines = () if self._runs.session.blind else tuple(change.text for change in changes.listed)
             panel.set_changes(text, lines)
         self.show_back()
 
@@ -289,7 +289,7 @@ class RunChanges(QObject):
         change, count = self.changes.listed[number], len(self.changes.listed)
         self._runs.session.inspect(change)
         self._screen.show_changes()
-        self._screen.message.emit(f"Change {number + 1:,} of {count:,}: {change.words}.")
+        self._screen.message.emit(f"Change {number + 1:,} of {count:,}: {change.text}.")
 
 
 def _how(changes: Changes) -> str:

@@ -371,7 +371,7 @@ class RunControl(QObject):
             self._screen.fuse_panel.set_progress(None)
             self.ended.emit()
         else:
-            self._screen.fuse_panel.set_progress(job.words, job.fraction, job.seconds_left)
+            self._screen.fuse_panel.set_progress(job.text, job.fraction, job.seconds_left)
         self._screen.fusing_changed.emit(job)
 
 

@@ -187,7 +187,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def _on_decided(self, decision: Decision) -> None:
         contents = self.document.contents
         if contents is not None:
-            announce(self.screen, contents.words(decision))
+            announce(self.screen, contents.text_of(decision))
             self._show_history()
             self.screen.on_decided(decision, contents)
             self.runs.show_outdated()

@@ -192,7 +192,7 @@ class ImageCanvas(WholeView):
     def select(self, index: int | None) -> None:
         """Frame one spot; a spot being moved stays where it was."""
         self._selected = index
-        words = self.layers.spots.spots.words(index) if index is not None else ("no spot selected", "")
+        words = self.layers.spots.spots.text_of(index) if index is not None else ("no spot selected", "")
         description = ", ".join(part for part in (*words, self._plane) if part)
         if description != self.accessibleDescription():
             self.setAccessibleDescription(description)
@@ -287,7 +287,7 @@ class ImageCanvas(WholeView):
                 self._paint(painter)
             if self._hovered is not None and self._partial is None and not self.layers.bare:
                 position, long = self._on_screen(self._hovered)
-                title, line = self.layers.spots.spots.words(self._hovered)
+                title, line = self.layers.spots.spots.text_of(self._hovered)
                 state = self.layers.spots.spots.state[self._hovered]
                 image_painting.paint_words(painter, self.viewport, position, long + 10, title, line, state)
             if self.hasFocus() and not self.layers.bare:

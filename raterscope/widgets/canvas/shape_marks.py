@@ -114,7 +114,7 @@ class ShapeMark:
     key: Hashable  # identifier
     points: NDArray[np.float64]  # (K, 2): in the image's units
     closed: bool
-    words: str  # text of the measurement: "3  12.4 µm"
+    text: str  # text of the measurement: "3  12.4 µm"
     fixed: bool = False  # not to be changed
 
     @cached_property
@@ -138,7 +138,7 @@ def paint_shapes(painter: QPainter, scale: float, rect: QRectF, shapes: Sequence
 def paint_tags(painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark]) -> None:
     """Paint the words of the shapes in sight, where they are not too many."""
     for shape, box in tag_boxes(viewport, shapes):
-        paint_tag(painter, box, shape.words)
+        paint_tag(painter, box, shape.text)
 
 
 def polygon_of(
@@ -190,7 +190,7 @@ def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[Sha
     if len(position) > MOST_TAGS:
         return []
     return [
-        (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.words))
+        (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.text))
         for shape in position
     ]
 

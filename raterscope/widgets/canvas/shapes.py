@@ -155,7 +155,7 @@ class Shapes(QObject):
         mark, draft = self._mark, self._draft
         if mark is None or draft is None:
             return mark
-        return replace(mark, points=draft, words=self._words(mark, draft))
+        return replace(mark, points=draft, text=self._words(mark, draft))
 
     def _others(self) -> list[ShapeMark]:
         return [mark for mark in self._shapes if mark.key != self.selected]

@@ -292,7 +292,7 @@ class DetectionMarks:
     def __len__(self) -> int:
         return len(self.x)
 
-    def words(self, index: int) -> tuple[str, str]:
+    def text_of(self, index: int) -> tuple[str, str]:
         """Describe a spot in a title and a line: "spot 14  0.46", "22 of 51 clicked"."""
         title = f"spot {self.number[index]}"
         if self.state[index] != "added" and np.isfinite(self.posterior[index]):

@@ -103,11 +103,11 @@ class ReasonDialog(FormDialog):
     ) -> None:
         super().__init__(f"{act} {subject}", parent, width=380)
         self._field = ReasonField(reasons)
-        self.buttons, self.words = self._field.buttons, self._field.words
+        self.buttons, self.edit = self._field.buttons, self._field.edit
         self.lay_out(f"{act} {annotator}", hint, 4, self._field, 8, accept=act)
         self.accepting.setEnabled(False)
         self._field.changed.connect(self.accepting.setEnabled)
-        self.words.setFocus()
+        self.edit.setFocus()
 
     @property
     def reason(self) -> str:
@@ -180,7 +180,7 @@ class CodeChoice:
     category: str = field(default="", compare=False)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Meaning and code."""
         return f"{self.meaning}   {self.code}"
 
@@ -234,11 +234,11 @@ class StructureDialog(FormDialog):
         self.chosen_words = plain_label()
         self.category = QComboBox()
         for choice in offer.categories:
-            self.category.addItem(choice.words, choice)
+            self.category.addItem(choice.text, choice)
         if chosen.category is not None:
             if chosen.category not in offer.categories:
-                self.category.addItem(chosen.category.words, chosen.category)
-            self.category.setCurrentIndex(self.category.findText(chosen.category.words))
+                self.category.addItem(chosen.category.text, chosen.category)
+            self.category.setCurrentIndex(self.category.findText(chosen.category.text))
         self.side = QComboBox()
         self.side.addItem("none", "")
         for key, words in offer.sides.items():
@@ -312,7 +312,7 @@ class StructureDialog(FormDialog):
             self.codes.clear()
             if text.strip() and self._find is not None:
                 for choice in self._find(text):
-                    item = QListWidgetItem(choice.words)
+                    item = QListWidgetItem(choice.text)
                     item.setData(Qt.ItemDataRole.UserRole, choice)
                     self.codes.addItem(item)
                 if not self.codes.count():
@@ -333,7 +333,7 @@ class StructureDialog(FormDialog):
             self._show_type()
 
     def _show_type(self) -> None:
-        self.chosen_words.setText(_NO_CODE if self._type is None else self._type.words)
+        self.chosen_words.setText(_NO_CODE if self._type is None else self._type.text)
         for widget in (self.category, self.side):
             widget.setEnabled(self._type is not None)
 

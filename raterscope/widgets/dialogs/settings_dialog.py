@@ -34,7 +34,7 @@ class KeyBinding:
 
     command: str  # its identifier
     # words, where: the command, and the workspace or "Window" to which it belongs
-    words: str
+    text: str
     where: str
     # keys, default: present keys, and those without a change, as in "Ctrl+K"
     keys: tuple[str, ...]
@@ -66,7 +66,7 @@ class KeyTable(QWidget):
         self.table.setShowGrid(False)
         set_lengths(self.table, minimumHeight=120)
         for row, binding in enumerate(self._bindings):
-            for column, words in enumerate((binding.words, binding.where, "")):
+            for column, words in enumerate((binding.text, binding.where, "")):
                 self.table.setItem(row, column, QTableWidgetItem(words))
         self.editor = QKeySequenceEdit(maximumSequenceLength=1, clearButtonEnabled=True)
         self.editor.setAccessibleName("New key of the selected command")
@@ -112,9 +112,7 @@ class KeyTable(QWidget):
             for key in self._keys[binding.command]:
                 other = used.setdefault(key, binding)
                 if other is not binding:
-                    return (
-                        f"{key} is the key of “{other.words}” and of “{binding.words}”. Change one of them."
-                    )
+                    return f"{key} is the key of “{other.text}” and of “{binding.text}”. Change one of them."
         return ""
 
     def _show(self) -> None:
@@ -127,7 +125,7 @@ class KeyTable(QWidget):
 
     def _find(self, text: str) -> None:
         for row, binding in enumerate(self._bindings):
-            words = f"{binding.words} {binding.where} {', '.join(self._keys[binding.command])}"
+            words = f"{binding.text} {binding.where} {', '.join(self._keys[binding.command])}"
             self.table.setRowHidden(row, text.casefold().strip() not in words.casefold())
         listed = [row for row in range(len(self._bindings)) if not self.table.isRowHidden(row)]
         if self.table.currentRow() not in listed:  # the key of a command out of sight is not changed

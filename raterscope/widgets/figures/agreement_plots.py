@@ -97,7 +97,7 @@ class _Matrix(Figure[tuple[int, int]]):
         self.pointed = None
         self.update()
 
-    def words(self, part: tuple[int, int]) -> str:
+    def text_of(self, part: tuple[int, int]) -> str:
         row, column = part
         first, second = self.names[row], self.names[column]
         if row == column:
@@ -293,7 +293,7 @@ class _Tree(Figure[int]):
         self._selected = frozenset(names)
         self.update()
 
-    def words(self, part: int) -> str:
+    def text_of(self, part: int) -> str:
         members = self._member_names(part)
         if part < len(self._names):
             return members
@@ -480,7 +480,7 @@ def _course_chart(view: CourseView) -> Chart:
         marks.append(
             Line(
                 x=places, y=line.values[:, 0], low=low, high=high, interval="bars", ink=ink, dot=7.0,
-                symbol=symbol, title=line.name, words=partial(_words, view, line),
+                symbol=symbol, title=line.name, text_of=partial(_words, view, line),
             )
         )  # fmt: skip
         keys.append(Key(line.name, ink, symbol=symbol, line=True))

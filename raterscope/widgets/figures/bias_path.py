@@ -384,7 +384,7 @@ class _Lines(ChartFigure):
         super().resizeEvent(event)
         self._start()
 
-    def words(self, part: Part) -> str:
+    def text_of(self, part: Part) -> str:
         path, row = self._path, part[1]
         assert path is not None
         text = f"{path.names[row]}, {BEHAVIOUR_WORDS[self._behaviour[row]]}"

@@ -106,7 +106,7 @@ class ChartFigure(Figure[Part]):
         """Return the numbers that are drawn."""
         return self.chart.data()
 
-    def words(self, part: Part) -> str:
+    def text_of(self, part: Part) -> str:
         """Describe a point."""
         return self.chart.describe(*part)
 
@@ -198,7 +198,7 @@ class ChartFigure(Figure[Part]):
         painter.setFont(theme.font(theme.CAPTION))
         metrics = painter.fontMetrics()
         most = max(box.right - box.left - 16, 60)
-        text = metrics.elidedText(self.words(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
+        text = metrics.elidedText(self.text_of(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
         width = metrics.horizontalAdvance(text) + 12
         left = min(max(position.x() - width / 2, box.left), max(box.right - width, 0.0))
         top = position.y() - 28 if position.y() - 28 > box.top else position.y() + 10

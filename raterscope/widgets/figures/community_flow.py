@@ -180,7 +180,7 @@ class FlowEvent:
 
     moment: int
     number: int  # lasting number
-    words: str  # a sentence
+    text: str  # a sentence
     leaves: bool = False  # it is gone at the moment, and was there at the one before
 
 
@@ -245,7 +245,7 @@ class CommunityFlow(FigurePanel):
     def show_flow(self, view: FlowView) -> None:
         """Show communities over time."""
         self.figure.show_flow(view)
-        sentences = [event.words for event in view.events]
+        sentences = [event.text for event in view.events]
         more = "" if len(sentences) <= MOST_LISTED else f" And {len(sentences) - MOST_LISTED:,} more."
         self._summary.setText(" ".join(sentences[:MOST_LISTED]) + more or SAME)
         self._summary.setToolTip(plain_tip(" ".join(sentences)) if more else "")
@@ -309,7 +309,7 @@ class _Flow(Figure[Part]):
     def choose(self, part: Part) -> None:
         self.chosen.emit(*part)
 
-    def words(self, part: Part) -> str:
+    def text_of(self, part: Part) -> str:
         view = self._view
         assert view is not None
         moment, community, goal = part
@@ -374,7 +374,7 @@ class _Flow(Figure[Part]):
         assert self._view is not None
         number = self._number(moment, community)
         return [
-            event.words
+            event.text
             for event in self._view.events
             if event.number == number and event.moment - event.leaves == moment
         ]

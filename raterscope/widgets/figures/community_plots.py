@@ -115,7 +115,7 @@ class _Bars(ChartFigure):
         super().resizeEvent(event)
         self._show()
 
-    def words(self, part: Part) -> str:
+    def text_of(self, part: Part) -> str:
         community, row = part
         return f"{self._row_names[row]}: {percent(float(self._rows[row, community]))} {self._name(community)}"
 
@@ -222,7 +222,7 @@ class _Triangles(Figure[TrianglePart]):
         self.point(None)
         self.redraw()
 
-    def words(self, part: TrianglePart) -> str:
+    def text_of(self, part: TrianglePart) -> str:
         view = self._view
         assert view is not None
         moment, true, community = part

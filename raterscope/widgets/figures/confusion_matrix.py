@@ -112,7 +112,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         """Show "rates", "counts" or the "difference" from the crowd."""
         self._mode = mode
         if self.pointed is not None:
-            self.setAccessibleDescription(self.words(self.pointed))
+            self.setAccessibleDescription(self.text_of(self.pointed))
         self.update()
 
     def zoom(self, steps: float, at: tuple[int, int] | None = None) -> None:
@@ -201,7 +201,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
             return f"answer {view.outputs[columns[column]]}"
         return ""
 
-    def words(self, part: tuple[int, int]) -> str:
+    def text_of(self, part: tuple[int, int]) -> str:
         """Describe a cell."""
         view = self._view
         assert view is not None

@@ -150,7 +150,7 @@ class ConfusionWall(QWidget):
 
     def heading(self) -> tuple[str, str]:
         """Return the title and the word beside it."""
-        return self.header.words()
+        return self.header.text()
 
     def picture_size(self) -> QSize:
         """Return the size of the visible part of the wall."""

@@ -46,7 +46,7 @@ class CountsView:
         columns = (self.numbers, self.expected, self.low, self.high, self.known)
         check_lengths(len(self.names), "images", *columns)
 
-    def words(self, row: int) -> str:
+    def text_of(self, row: int) -> str:
         """Describe a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
         if not np.isfinite(self.expected[row]):
             text = "not fused yet"
@@ -116,8 +116,8 @@ class _Rows(Figure[int]):
             self._show(row)
         self.update()
 
-    def words(self, part: int) -> str:
-        return "" if self._view is None else self._view.words(part)
+    def text_of(self, part: int) -> str:
+        return "" if self._view is None else self._view.text_of(part)
 
     def part_at(self, position: QPointF) -> int | None:
         row = int((position.y() - HEAD) // ROW)
@@ -386,7 +386,7 @@ class _Curves(ColumnFigure):
         edges = np.linspace(0.0, width, len(self.charts) + 1).round().tolist()
         return [Box(left, 0.0, right, height) for left, right in pairwise(edges)]
 
-    def words(self, part: Column) -> str:
+    def text_of(self, part: Column) -> str:
         if self._history is None:
             return ""
         return step_in_words(self._history, part[1], self._stopping, self._truth)

@@ -90,7 +90,7 @@ class DriftView:
         }
         return PlotTable.of_cells(axes, {"votes of the class": self.informed[:, of, None], **values})
 
-    def words(self, true_row: int, step: int) -> str:
+    def text_of(self, true_row: int, step: int) -> str:
         """Describe a row after a vote, and what changed there."""
         rates = ", ".join(
             f"{name} {self._rate(true_row, step, output)}" for output, name in enumerate(self.outputs)
@@ -226,8 +226,8 @@ class _Lines(ColumnFigure):
     def pace(self) -> int:
         return 1 if self._view is None else max(1, len(self._view.mean) // 100)
 
-    def words(self, part: Column) -> str:
-        return "" if self._view is None else self._view.words(self._classes[part[0]], part[1])
+    def text_of(self, part: Column) -> str:
+        return "" if self._view is None else self._view.text_of(self._classes[part[0]], part[1])
 
     def choose(self, part: Column) -> None:
         self.chosen.emit(part[1])
@@ -332,9 +332,9 @@ class TernaryPlot(Figure[Part]):
         self._step = step
         self.update()
 
-    def words(self, part: Part) -> str:
+    def text_of(self, part: Part) -> str:
         """Describe a row after a vote."""
-        return "" if self._view is None else self._view.words(*part)
+        return "" if self._view is None else self._view.text_of(*part)
 
     def part_at(self, position: QPointF) -> Part | None:
         """Return the nearest marker within reach: (class, step)."""

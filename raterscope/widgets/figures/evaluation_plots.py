@@ -338,7 +338,7 @@ class DecisionView:
     annotators: tuple[str, ...]
     # ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1
     lines: Callable[[str, int], Sequence[CourseLine]]
-    words: str  # unit of a step
+    text: str  # unit of a step
 
 
 class DecisionPlot(ChartPanel):
@@ -379,7 +379,7 @@ class DecisionPlot(ChartPanel):
         if view is not None:
             with QSignalBlocker(self.of):
                 self.of.setCurrentIndex(view.chosen)
-        self.figure.setToolTip("" if view is None else view.words)
+        self.figure.setToolTip("" if view is None else view.text)
         self.set_filled(view is not None)
         self._on_choice()
 

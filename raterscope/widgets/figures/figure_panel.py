@@ -105,7 +105,7 @@ class Figure(QWidget, Generic[Part]):
         """Return the part at a position of the room, None for the background."""
         raise NotImplementedError
 
-    def words(self, _part: Part) -> str:
+    def text_of(self, _part: Part) -> str:
         """Describe a part in a few words, as plain text."""
         raise NotImplementedError
 
@@ -174,7 +174,7 @@ class Figure(QWidget, Generic[Part]):
 
     def heading(self) -> tuple[str, str]:
         """Return the title, and the text at its right."""
-        return (self.accessibleName(), "") if self.header is None else self.header.words()
+        return (self.accessibleName(), "") if self.header is None else self.header.text()
 
     def picture_size(self) -> QSize:
         """Return the size of the figure."""
@@ -192,7 +192,7 @@ class Figure(QWidget, Generic[Part]):
         """Mark a part as the one that is looked at."""
         if part != self.pointed:
             self.pointed = part
-            self.setAccessibleDescription(self.words(part) if part is not None else "")
+            self.setAccessibleDescription(self.text_of(part) if part is not None else "")
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -241,7 +241,7 @@ class Figure(QWidget, Generic[Part]):
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             part = self.part_at(usual(QPointF(event.pos())))
-            text = self.tip_at(usual(QPointF(event.pos()))) if part is None else self.words(part)
+            text = self.tip_at(usual(QPointF(event.pos()))) if part is None else self.text_of(part)
             tip = plain_tip(text) if text else self.toolTip()
             QToolTip.showText(event.globalPos(), tip, self)
             return True

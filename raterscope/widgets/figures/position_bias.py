@@ -142,7 +142,7 @@ class SideCounts(ChartPanel):
         most = float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
         x, y = (Axis(words, 0.0, 1.04 * most, scale, 0.02, integral=True) for words in ("left", "right"))
         rows = self._rows
-        walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, words=self._words)
+        walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, text_of=self._words)
         marks: list[Mark] = [EQUAL, walked]
         kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
         for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
@@ -258,7 +258,7 @@ class _Windows(ColumnFigure):
         charts = () if view is None else (view.chart(),)
         self.show_charts(charts, [np.asarray(chart.marks[1].across, dtype=float) for chart in charts])
 
-    def words(self, part: Column) -> str:
+    def text_of(self, part: Column) -> str:
         view, window = self._view, part[1]
         assert view is not None
         values = (float(part[window]) for part in (view.bias, view.low, view.high))
@@ -281,7 +281,7 @@ class RateCut:
     share: NDArray[np.floating]  # (p,): of the draws that select each annotator; NaN for the untested
     at: NDArray[np.floating]  # (D,): the least W that is selected in each draw; infinite if none is
     flagged: NDArray[np.bool_]  # (p,)
-    words: str = ""  # guarantee in a few words; empty if the number flagged is enough
+    text: str = ""  # guarantee in a few words; empty if the number flagged is enough
     others: int = 0  # number of flagged annotators that are not shown
     by_test: int | None = None  # number flagged by the test alone; None if decisions change nothing
 
@@ -359,7 +359,7 @@ class StatisticBars(ColumnFigure):
         numbers = np.empty(0) if self._view is None else self._view.numbers[self._order]
         self.select(row_of(numbers, number))
 
-    def words(self, part: Column) -> str:
+    def text_of(self, part: Column) -> str:
         """Describe an annotator: in how many draws it is selected, or its W."""
         view, cut = self._view, self._cut
         assert view is not None
@@ -503,7 +503,7 @@ class KnockoffBars(FigurePanel):
         theme.set_role(self._flagged, "rejected" if flagged else "second")
         self._by_test.setText("" if cut.by_test is None else f"{cut.by_test:,} before your decisions")
         self._by_test.setVisible(cut.by_test is not None)
-        self.header.set_subtitle(cut.words or ASIDE)
+        self.header.set_subtitle(cut.text or ASIDE)
         self._show_rate(cut.rate)
 
     def select(self, number: int | None) -> None:

@@ -86,7 +86,7 @@ class RankingView:
         distance = self.place_before[first] - self.place_before[second]
         return bool(distance * (self.place_after[first] - self.place_after[second]) < 0)
 
-    def words(self, item: int) -> str:
+    def text_of(self, item: int) -> str:
         """Describe an item and its ranks."""
         if not self.rank_before[item]:
             return f"{self.names[item]}, never compared"

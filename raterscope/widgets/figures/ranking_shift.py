@@ -200,12 +200,12 @@ class RankingRows(QAbstractScrollArea):
             self.item_chosen.emit(items[0])
 
     def _update_text(self) -> None:
-        self.setAccessibleDescription(self.words(self._chosen))
+        self.setAccessibleDescription(self.text_of(self._chosen))
 
-    def words(self, items: tuple[int, ...]) -> str:
+    def text_of(self, items: tuple[int, ...]) -> str:
         """Describe an item, or a pair."""
         view = self.view
-        return "" if view is None else " | ".join(map(view.words, items))
+        return "" if view is None else " | ".join(map(view.text_of, items))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose an item; with Ctrl or Shift, or where lines cross, a pair."""
@@ -283,7 +283,7 @@ class RankingRows(QAbstractScrollArea):
         """Describe the part under the pointer in a tooltip."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            text = self.words(self.parts_at(usual(QPointF(event.pos()))))
+            text = self.text_of(self.parts_at(usual(QPointF(event.pos()))))
             QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         if event.type() == QEvent.Type.Leave:
@@ -378,7 +378,7 @@ class RankingShift(FigurePanel):
 
     def heading(self) -> tuple[str, str]:
         """Return the title and the word beside it."""
-        return self.header.words()
+        return self.header.text()
 
     def picture_size(self) -> QSize:
         """Return the size of all rows, up to a width of `WIDEST`."""

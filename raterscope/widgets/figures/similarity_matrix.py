@@ -175,7 +175,7 @@ class _Similarity(Figure[tuple[int, int]]):
         self.point(None)
         self.redraw()
 
-    def words(self, part: tuple[int, int]) -> str:
+    def text_of(self, part: tuple[int, int]) -> str:
         row, column = part
         if self._mode == "graph":
             assert self._network is not None

@@ -47,7 +47,7 @@ class WallTiles(QAbstractScrollArea):
 
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()
-        self.words = words
+        self.text_of = words
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
@@ -226,7 +226,7 @@ class WallTiles(QAbstractScrollArea):
     def _update_text(self) -> None:
         row = self.current
         marked = ", selected" if row in self._selected else ""
-        self.setAccessibleDescription("" if row is None else self.words(row) + marked)
+        self.setAccessibleDescription("" if row is None else self.text_of(row) + marked)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Select one; with Ctrl one more or less, with Shift all up to it; on the ground none."""
@@ -341,7 +341,9 @@ class WallTiles(QAbstractScrollArea):
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             row = self.row_at(usual(QPointF(event.pos())).toPoint())
-            QToolTip.showText(event.globalPos(), plain_tip(self.words(row)) if row is not None else "", self)
+            QToolTip.showText(
+                event.globalPos(), plain_tip(self.text_of(row)) if row is not None else "", self
+            )
             return True
         return super().viewportEvent(event)
 

@@ -37,10 +37,10 @@ class HistoryEntry:
     """One line of the history."""
 
     time: datetime  # shown in local time
-    words: str  # "reject spot 11"
+    text: str  # "reject spot 11"
     tone: str = "plain"  # {"accepted", "rejected", "disputed", "plain"}
     # "in effect"; or what happened to it: "undone" is struck through, "superseded" and "no effect" dimmed
-    standing: str = IN_EFFECT
+    status: str = IN_EFFECT
 
 
 class HistoryPanel(QWidget):
@@ -81,11 +81,11 @@ class HistoryPanel(QWidget):
 
 
 class _HistoryKind(LineKind[HistoryEntry]):
-    def words(self, line: HistoryEntry) -> str:
-        return line.words if line.standing == IN_EFFECT else f"{line.words} ({line.standing})"
+    def text_of(self, line: HistoryEntry) -> str:
+        return line.text if line.status == IN_EFFECT else f"{line.text} ({line.status})"
 
     def tip(self, line: HistoryEntry) -> str:
-        return f"{line.time.astimezone():%Y-%m-%d %H:%M:%S}  {self.words(line)}"
+        return f"{line.time.astimezone():%Y-%m-%d %H:%M:%S}  {self.text_of(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: HistoryEntry) -> None:
         palette = theme.current()
@@ -93,10 +93,10 @@ class _HistoryKind(LineKind[HistoryEntry]):
         painter.setFont(theme.font())
         paint_words(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", palette.third)
         words = QFont(theme.font())
-        words.setStrikeOut(line.standing == "undone")
+        words.setStrikeOut(line.status == "undone")
         painter.setFont(words)
-        tone = tones.get(line.tone, palette.second) if line.standing == IN_EFFECT else palette.third
-        paint_words(painter, box.adjusted(50, 0, -4, 0), line.words, tone)
+        tone = tones.get(line.tone, palette.second) if line.status == IN_EFFECT else palette.third
+        paint_words(painter, box.adjusted(50, 0, -4, 0), line.text, tone)
 
 
 NEXT, PREVIOUS, BACK = "Ctrl+J", "Ctrl+Shift+J", "Ctrl+B"
@@ -108,7 +108,7 @@ class ChangeLine:
     """List entry for one change."""
 
     number: int  # index in the list
-    words: str
+    text: str
 
 
 class ChangesPanel(QWidget):
@@ -158,12 +158,12 @@ class ChangesPanel(QWidget):
 
 
 class _ChangeKind(LineKind[ChangeLine]):
-    def words(self, line: ChangeLine) -> str:
-        return line.words
+    def text_of(self, line: ChangeLine) -> str:
+        return line.text
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ChangeLine) -> None:
         painter.setFont(theme.font())
-        paint_words(painter, box.adjusted(2, 0, -4, 0), line.words, theme.current().text)
+        paint_words(painter, box.adjusted(2, 0, -4, 0), line.text, theme.current().text)
 
 
 RUNNING, CANCELLING = "running", "cancelling"
@@ -178,7 +178,7 @@ class JobLine:
     key: object  # identifies the job
     # title, words: "Fusing smear_077", "removing the weakest component"
     title: str
-    words: str = ""
+    text: str = ""
     fraction: float = 0.0  # share done, 0 to 1
     seconds_left: float | None = None
     state: str = RUNNING  # {"running", "cancelling", "done", "failed", "cancelled"}
@@ -294,7 +294,7 @@ class _JobWidget(QWidget):
     def set_line(self, line: JobLine) -> None:
         if self._line.state == CANCELLING and line.state == RUNNING:
             # A job that is being cancelled keeps this text while it still reports progress.
-            line = JobLine(line.key, line.title, self._line.words, line.fraction, None, CANCELLING)
+            line = JobLine(line.key, line.title, self._line.text, line.fraction, None, CANCELLING)
         self._line = line
         self._title.setText(line.title)
         failed = line.state == "failed"
@@ -325,8 +325,8 @@ class _JobWidget(QWidget):
 def _in_words(line: JobLine) -> str:
     if line.state in (RUNNING, CANCELLING):
         left = time_left(line.seconds_left) if line.state == RUNNING else ""
-        return ", ".join(part for part in (line.words, left) if part)
-    return {"done": line.words or "done", "cancelled": "cancelled"}.get(line.state, line.words)
+        return ", ".join(part for part in (line.text, left) if part)
+    return {"done": line.text or "done", "cancelled": "cancelled"}.get(line.state, line.text)
 
 
 LONGEST = 1000

@@ -71,7 +71,7 @@ class CardLineKind(LineKind[CardLine]):
         """Return the line."""
         return line
 
-    def words(self, line: CardLine) -> str:
+    def text_of(self, line: CardLine) -> str:
         """Return the text of a line."""
         return (
             f"{line.title}: {', '.join(text or 'unknown' for text in line.texts)}"
@@ -81,7 +81,7 @@ class CardLineKind(LineKind[CardLine]):
 
     def tip(self, line: CardLine) -> str:
         """Return the definition of a value."""
-        return f"{self.words(line)}. {line.help}" if line.help else self.words(line)
+        return f"{self.text_of(line)}. {line.help}" if line.help else self.text_of(line)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: CardLine) -> None:
         """Paint a title at the left, and a column for each annotator."""

@@ -160,7 +160,7 @@ class CommunitiesView:
     # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    words: str = ""  # method and quality: "by behaviour, non-negative factorisation | modularity 0.41"
+    text: str = ""  # method and quality: "by behaviour, non-negative factorisation | modularity 0.41"
     central: tuple[str, ...] = ()  # (C,): most central member; empty if unknown
 
     def __post_init__(self) -> None:
@@ -225,7 +225,7 @@ class CommunityCards(QWidget):
             card.focused.connect(self._on_focused)
         self._fit_row()
         self.select(chosen)
-        self._words.setText(view.words if view is not None else "")
+        self._words.setText(view.text if view is not None else "")
         self._nothing.setVisible(not count)
         self.set_working("")
 
@@ -489,7 +489,7 @@ class GridView:
         likeliest, share = self._model(index)
         return Card(self.names[self.tasks[index]], likeliest, share, self._answer_words(index))
 
-    def words(self, index: int) -> str:
+    def text_of(self, index: int) -> str:
         """Return the text of a task: "task 12, answered 3, not 0.93"."""
         model = " ".join(self._model(index)).strip()
         parts = (self.names[self.tasks[index]], self._answer_words(index), model)

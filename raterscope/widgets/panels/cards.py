@@ -78,7 +78,7 @@ class Cards(Protocol):
     def card(self, index: int) -> Card:
         """Return the card at an index."""
 
-    def words(self, index: int) -> str:
+    def text_of(self, index: int) -> str:
         """Return the text of the card at an index."""
 
 
@@ -199,8 +199,8 @@ class CardModel(TableModel):
         if number < 0 or self.cards is None:
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return self.cards.words(number)
-        return plain_tip(self.cards.words(number)) if role == Qt.ItemDataRole.ToolTipRole else None
+            return self.cards.text_of(number)
+        return plain_tip(self.cards.text_of(number)) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class CardDelegate(QStyledItemDelegate):

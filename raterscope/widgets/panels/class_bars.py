@@ -141,7 +141,7 @@ class _BarKind(LineKind[ClassBar]):
     def key(self, line: ClassBar) -> Hashable:
         return line.index, line.name
 
-    def words(self, line: ClassBar) -> str:
+    def text_of(self, line: ClassBar) -> str:
         share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
         key = f"key {line.digit}" if line.digit else ""
         votes = counted(line.votes, "vote") if line.votes >= 0 else ""

@@ -64,7 +64,7 @@ class _ChangeKind(LineKind[ChangeLine]):
     def key(self, line: ChangeLine) -> Hashable:
         return line.key
 
-    def words(self, line: ChangeLine) -> str:
+    def text_of(self, line: ChangeLine) -> str:
         return f"{line.name}, {line.when}: {line.how}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ChangeLine) -> None:
@@ -356,7 +356,7 @@ class _ConfusionKind(LineKind[Confusion]):
     def key(self, line: Confusion) -> Hashable:
         return line.cell
 
-    def words(self, line: Confusion) -> str:
+    def text_of(self, line: Confusion) -> str:
         return f"true {line.true}, answer {line.given}: {line.figures()}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Confusion) -> None:

@@ -127,7 +127,7 @@ class MethodsPanel(QWidget):
             tick.toggled.connect(self._on_ticked)
         self.scope = ModeSwitch(CASE_SCOPES)
         self.button = QPushButton("Compare")
-        self.words = ElidedLabel("", "small")
+        self.label = ElidedLabel("", "small")
         self.outlines = QCheckBox("Show outlines")
         self.outlines.setToolTip(
             plain_tip("Draw the consensuses of the ticked methods instead of the raters' outlines")
@@ -156,7 +156,7 @@ class MethodsPanel(QWidget):
         theme.notifier().changed.connect(self._show_colours)
 
     def _lay_out(self) -> None:
-        top = horizontal(self.button, (self.words, 1), spacing=6)
+        top = horizontal(self.button, (self.label, 1), spacing=6)
         inner = QWidget()
         area = scroll_area(inner)
         vertical(
@@ -199,7 +199,7 @@ class MethodsPanel(QWidget):
         """Show whether methods are running; the button then cancels."""
         self._busy = busy
         self.button.setText("Cancel" if busy else "Compare")
-        self.words.setText("")
+        self.label.setText("")
         self._on_ticked()
 
     def set_compared(self, table: PlotTable | None, *, truth: bool) -> None:
@@ -415,7 +415,7 @@ class TrustPanel(QWidget):
         horizontal((self.plot, 5), (self._beside, 4), inside=self)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The sentences shown."""
         return self._words.text()
 

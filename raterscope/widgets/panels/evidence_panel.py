@@ -323,7 +323,7 @@ class _Kind(LineKind[EvidenceLine]):
     def key(self, line: EvidenceLine) -> Hashable:
         return line.key
 
-    def words(self, line: EvidenceLine) -> str:
+    def text_of(self, line: EvidenceLine) -> str:
         return line.tip
 
     def paint_line(self, painter: QPainter, box: QRectF, line: EvidenceLine) -> None:
@@ -379,7 +379,7 @@ class _VoterKind(LineKind[VoterLine]):
     def key(self, line: VoterLine) -> Hashable:
         return line.annotator
 
-    def words(self, line: VoterLine) -> str:
+    def text_of(self, line: VoterLine) -> str:
         text = "clicked" if line.clicked else "did not click"
         known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
         return ", ".join(part for part in (line.label, text, known) if part)

@@ -47,20 +47,20 @@ class ReasonField(QWidget):
             button.clicked.connect(self._on_common)
             self.buttons.append(button)
             column.addWidget(button)
-        self.words = QLineEdit(placeholderText="or enter another reason", maxLength=200)
-        self.words.setAccessibleName("Reason")
-        self.words.textChanged.connect(self._on_words)
-        column.addWidget(self.words)
-        self.setFocusProxy(self.words)
+        self.edit = QLineEdit(placeholderText="or enter another reason", maxLength=200)
+        self.edit.setAccessibleName("Reason")
+        self.edit.textChanged.connect(self._on_words)
+        column.addWidget(self.edit)
+        self.setFocusProxy(self.edit)
 
     @property
     def reason(self) -> str:
         """The reason given."""
-        return self.words.text().strip()
+        return self.edit.text().strip()
 
     def _on_common(self) -> None:
-        self.words.setText(str(self.sender().property("reason")))
-        self.words.setFocus()
+        self.edit.setText(str(self.sender().property("reason")))
+        self.edit.setFocus()
 
     def _on_words(self, text: str) -> None:
         self.changed.emit(bool(text.strip()))
@@ -122,7 +122,7 @@ class ChangeKind(LineKind[Change]):
         """Return the whole change as its key."""
         return line
 
-    def words(self, line: Change) -> str:
+    def text_of(self, line: Change) -> str:
         """Return the text of a change."""
         return f"{line.name}: {line.before} becomes {line.after}"
 
@@ -289,7 +289,7 @@ class ExclusionPanel(QWidget):
         self.cancel = QPushButton("Cancel")
         self.cancel.setToolTip("Close without excluding (Esc)")
         self.reason.changed.connect(self._show_possible)
-        self.reason.words.returnPressed.connect(self._on_exclude)
+        self.reason.edit.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
         self.cancel.clicked.connect(self._on_cancel)
         row = horizontal(STRETCH, self.exclude, self.cancel, spacing=8)
@@ -302,7 +302,7 @@ class ExclusionPanel(QWidget):
         keep_reason, self._again = self._again, False
         self._set_state(state)
         if not keep_reason:
-            self.reason.words.clear()
+            self.reason.edit.clear()
             self.reason.setFocus()
 
     def _set_state(self, state: str) -> None:

@@ -112,7 +112,7 @@ class RunLine:
 
     key: object
     title: str  # "OEM + DEM"
-    words: str  # "12:01, 340 images, 4.2 s"
+    text: str  # "12:01, 340 images, 4.2 s"
     shown: bool = False  # True for the run on screen
     stale: bool = False  # True where decisions or exclusions came after it
 
@@ -188,10 +188,10 @@ class _RunRow(QWidget):
         self.tick = QCheckBox()
         self.tick.setChecked(ticked)
         self.tick.setToolTip("Tick two or more runs to compare them")
-        self.tick.setAccessibleName(f"Compare {line.title}, {line.words}")
+        self.tick.setAccessibleName(f"Compare {line.title}, {line.text}")
         self.tick.toggled.connect(self.ticked)
         title = ElidedLabel(line.title, "accent" if line.shown else "")
-        words = ElidedLabel(line.words + (", older than your last decision" if line.stale else ""), "small")
+        words = ElidedLabel(line.text + (", older than your last decision" if line.stale else ""), "small")
         texts = vertical(title, words)
         show = QPushButton("Shown" if line.shown else "Show")
         show.setEnabled(not line.shown)
@@ -200,7 +200,7 @@ class _RunRow(QWidget):
         delete.clicked.connect(self._on_delete)
         for button, verb in ((show, "Show"), (delete, "Delete")):
             theme.set_role(button, "link")
-            button.setAccessibleName(f"{verb} {line.title}, {line.words}")
+            button.setAccessibleName(f"{verb} {line.title}, {line.text}")
         horizontal(self.tick, (texts, 1), show, delete, inside=self, margins=(0, 2, 0, 2), spacing=8)
 
     def _on_show(self) -> None:

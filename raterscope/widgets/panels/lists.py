@@ -36,13 +36,13 @@ class LineKind(RowDelegate, Generic[Line]):
         """Return what identifies a line; lines with equal keys are the same line, changed."""
         return line
 
-    def words(self, line: Line) -> str:
+    def text_of(self, line: Line) -> str:
         """Return the text of a line."""
         raise NotImplementedError
 
     def tip(self, line: Line) -> str:
         """Return the tooltip, as plain text."""
-        return self.words(line)
+        return self.text_of(line)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Line) -> None:
         """Paint the content of a line over its background."""
@@ -243,7 +243,7 @@ class _LineModel(QAbstractListModel):
         if role == LINE:
             return line
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return self.kind.words(line)
+            return self.kind.text_of(line)
         return plain_tip(self.kind.tip(line)) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
@@ -322,11 +322,11 @@ class _AskKind(LineKind[AskLine]):
     def key(self, line: AskLine) -> Hashable:
         return line.key
 
-    def words(self, line: AskLine) -> str:
+    def text_of(self, line: AskLine) -> str:
         return f"{line.name}: {line.why}, {self._gain(line)}"
 
     def tip(self, line: AskLine) -> str:
-        return f"{self.words(line)} expected. {line.more}".strip()
+        return f"{self.text_of(line)} expected. {line.more}".strip()
 
     def paint_line(self, painter: QPainter, box: QRectF, line: AskLine) -> None:
         palette = theme.current()

@@ -150,7 +150,7 @@ class _ShapeKind(LineKind[ShapeLine]):
     def key(self, line: ShapeLine) -> Hashable:
         return line.key
 
-    def words(self, line: ShapeLine) -> str:
+    def text_of(self, line: ShapeLine) -> str:
         return ", ".join(part for part in (line.title, line.value, line.detail) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ShapeLine) -> None:
@@ -202,7 +202,7 @@ class FigureLine:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    words: str
+    text: str
     nothing: str
     suffix: str
     decimals: int
@@ -267,7 +267,7 @@ class ParasitaemiaPanel(QWidget):
         rows.addRow(self._noun_label, self.noun)
         self.noun.editingFinished.connect(self._on_noun)
         for name, field in FIELDS.items():
-            self._labels[name] = plain_label(field.words, "second")
+            self._labels[name] = plain_label(field.text, "second")
             rows.addRow(self._labels[name], self.fields[name])
             self.fields[name].valueChanged.connect(self._on_value)
         set_lengths(form, maximumWidth=FORM_WIDTH)
@@ -354,7 +354,7 @@ class _FigureKind(LineKind[FigureLine]):
     def key(self, line: FigureLine) -> Hashable:
         return line.title
 
-    def words(self, line: FigureLine) -> str:
+    def text_of(self, line: FigureLine) -> str:
         if not line.value:
             return f"{line.title}: {line.formula}"
         return f"{line.title}: {line.value}, {line.interval}. {line.formula} = {line.value}"

@@ -319,7 +319,7 @@ class _PairKind(LineKind[PairLine]):
     def key(self, line: PairLine) -> Hashable:
         return line.comparison
 
-    def words(self, line: PairLine) -> str:
+    def text_of(self, line: PairLine) -> str:
         return f"{line.left_name} or {line.right_name}: {_answers_in_words(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: PairLine) -> None:

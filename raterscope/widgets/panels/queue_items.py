@@ -55,7 +55,7 @@ class QueueFilter:
     """Filter of a queue."""
 
     key: str  # "all", "undecided", "flagged", a key of `NOTES`, or one of an item's counts
-    words: str
+    text: str
     empty: str = ""  # text for an empty list
 
     @property
@@ -170,7 +170,7 @@ class QueueKind(LineKind[QueueItem]):
         """Return the key of the item."""
         return line.key
 
-    def words(self, line: QueueItem) -> str:
+    def text_of(self, line: QueueItem) -> str:
         """Return the text of a line."""
         line = self._shown(line)
         flagged = "" if line.flag is None else ", flagged"

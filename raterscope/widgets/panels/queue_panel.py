@@ -124,7 +124,7 @@ class QueuePanel(QueueFrame):
         if not orders:
             self.order.hide()
         self._filters = tuple(filters)
-        words = {item_filter.key: item_filter.words for item_filter in self._filters}
+        words = {item_filter.key: item_filter.text for item_filter in self._filters}
         self.choice = ChoiceBox(f"List of {title.lower()}", words)
         self.many = QSpinBox(minimum=0, maximum=MOST)
         set_lengths(self.many, width=NUMBER_WIDTH)
@@ -287,10 +287,10 @@ class QueuePanel(QueueFrame):
             return "No items yet."
         if not any(chosen.passes(item, self.many.value()) for item in self._queued.listed):
             return chosen.empty
-        minimum, text = self.many.value(), chosen.words
+        minimum, text = self.many.value(), chosen.text
         if not any(chosen.passes(item, minimum) for item in self._queued.listed if self._in_group(item)):
             return f"Nothing in {self.group.currentText()} is listed under “{text}”."
-        return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
+        return f"No name under “{chosen.text}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
     def _mark_current(self, *, scroll: bool) -> None:
         row = self.row_of(self._current)

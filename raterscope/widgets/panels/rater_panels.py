@@ -112,7 +112,7 @@ class _Map(Figure[tuple[int, int]]):
         self.point(None)
         self.redraw()
 
-    def words(self, part: tuple[int, int]) -> str:
+    def text_of(self, part: tuple[int, int]) -> str:
         row, column = part
         position = f"row {self._corner[0] + row + 1}, column {self._corner[1] + column + 1}"
         return f"{position}: {self._measure} {self._values[row, column]:.2f}"

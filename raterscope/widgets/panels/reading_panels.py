@@ -111,7 +111,7 @@ class ReadingHeader(QWidget):
         self.strip.setVisible(bool(case))
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Case and session in words."""
         return f"{self._case.text()}, {self._session.text()}"
 

@@ -86,7 +86,7 @@ class _VoteKind(LineKind[RegionVote]):
     def key(self, line: RegionVote) -> Hashable:
         return line.name
 
-    def words(self, line: RegionVote) -> str:
+    def text_of(self, line: RegionVote) -> str:
         text = "inside" if line.inside >= 0.5 else "outside"
         parts = [line.title, f"{text}: marks {percent(line.inside)} of the region", line.direction()]
         if math.isfinite(line.weight):

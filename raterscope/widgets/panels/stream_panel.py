@@ -37,7 +37,7 @@ class LiveLine:
     """State of a watched source."""
 
     name: str  # the source's
-    words: str  # activity: "reading", "waiting for new clicks"
+    text: str  # activity: "reading", "waiting for new clicks"
     paused: bool
     since: float | None  # seconds since something came; None where nothing has
     # clicks, annotators, images: so far
@@ -387,7 +387,7 @@ class StreamPanel(QWidget):
         self.live.set_line(line)
         self._show(self.live)
         self._header.set_title("Watching", line.name)
-        self._header.set_subtitle(line.words)
+        self._header.set_subtitle(line.text)
 
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.

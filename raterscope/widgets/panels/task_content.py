@@ -71,11 +71,11 @@ class SoundView(QWidget):
         self.wave = _Waveform(self)
         self.button = KeyButton("Space", "play", "accent", "Play or pause the sound")
         self.button.clicked.connect(self.toggle)
-        self.words = plain_label("", "second")
+        self.label = plain_label("", "second")
         self.problem = plain_label("", "rejected", wrap=True)
         vertical(
             self.wave,
-            horizontal(self.button, self.words, STRETCH, spacing=12),
+            horizontal(self.button, self.label, STRETCH, spacing=12),
             self.problem,
             inside=self,
             spacing=6,
@@ -156,7 +156,7 @@ class SoundView(QWidget):
         self._show_position()
 
     def _show_position(self) -> None:
-        self.words.setText(f"{_clock(self._position)} of {_clock(self.seconds)}")
+        self.label.setText(f"{_clock(self._position)} of {_clock(self.seconds)}")
         self.wave.show_share(self._position / self.seconds if self.seconds else 0.0)
         self.setAccessibleName(f"Sound of {self.seconds:.0f} s")
 

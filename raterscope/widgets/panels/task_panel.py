@@ -114,7 +114,7 @@ class _VoteKind(LineKind[TaskVote]):
     def key(self, line: TaskVote) -> Hashable:
         return line
 
-    def words(self, line: TaskVote) -> str:
+    def text_of(self, line: TaskVote) -> str:
         parts = [line.name, f"answered {line.label}", "wrong" if line.wrong else ""]
         parts.append("" if line.agrees else "against the model")
         if math.isfinite(line.weight):

@@ -82,7 +82,7 @@ class GridColumn:
         """The longest text of a column of words."""
         return max(map(str, self.values), key=len, default="") if self.form == "words" else ""
 
-    def words(self, row: int, *, brief: bool = False) -> str:
+    def text_of(self, row: int, *, brief: bool = False) -> str:
         """Return a value as text, with its interval unless it is brief; empty where it is unknown."""
         value = self.values[row]
         if self.form in ("annotator", "words"):
@@ -176,13 +176,13 @@ class GridModel(SortedModel):
         """Return the text of a cell."""
         row, column = int(self.order[index.row()]), self.grid.columns[index.column()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.words(row)
+            return column.text_of(row)
         if role == Qt.ItemDataRole.ToolTipRole:
-            name, text = self.grid.columns[0].words(row), column.words(row) or "unknown"
+            name, text = self.grid.columns[0].text_of(row), column.text_of(row) or "unknown"
             return plain_tip(name if index.column() == 0 else f"{name}: {column.title} {text}")
         if role == Qt.ItemDataRole.AccessibleTextRole:
             out = ", excluded" if index.column() == 0 and self.grid.excluded[row] else ""
-            return f"{column.group} {column.title} {column.words(row) or 'unknown'}{out}".strip()
+            return f"{column.group} {column.title} {column.text_of(row) or 'unknown'}{out}".strip()
         return None
 
 
@@ -209,11 +209,11 @@ class GridDelegate(RowDelegate):
             font = QFont(painter.font())
             font.setStrikeOut(out)
             painter.setFont(font)
-            paint_words(painter, inner.adjusted(22, 0, 0, 0), column.words(row), colour)
+            paint_words(painter, inner.adjusted(22, 0, 0, 0), column.text_of(row), colour)
         elif column.form == "count":
-            paint_words(painter, inner, column.words(row) or "–", faint, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, inner, column.text_of(row) or "–", faint, side=Qt.AlignmentFlag.AlignRight)
         elif column.form == "words":
-            paint_words(painter, inner, column.words(row), faint)
+            paint_words(painter, inner, column.text_of(row), faint)
         elif not math.isfinite(column.values[row]):
             paint_words(painter, inner, "–", palette.third)
         else:
@@ -222,7 +222,7 @@ class GridDelegate(RowDelegate):
     def _paint_figure(
         self, painter: QPainter, box: QRectF, column: GridColumn, row: int, colour: str
     ) -> None:
-        text = column.words(row, brief=True)
+        text = column.text_of(row, brief=True)
         if column.form != "share":
             paint_words(painter, box, text, colour)
             return

@@ -81,7 +81,7 @@ class Course:
         on, (low, high) = f"on {counted(len(self.images), 'image')}", self._range
         return f"{figure(low)} to {figure(high)} {on}" if math.isfinite(low) else f"unknown {on}"
 
-    def words(self, index: int) -> str:
+    def text_of(self, index: int) -> str:
         """Describe one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
         marks = counted(int(self.clicks[index]), "click")
         reliability, sensitivity = float(self.reliability[index]), float(self.sensitivity[index])
@@ -318,7 +318,7 @@ class AnnotatorDelegate(RowDelegate):
         cell = QRectF(option.rect)
         box = course_box(QRectF(usual(cell.topLeft()), usual(cell.bottomRight())))
         image = row.course.place_at((usual(QPointF(event.pos())).x() - box.left()) / box.width())
-        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(image)}"), view)
+        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.text_of(image)}"), view)
         return True
 
 

@@ -109,7 +109,7 @@ class ComparisonRow:
     key: object  # of the run; None for what is no run
     # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title
     title: str
-    words: str
+    text: str
     figures: tuple[Figures, ...]
     tip: str = ""  # tooltip; by default title and text
 
@@ -205,7 +205,7 @@ class _ComparisonModel(TableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._words(row, measure)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(row.tip or f"{row.title}, {row.words}")
+            return plain_tip(row.tip or f"{row.title}, {row.text}")
         best = measure >= 0 and self.measures[measure].worth(row.figures[measure][0]) == self._best[measure]
         if role == Qt.ItemDataRole.FontRole:
             return theme.widget_font(bold=best)
@@ -217,7 +217,7 @@ class _ComparisonModel(TableModel):
 
     def _words(self, row: ComparisonRow, index: int) -> str:
         if index < 0:
-            return f"{row.title}{'' if row.words.startswith(chr(10)) else '  '}{row.words}"
+            return f"{row.title}{'' if row.text.startswith(chr(10)) else '  '}{row.text}"
         text = self.measures[index].write(*row.figures[index])
         return "–" if text == UNKNOWN else text
 

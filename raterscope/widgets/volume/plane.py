@@ -364,7 +364,7 @@ class Preset:
     """Usual grey-value window of a tissue in CT."""
 
     name: str
-    words: str
+    text: str
     # centre, width: Hounsfield units
     centre: float
     width: float

@@ -271,7 +271,7 @@ class SurfaceView(WholeView):
         self.changed()
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The sentence that is shown instead of a model."""
         return self._words if self.model is None else ""
 

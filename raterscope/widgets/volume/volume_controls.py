@@ -220,7 +220,7 @@ class WindowChoice:
         if window is not None:
             self.offered[FROM_FILE] = ("from the file", window)
         if is_ct:
-            self.offered |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
+            self.offered |= {p.name: (p.text, (p.centre, p.width)) for p in PRESETS}
         self.offered[AUTOMATIC] = ("automatic", self._automatic)
         if not is_ct:
             self.offered[FULL] = ("full range", _full_window(values))
@@ -250,7 +250,7 @@ class WindowChoice:
         """Return the name and the words of each preset."""
         return [(name, f"{text}   {in_words(*window)}") for name, (text, window) in self.offered.items()]
 
-    def words(self, centre: float, width: float) -> str:
+    def text_of(self, centre: float, width: float) -> str:
         """Describe the window on screen."""
         return f"{in_words(centre, width)} {self.offered[self.preset][0] if self.preset else ''}".strip()
 
@@ -402,7 +402,7 @@ class WindowControl(QObject):
 
     def _show(self, centre: float, width: float) -> None:
         self.levels = Levels(centre, width)
-        self.chip.set_words(self._choice.words(*self.window))
+        self.chip.set_words(self._choice.text_of(*self.window))
         self.changed.emit(*self.window)
 
 

@@ -350,7 +350,7 @@ def test_a_flag_is_in_table_and_export_and_no_fusion_uses_it(four_study, tmp_pat
         study.record(Decision(verb="undo", undoes=2))
         state = fold(study.decisions())
         assert state.flagged == {"eve": "ask them", "dan": "ask them"}
-        assert [state.standing(number) for number in (1, 2, 3)] == ["in effect", "undone", "in effect"]
+        assert [state.status(number) for number in (1, 2, 3)] == ["in effect", "undone", "in effect"]
     assert main(["annotators", str(four_study), "-o", str(tmp_path / "a.csv"), "--where", "flagged = 1"]) == 0
     rows = {row["annotator"]: row for row in rows_of(tmp_path / "a.csv")}
     assert set(rows) == {"eve", "dan"}

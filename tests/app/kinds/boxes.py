@@ -73,11 +73,11 @@ class BoxesOfImage:
     """The decisions on one image."""
 
     def __init__(self):
-        self.words = ItemDecisions()
+        self.decisions = ItemDecisions()
         self.verdict: tuple[str, int] | None = None
 
     def apply(self, decision, _item):
-        self.words.add(decision.subject.number, decision.id, decision.verb)
+        self.decisions.add(decision.subject.number, decision.id, decision.verb)
         self.verdict = decision.verb, decision.id
 
     def fixed(self):

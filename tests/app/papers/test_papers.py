@@ -50,7 +50,7 @@ def counting(calls, **changes):
 
     rows = (
         Row("first", "a", "printed", paper=1.0, default="default"),
-        Row("second", "b", "printed", words="high", default="default"),
+        Row("second", "b", "printed", text="high", default="default"),
         Row("third", "b", "sometimes"),
     )
     experiment = Experiment(
@@ -173,7 +173,7 @@ def test_charts_show_what_was_measured_alone(tmp_path):
     measure([paper], tmp_path / "x", silent)
     blocks = contents_of([paper], tmp_path / "x").sections[1].sections[0].blocks
     (gallery,) = (block for block in blocks if block.kind == "gallery")
-    assert [swatch.words for swatch in gallery.legend] == ["one", "two"]
+    assert [swatch.text for swatch in gallery.legend] == ["one", "two"]
     assert [picture.title for picture in gallery.pictures] == ["Curve"]
     assert "data:image/png" in write_page([paper], tmp_path / "x").read_text()
 

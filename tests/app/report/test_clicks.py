@@ -183,10 +183,10 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     crowd.record(Decision(verb="scale", item=1, subject=ScaleSubject(pixel_size=0.2, everywhere=True)))
     scaled = read_measures(crowd.decisions(), fold(crowd.decisions()))
     (picture,) = detections_gallery(crowd, [counted[0], doubtful], scaled).pictures
-    assert picture.words.endswith("bar 5 µm")  # a third of 100 pixels is 6.7 µm
+    assert picture.text.endswith("bar 5 µm")  # a third of 100 pixels is 6.7 µm
     gallery = detections_gallery(crowd, [counted[0], doubtful], Measures())
     assert [picture.title for picture in gallery.pictures] == ["b"]
-    assert gallery.pictures[0].words == "3 found, 3 in dispute"
+    assert gallery.pictures[0].text == "3 found, 3 in dispute"
     assert "Of 2 images" in gallery.note
 
 

@@ -24,7 +24,7 @@ def test_the_last_comment_on_a_spot_counts_and_the_image_has_its_own():
     assert find_comment(comments, SPOT) == "platelet"
     assert find_comment(comments, IMAGE) == "thick"
     assert find_comment(comments, far) == ""
-    assert [state.standing(number) for number in (1, 2, 3)] == ["superseded", "in effect", "in effect"]
+    assert [state.status(number) for number in (1, 2, 3)] == ["superseded", "in effect", "in effect"]
     assert not state.comments("clicks", 2)
     assert not differ(fold([]), state, "clicks")
 

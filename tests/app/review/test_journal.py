@@ -341,7 +341,7 @@ def test_a_control_mark_changes_what_a_fusion_is_held_to_until_it_is_undone() ->
     decisions = added(decisions, mark("positive"))
     positive = fold(decisions)
     assert positive.control(1) == review.Control(holds=True, decision=2)
-    assert [positive.standing(number) for number in (1, 2)] == ["superseded", "in effect"]
+    assert [positive.status(number) for number in (1, 2)] == ["superseded", "in effect"]
     assert positive.undone_since(state, "clicks", 1) == []
     decisions = added(decisions, review.undo(positive))
     assert fold(decisions).control(1) == review.Control(holds=False, decision=1)

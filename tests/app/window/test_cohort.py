@@ -33,7 +33,7 @@ def cohort(tmp_path):
 def test_failed_cases_are_listed_and_the_queue_is_of_all_cases(window, qtbot, cohort):
     open_study(window, qtbot, cohort)
     assert not window.cohort_bar.isHidden()
-    assert "1 of 4 cases has no results" in window.cohort_bar.words.text()
+    assert "1 of 4 cases has no results" in window.cohort_bar.label.text()
     assert [item.title for item in window.workspace.queue.shown()] == ["most", "more", "little"]
     window.cohort_bar.list_cases.click()
     (dialog,) = window.findChildren(FailedCasesDialog)
@@ -49,7 +49,7 @@ def test_failed_cases_are_listed_and_the_queue_is_of_all_cases(window, qtbot, co
 
 def test_other_studies_show_no_such_cases(opened):
     assert opened.cohort_bar.isHidden()
-    assert "Cases without results" not in [command.words for command in opened.window_actions.commands()]
+    assert "Cases without results" not in [command.text for command in opened.window_actions.commands()]
 
 
 @pytest.fixture

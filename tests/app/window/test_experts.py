@@ -18,7 +18,7 @@ def choose(monkeypatch, path):
 
 
 def trigger(window, words):
-    (command,) = [command for command in window.window_actions.commands() if command.words == words]
+    (command,) = [command for command in window.window_actions.commands() if command.text == words]
     command.do()
 
 

@@ -250,7 +250,7 @@ def test_the_calibration_is_that_of_all_images_with_known_positions(against_trut
     there = expected.count > 0
     assert [row[3] for row in rows] == expected.count[there].tolist()
     assert [row[2] for row in rows] == expected.share[there].tolist()
-    assert f"error {expected.error:.2f}" in workspace.trust.words
+    assert f"error {expected.error:.2f}" in workspace.trust.text
 
 
 def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):

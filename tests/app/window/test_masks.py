@@ -155,7 +155,7 @@ def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, f
     next(action for action in actions if action.text() == "Consensus, all cases…").trigger()
     qtbot.waitUntil(lambda: "Exported consensus of run" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert FORMATS["dicom-seg"].words in offered
+    assert FORMATS["dicom-seg"].text in offered
     names = sorted(file.name for file in out.iterdir())
     assert [name.endswith("_consensus_seg.dcm") for name in names].count(True) == 1
     assert [name.endswith("_consensus.nii.gz") for name in names].count(True) == 1
@@ -200,7 +200,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     out.mkdir()
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
     dialog = deidentified_dialog(window, qtbot)
-    assert dialog.format == FORMATS["dicom-seg"].words  # of a DICOM case
+    assert dialog.format == FORMATS["dicom-seg"].text  # of a DICOM case
     dialog.images.click()
     dialog.accepting.click()
     qtbot.waitUntil(lambda: "6 more." in window.status.message, timeout=LONG)
@@ -221,7 +221,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     qtbot.waitUntil(lambda: len(window.document.contents.decisions) == 1, timeout=LONG)
     idle(window, qtbot)
     contents = window.document.contents
-    assert contents.words(contents.decisions[0]) == "describe pump as Liver, AVOIDANCE"
+    assert contents.text_of(contents.decisions[0]) == "describe pump as Liver, AVOIDANCE"
     coding = described_structures(contents.decisions, contents.review)["pump"]
     assert coding.type == Code("10200004", "SCT", "Liver")
     assert coding.colour == (206, 110, 84)  # the file's
@@ -242,7 +242,7 @@ def test_an_export_without_its_series_names_what_it_needs(fused_masks, qtbot, tm
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     dialog = deidentified_dialog(fused_masks, qtbot)
     assert dialog.images.isHidden()  # these cases have masks alone
-    dialog.formats.setCurrentText(FORMATS["dicom-seg"].words)
+    dialog.formats.setCurrentText(FORMATS["dicom-seg"].text)
     dialog.accepting.click()
     assert Path(requests[0]).name == "case-001-consensus_seg.dcm"
     qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)

@@ -78,7 +78,7 @@ def test_points_are_marked_removed_and_undone(reading, qtbot):
     key(window, qtbot, canvas, Qt.Key.Key_Return)
     assert len(screen.reader.marks.clicks) == 3
     key(window, qtbot, canvas, Qt.Key.Key_N)
-    assert screen.header.words == "Case 2 of 4, session 1 of 2"
+    assert screen.header.text == "Case 2 of 4, session 1 of 2"
     assert screen.reader.marks.clicks == ()
     key(window, qtbot, canvas, Qt.Key.Key_P)
     assert len(screen.reader.marks.clicks) == 3
@@ -95,7 +95,7 @@ def test_no_answer_is_on_screen(reading):
     assert not screen.surface.canvas._chips.isVisible()
     assert not window.bar.isVisible()
     assert window.document.contents is None
-    assert "smear" not in screen.header.words
+    assert "smear" not in screen.header.text
 
 
 @pytest.mark.parametrize("reading", ["masks"], indirect=True)
@@ -135,9 +135,9 @@ def test_digits_answer_the_questions_in_turn_and_go_on(reading, qtbot):
     key(window, qtbot, screen.surface.focusProxy(), Qt.Key.Key_3)
     assert screen.surface.checked() == {"answer 0 unsure"}
     key(window, qtbot, screen.surface.focusProxy(), Qt.Key.Key_9)
-    assert screen.header.words.startswith("Case 1 of 4")
+    assert screen.header.text.startswith("Case 1 of 4")
     key(window, qtbot, screen.surface.focusProxy(), Qt.Key.Key_2)
-    assert screen.header.words.startswith("Case 2 of 4")
+    assert screen.header.text.startswith("Case 2 of 4")
     key(window, qtbot, screen.surface.focusProxy(), Qt.Key.Key_P)
     screen.panel.buttons["answer 0 yes"].click()  # a change of mind
     idle(window, qtbot)
@@ -211,10 +211,10 @@ def test_page_keys_scroll_a_long_text(window, qtbot, tmp_path):
     idle(window, qtbot)
     if "short" in screen.surface.browser.toPlainText():
         key(window, qtbot, screen.surface.browser, Qt.Key.Key_N)
-    before = screen.header.words
+    before = screen.header.text
     key(window, qtbot, screen.surface.browser, Qt.Key.Key_PageDown)
     assert screen.surface.browser.verticalScrollBar().value() > 0
-    assert screen.header.words == before
+    assert screen.header.text == before
 
 
 @pytest.mark.parametrize("reading", ["pairs"], indirect=True)
@@ -222,7 +222,7 @@ def test_arrows_choose_a_side(reading, qtbot):
     window, screen, path = reading
     for name in (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Down):
         key(window, qtbot, screen.surface.focusProxy(), name)
-    assert screen.header.words.startswith("Case 4 of 6")
+    assert screen.header.text.startswith("Case 4 of 6")
     with stored(window, path) as file:
         answers = [file.marks(place).answers["sharper"] for place in range(3)]
     assert answers == ["left", "right", "tie"]

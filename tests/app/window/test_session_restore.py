@@ -79,7 +79,7 @@ def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file,
     number = _killed(study_file, tmp_path / "settings")
     offered(window, qtbot)
     assert window.reopen_bar.isVisible()
-    assert "Reopen small.rscope, workspace Clicks" in window.reopen_bar.words.text()
+    assert "Reopen small.rscope, workspace Clicks" in window.reopen_bar.label.text()
     qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Space)
     qtbot.waitUntil(
         lambda: window.workspace is not None and window.workspace.reviewing.spot is not None, timeout=LONG

@@ -57,7 +57,7 @@ def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, stu
     new = study_file.rename(study_file.with_name("renamed.rscope"))
     qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study was moved to renamed.rscope"
-    assert f"It is now {new}. All decisions up to now are saved" in decided.moved_bar.words.text()
+    assert f"It is now {new}. All decisions up to now are saved" in decided.moved_bar.label.text()
     with qtbot.waitSignal(decided.document.refused, timeout=LONG):
         decided.document.record(Decision(verb="exclude", annotators=("kim",), reason="late"))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
@@ -258,7 +258,7 @@ def answer(window, qtbot, words):
 
 def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(unsaved, qtbot):
     window, make_room = unsaved
-    assert window.unsaved_bar.words.text() == (
+    assert window.unsaved_bar.label.text() == (
         "The finished fusion of 2 images is not saved yet. Keep this window open. "
         "small.rscope: cannot be written: the disk is full; nothing was changed. "
         "Free space on it, then try again."
@@ -357,7 +357,7 @@ def test_an_import_that_cannot_be_saved_is_kept(opened, qtbot, tmp_path):
     opened.open_paths([more])
     qtbot.waitUntil(opened.unsaved_bar.isVisible, timeout=LONG)
     idle(opened, qtbot)
-    assert opened.unsaved_bar.words.text().startswith("The import of more.csv is not saved yet")
+    assert opened.unsaved_bar.label.text().startswith("The import of more.csv is not saved yet")
     assert len(opened.document.contents.annotators) == 13
     make_room()
     qtbot.mouseClick(opened.unsaved_bar.again, Qt.MouseButton.LeftButton)

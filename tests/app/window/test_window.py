@@ -159,7 +159,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
     assert "Next disputed spot" in {
-        command.words for command in window.window_actions.commands() if command.where == "Review"
+        command.text for command in window.window_actions.commands() if command.where == "Review"
     }
 
 
@@ -391,7 +391,7 @@ def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
 
 
 def test_the_top_bar_shows_the_time_left(window):
-    job = SimpleNamespace(fraction=0.5, words="fitting", seconds_left=80.0, state="running")
+    job = SimpleNamespace(fraction=0.5, text="fitting", seconds_left=80.0, state="running")
     window.bar.set_fusing(job)
     words = [label.text() for label in window.bar.findChildren(QLabel)]
     assert "1 min 20 s left, fitting" in words
@@ -403,7 +403,7 @@ def test_a_fusion_moves_no_tab_and_cancel_moves_the_focus_to_the_workspace(fused
     tabs = [button for button in fused.bar.findChildren(QPushButton) if button.isCheckable()]
     before = [tab.x() for tab in tabs]
     words = "a_photograph_with_a_name_as_microscopes_give_them_0001.tif: removing the weakest component"
-    fused.bar.set_fusing(SimpleNamespace(fraction=0.5, words=words, seconds_left=80.0, state="running"))
+    fused.bar.set_fusing(SimpleNamespace(fraction=0.5, text=words, seconds_left=80.0, state="running"))
     idle(fused, qtbot)
     assert [tab.x() for tab in tabs] == before
     cancel = next(button for button in fused.bar.findChildren(QPushButton) if button.text() == "Cancel")

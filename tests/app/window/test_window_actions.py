@@ -27,12 +27,12 @@ def palette(fused, qtbot):
 
 
 def _words(palette):
-    return [line.words for line in palette.view.lines]
+    return [line.text for line in palette.view.lines]
 
 
 def test_the_palette_runs_a_menu_action_by_a_few_letters(fused, palette, qtbot):
     qtbot.keyClicks(palette.line, "next disp")
-    assert palette.chosen.words == "Next disputed spot"
+    assert palette.chosen.text == "Next disputed spot"
     assert palette.chosen.keys == "Tab"
     _type(qtbot, palette.line, Qt.Key.Key_Return)
     idle(fused, qtbot)
@@ -61,7 +61,7 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
 
 
 def test_the_palette_lists_every_possible_action_and_is_walked_by_arrows(fused, palette, qtbot):
-    offered = {(command.words, command.where) for command in palette._commands}
+    offered = {(command.text, command.where) for command in palette._commands}
     for action in fused.workspace.actions_made:
         if not action.menu() and action.isEnabled():
             assert (action.text(), "Review") in offered
@@ -69,9 +69,9 @@ def test_the_palette_lists_every_possible_action_and_is_walked_by_arrows(fused, 
     assert ("Redo", "Study") not in offered  # nothing is undone yet
     first, second = _words(palette)[:2]
     _type(qtbot, palette.line, Qt.Key.Key_Down)
-    assert palette.chosen.words == second
+    assert palette.chosen.text == second
     _type(qtbot, palette.line, Qt.Key.Key_Up)
-    assert palette.chosen.words == first
+    assert palette.chosen.text == first
     _type(qtbot, palette.line, Qt.Key.Key_Escape)
     assert fused.focusWidget() is fused.workspace.canvas
     qtbot.waitUntil(lambda: fused.findChild(CommandPalette) is None)

@@ -22,7 +22,7 @@ def test_decisions_against_the_consensus_show_a_warning(window, qtbot, tmp_path)
     doubt = opened.workspace.queue.doubt
     qtbot.waitUntil(doubt.isVisible, timeout=LONG)
     assert doubt.text().startswith("Your decisions contradict the probabilities")
-    words = opened.workspace.trust.words
+    words = opened.workspace.trust.text
     assert words.startswith("Of 95 labels of unknown truth")
     assert "Of 25 tasks that you decided, 0 % are right" in words
 

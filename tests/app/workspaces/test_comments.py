@@ -155,4 +155,4 @@ def test_a_bookmark_and_a_comment_on_a_spot_are_independent(fused, qtbot):
     verbs = [decision.verb for decision in fused.document.contents.decisions]
     review = fused.document.contents.review
     assert verbs == ["bookmark", "comment", "uncomment"]
-    assert [review.standing(number) for number in (1, 2, 3)] == ["in effect", "superseded", "in effect"]
+    assert [review.status(number) for number in (1, 2, 3)] == ["in effect", "superseded", "in effect"]

@@ -40,7 +40,7 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
         assert (spot.x, spot.y) == pytest.approx(change.point)
         assert workspace.left_tabs.currentWidget() is panel
         shown = window.status.message
-        assert shown == f"Change {position + 1} of {changes.count}: {change.words}."
+        assert shown == f"Change {position + 1} of {changes.count}: {change.text}."
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
     assert window.document.contents.chosen == {"clicks": 1}

@@ -52,7 +52,7 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
     idle(fused, qtbot)
     (row,) = workspace.run_comparison.table.view.model().rows
     detections, sensitivity, precision = (figure[0] for figure in row.figures[:3])
-    words, path = workspace.trust.words, fused.document.contents.path
+    words, path = workspace.trust.text, fused.document.contents.path
     left = re.search(r"(\d+ of \d+) disputed spots matter", workspace.queue._progress.accessibleName())[1]
     fused.files.close_study()
     idle(fused, qtbot)
@@ -72,8 +72,8 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
 
 def test_labels_against_truth(fused_labels, qtbot, tmp_path):
     workspace = fused_labels.workspace
-    qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
-    words, path = workspace.trust.words, fused_labels.document.contents.path
+    qtbot.waitUntil(lambda: bool(workspace.trust.text), timeout=LONG)
+    words, path = workspace.trust.text, fused_labels.document.contents.path
     left = workspace.queue._progress.accessibleName().rpartition(", ")[2]
     assert left.endswith("tasks matter")
     shown = workspace.method_table.table.view.model().rows[0].figures
@@ -110,8 +110,8 @@ def test_pairs_with_sides_drawn_again(window, qtbot, pairs_study, tmp_path):
     key(opened, qtbot, Qt.Key.Key_F5)
     workspace = opened.workspace
     workspace.left_tabs.setCurrentWidget(workspace.trust)
-    qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
-    words, path = workspace.trust.words, opened.document.contents.path
+    qtbot.waitUntil(lambda: bool(workspace.trust.text), timeout=LONG)
+    words, path = workspace.trust.text, opened.document.contents.path
     left = re.search(r"(\d+ of \d+) decisions? matters?", workspace.queue._progress.accessibleName())
     opened.files.close_study()
     idle(opened, qtbot)

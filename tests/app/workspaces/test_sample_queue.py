@@ -28,7 +28,7 @@ def sampled(window, qtbot, four_study):
 
 def can_end(window) -> bool:
     """Return whether the command palette offers to end the plan."""
-    (end,) = (item for item in window.window_actions.commands() if item.words == "End the acceptance plan")
+    (end,) = (item for item in window.window_actions.commands() if item.text == "End the acceptance plan")
     return end.possible
 
 

@@ -57,8 +57,8 @@ def test_the_spot_under_the_mouse_is_the_nearest_whose_ellipse_holds_it():
 
 def test_a_spot_is_described():
     spots = _spots()
-    assert spots.words(0) == ("spot 14  0.46", "22 of 51 clicked, disputed")
-    assert spots.words(2) == ("spot 16", "0 of 51 clicked, added by you")
+    assert spots.text_of(0) == ("spot 14  0.46", "22 of 51 clicked, disputed")
+    assert spots.text_of(2) == ("spot 16", "0 of 51 clicked, added by you")
 
 
 def test_an_unknown_state_is_refused():

@@ -47,8 +47,8 @@ def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
 def test_a_cell_describes_and_selects_its_pair(matrix, qtbot):
     chosen = []
     matrix.figure.chosen.connect(lambda *pair: chosen.append(pair))
-    assert matrix.figure.words((0, 3)) == "rater 1 and rater 4: Dice 0.60"
-    assert matrix.figure.words((1, 2)) == "rater 2 and <b>3</b>: no case in common"
+    assert matrix.figure.text_of((0, 3)) == "rater 1 and rater 4: Dice 0.60"
+    assert matrix.figure.text_of((1, 2)) == "rater 2 and <b>3</b>: no case in common"
     qtbot.mouseClick(matrix.figure, Qt.MouseButton.LeftButton, pos=centre(matrix.figure, (3, 1)))
     assert chosen == [("rater 4", "rater 2")]
     assert matrix.figure.accessibleDescription() == "rater 4 and rater 2: Dice 0.90"
@@ -100,9 +100,9 @@ def tree(qtbot):
 
 
 def test_a_branch_shows_its_members_and_its_height(tree):
-    assert tree.figure.words(4) == "rater 1, rater 2: joined at 1 mm"
-    assert set(tree.figure.words(5).split(": ")[0].split(", ")) == {"rater 1", "rater 2", "<b>3</b>"}
-    assert tree.figure.words(6).endswith("joined at 9 mm")
+    assert tree.figure.text_of(4) == "rater 1, rater 2: joined at 1 mm"
+    assert set(tree.figure.text_of(5).split(": ")[0].split(", ")) == {"rater 1", "rater 2", "<b>3</b>"}
+    assert tree.figure.text_of(6).endswith("joined at 9 mm")
 
 
 def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, qtbot):

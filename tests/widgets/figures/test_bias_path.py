@@ -71,7 +71,7 @@ def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtb
         (0.175, 12, "<b>bob</b>, leaning: prefers left, enters at lambda 3.9"),
     ):
         point = end(path, bias)
-        assert path.figure.words(path.figure.part_at(point)).startswith(words)
+        assert path.figure.text_of(path.figure.part_at(point)).startswith(words)
         qtbot.mouseClick(path.figure, LEFT, pos=point.toPoint())
         assert path.selections[-1] == number
 
@@ -121,7 +121,7 @@ def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_
     path.figure.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
     qtbot.waitUntil(lambda: path.figure._lines.finished)
     assert not near(ink(), theme.DARK.rejected)
-    assert path.figure.words((0, 0)).startswith("ann, no bias found")
+    assert path.figure.text_of((0, 0)).startswith("ann, no bias found")
 
 
 def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qtbot):

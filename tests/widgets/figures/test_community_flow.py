@@ -108,7 +108,7 @@ def test_where_bands_cross_the_thinner_one_is_pointed_at(flow):
 
 
 def test_what_is_pointed_at_is_described(flow):
-    words = flow.figure.words
+    words = flow.figure.text_of
     assert words((0, 0, BLOCK)) == "at 50 %: community 1, careful, 20 annotators"
     assert words((0, 0, 1)) == "at 50 %, then at 100 %: 16 annotators stay in community 1, careful"
     text = words((0, 0, 0))
@@ -125,8 +125,8 @@ def test_prototypes_are_stated_and_drawn_where_there_is_room(flow):
     plain = flow.grab().toImage()
     rates = (np.tile([[0.9, 0.1], [0.25, 0.75]], (2, 1, 1)), np.tile([[0.5, 0.5], [0.2, 0.8]], (3, 1, 1)))
     flow.show_flow(view(prototypes=rates, classes=("no", "yes"), outputs=("0", "1")))
-    assert "true yes: 0 0.25, 1 0.75" in flow.figure.words((0, 0, BLOCK))
-    assert "true" not in flow.figure.words((0, 2, BLOCK))
+    assert "true yes: 0 0.25, 1 0.75" in flow.figure.text_of((0, 0, BLOCK))
+    assert "true" not in flow.figure.text_of((0, 2, BLOCK))
     assert flow.grab().toImage() != plain
 
 

@@ -25,8 +25,8 @@ def bars(qtbot):
 
 def test_a_part_shows_memberships_and_selects_the_community(bars, qtbot):
     bars.show_participation(SHARES, ("ann", "<b>ben</b>"), COMMUNITIES)
-    assert bars.figure.words((0, 0)) == "ann: 70 % careful (community 1)"
-    assert bars.figure.words((2, 1)) == "<b>ben</b>: 80 % community 3"
+    assert bars.figure.text_of((0, 0)) == "ann: 70 % careful (community 1)"
+    assert bars.figure.text_of((2, 1)) == "<b>ben</b>: 80 % community 3"
     qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 0), LEGEND))
     qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (2, 1), LEGEND))
     assert bars.heard == [1, 2]
@@ -70,7 +70,7 @@ def test_many_are_one_area_in_which_those_of_a_community_stand_together(bars, qt
     assert main == sorted(main)
     assert set(main) == {0, 1, 2}
     part = figure.part_at(QPoint(figure.width() // 2, height // 2))
-    assert "annotators from user " in figure.words(part)
+    assert "annotators from user " in figure.text_of(part)
     qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 16, height - 10))
     assert bars.heard == [2]
 
@@ -81,7 +81,7 @@ def test_the_area_follows_the_size_of_the_window(bars):
     bars.resize(1200, 200)
     count = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
     assert count[1] > few[1]
-    assert bars.figure.words(count) == "user 699: 33 % careful (community 1)"
+    assert bars.figure.text_of(count) == "user 699: 33 % careful (community 1)"
 
 
 def test_a_community_is_set_off(bars):
@@ -96,7 +96,7 @@ def test_a_community_is_set_off(bars):
 
 def test_an_annotator_without_votes_has_no_bar(bars):
     bars.show_participation(np.array([[np.nan] * 3, SHARES[0]]), ("ann", "ben"), COMMUNITIES)
-    assert bars.figure.words((0, 0)).startswith("ben: 70 %")
+    assert bars.figure.text_of((0, 0)).startswith("ben: 70 %")
     bars.show_participation(np.full((2, 3), np.nan), ("ann", "ben"), COMMUNITIES)
     assert not bars.filled
     bars.show_participation(np.empty((0, 3)), (), COMMUNITIES)
@@ -141,7 +141,7 @@ def test_a_symbol_shows_its_community_and_a_click_selects_it(panel, qtbot):
     for part, point in figure._symbols():
         assert figure.part_at(point) == part
     assert len(figure._symbols()) == 6
-    words = figure.words((0, 1, 0))
+    words = figure.text_of((0, 1, 0))
     assert words == "at 20 %: community 2, reliable, 5 annotators; true <b>yes</b>: -1 0.10, 1 0.10, 3 0.80"
     point = dict(figure._symbols())[0, 0, 1] * text_size()
     with qtbot.waitSignal(panel.figure.chosen) as chosen:

@@ -52,7 +52,7 @@ SPOT = {
 
 def test_a_cell_shows_rate_interval_votes_and_the_crowds_rate_with_fitting_digits(matrix):
     matrix.show_matrix(view(**SPOT))
-    words = matrix.figure.words
+    words = matrix.figure.text_of
     assert words((0, 0)) == (
         "true not, answer -1: 0.93 (0.91 to 0.96), 1,204 votes; the crowd 0.80, difference +0.13"
     )
@@ -66,7 +66,7 @@ def test_a_cell_shows_rate_interval_votes_and_the_crowds_rate_with_fitting_digit
 def test_an_unknown_class_is_reported(matrix):
     unknown = np.array([[0.9, 0.1], [np.nan, np.nan]])
     matrix.show_matrix(view(**{**SPOT, "mean": unknown, "low": unknown, "high": unknown}))
-    assert "not known" in matrix.figure.words((1, 0))
+    assert "not known" in matrix.figure.text_of((1, 0))
     for mode in ("rates", "counts", "difference"):
         matrix.set_mode(mode)
         assert not matrix.figure.grab().isNull()
@@ -105,7 +105,7 @@ def test_without_a_crowd_there_is_no_difference_from_it(matrix, qtbot):
     assert matrix.modes.mode == "rates"
     assert not matrix.modes.buttons["difference"].isEnabled()
     assert "no crowd" in matrix.modes.buttons["difference"].toolTip()
-    assert "crowd" not in matrix.figure.words((0, 0))
+    assert "crowd" not in matrix.figure.text_of((0, 0))
 
 
 def test_the_mode_stays_from_annotator_to_annotator(matrix):
@@ -134,7 +134,7 @@ def test_names_of_strangers_are_cut_and_shown_as_they_are(matrix):
     matrix.show_matrix(view(title="<b>annotator</b> " * 20, classes=("x" * 400, "<i>")))
     assert matrix.minimumSizeHint().width() < 700
     assert "&lt;b&gt;" in matrix.header.toolTip()
-    assert matrix.figure.words((1, 0)).startswith("true <i>, answer")
+    assert matrix.figure.text_of((1, 0)).startswith("true <i>, answer")
 
 
 def test_without_a_selected_annotator_it_names_the_next_step(matrix):

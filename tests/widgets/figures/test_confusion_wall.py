@@ -234,7 +234,7 @@ def test_matrices_of_any_shape_and_what_is_not_known_are_painted(wall, shape):
     for _ in range(12):
         wall.tiles.zoom(-1)
         assert not wall.tiles.viewport().grab().isNull()
-    assert wall.tiles.words(0) == "user000, accuracy 0.20, 5,000 votes"
+    assert wall.tiles.text_of(0) == "user000, accuracy 0.20, 5,000 votes"
 
 
 def test_an_empty_wall_explains_what_it_shows(wall):

@@ -56,16 +56,16 @@ def test_the_step_under_the_pointer_is_described_with_its_figures(curves):
     curves.set_history(history(), CHANCE, StreamTruth(truth, truth))
     figure = curves.figure
     part = figure.part_at(place_of(figure, 0, 0.5))
-    text = figure.words(part)
+    text = figure.text_of(part)
     assert text.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
     assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in text
     assert "; 5 more: under 0.1 changes expected (under 1 %); " in text
     assert "95 % interval" not in text
     curves.set_history(history(interval=np.tile([0.0, 4.0], (60, 1))), CHANCE)
-    assert "; 95 % interval 0 to 4 changes; " in figure.words(part)
+    assert "; 95 % interval 0 to 4 changes; " in figure.text_of(part)
     assert text.endswith("5 % chance of a change with 5 more; stop rule not met")
-    assert figure.words((0, 24)).endswith("fused again; stop rule not met")
-    assert figure.words((0, 30)).endswith("; stop rule met")
+    assert figure.text_of((0, 24)).endswith("fused again; stop rule not met")
+    assert figure.text_of((0, 30)).endswith("; stop rule met")
 
 
 def test_what_was_not_worked_out_is_not_stated_and_the_rest_is_drawn(curves):
@@ -74,9 +74,9 @@ def test_what_was_not_worked_out_is_not_stated_and_the_rest_is_drawn(curves):
     band = np.full((60, 3), UNKNOWN)
     curves.set_history(history(chance=chance, sensitivity=band, precision=band), CHANCE)
     before = curves.figure.grab().toImage()
-    assert "chance" in curves.figure.words((0, 0))
-    assert "chance" not in curves.figure.words((0, 1))
-    assert "sensitivity" not in curves.figure.words((0, 0))
+    assert "chance" in curves.figure.text_of((0, 0))
+    assert "chance" not in curves.figure.text_of((0, 1))
+    assert "sensitivity" not in curves.figure.text_of((0, 0))
     curves.set_history(history(chance=chance * 2, sensitivity=band, precision=band), CHANCE)
     assert curves.figure.grab().toImage() != before
 
@@ -276,8 +276,8 @@ def test_a_click_on_a_row_selects_its_image_and_shows_its_numbers(counts, qtbot)
     qtbot.mouseClick(counts.figure, Qt.MouseButton.LeftButton, pos=row_at(counts, 1))
     assert counts.heard == [8]
     text = "12.4 of its spots expected to be structures, 9 to 15; 13 known"
-    assert counts.figure.words(0) == f"smear <b>0</b>: {text}"
-    assert counts.figure.words(2) == "smear <b>2</b>: not fused yet"
+    assert counts.figure.text_of(0) == f"smear <b>0</b>: {text}"
+    assert counts.figure.text_of(2) == "smear <b>2</b>: not fused yet"
 
 
 def test_arrows_walk_from_the_image_on_screen_and_return_chooses(counts, qtbot):

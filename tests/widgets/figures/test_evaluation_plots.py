@@ -102,7 +102,7 @@ def test_the_selected_annotator_is_ringed(dots):
 
 
 def test_names_are_plain_text(dots):
-    assert dots.figure.words((0, 0)) == "<b>: 40 clicks, reliability 0.90"
+    assert dots.figure.text_of((0, 0)) == "<b>: 40 clicks, reliability 0.90"
 
 
 def test_curves_change_with_their_kind(qtbot):
@@ -116,7 +116,7 @@ def test_curves_change_with_their_kind(qtbot):
     plot.kind.setCurrentIndex(1)
     assert lines(plot)[0].y.tolist() == (1 - rate).tolist()
     assert plot.figure.chart.y.label == "precision"
-    assert [key.words for key in plot.figure.chart.legend] == ["OEM", "<i>"]
+    assert [key.text for key in plot.figure.chart.legend] == ["OEM", "<i>"]
 
 
 def test_several_curves_show_their_areas_in_distinct_styles(qtbot):
@@ -127,7 +127,7 @@ def test_several_curves_show_their_areas_in_distinct_styles(qtbot):
     plot.set_curves(
         [Curve(f"class {index}", rate, rate, empty, empty, area) for index, area in enumerate(areas)]
     )
-    assert [key.words for key in plot.figure.chart.legend][::7] == ["class 0 0.950", "class 7"]
+    assert [key.text for key in plot.figure.chart.legend][::7] == ["class 0 0.950", "class 7"]
     assert len({(line.ink, line.dashes) for line in lines(plot)}) == 8
     texts = {label.text() for label in plot.findChildren(QLabel)}
     assert {"ROC", "area 0.950 to 0.980"} <= texts
@@ -173,7 +173,7 @@ def test_a_legend_covers_no_curve_and_does_not_take_the_plots_room(qtbot, qapp, 
         drawn, legend = plot.figure.plan.box, plot.figure.plan.legend
         assert all(drawn.right <= row.left for row in legend)
         assert drawn.width > 0.5 * plot.figure.room.width() - 24
-        assert len(legend) == 12 or legend[-1].key.words == f"and {13 - len(legend)} more"
+        assert len(legend) == 12 or legend[-1].key.text == f"and {13 - len(legend)} more"
         plot.set_curves(count[:1])
         assert plot.figure.plan.box.width > drawn.width + 100
     finally:

@@ -81,15 +81,15 @@ def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested
 
 
 def test_the_order_stays_when_the_rate_changes(bars):
-    texts = [bars.figure.words((0, index)).split(":")[0] for index in range(4)]
+    texts = [bars.figure.text_of((0, index)).split(":")[0] for index in range(4)]
     bars.set_cut(cut(0.02))
-    assert [bars.figure.words((0, index)).split(":")[0] for index in range(4)] == texts
+    assert [bars.figure.text_of((0, index)).split(":")[0] for index in range(4)] == texts
 
 
 def test_a_click_on_a_bars_column_chooses_its_annotator(bars, qtbot):
     figure = bars.figure
     point = QPoint(round(column(figure, 1)), 40)
-    assert figure.words(figure.part_at(point.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
+    assert figure.text_of(figure.part_at(point.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
     qtbot.mouseClick(figure, LEFT, pos=point)
     assert bars.selections == [12]
     bars.select(70)
@@ -100,13 +100,13 @@ def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
     assert not bars.draw.isVisible()
     bars.modes.set_mode("draw")
     assert bars.draw.isVisible()
-    assert bars.figure.words((0, 0)) == "ann: W 9.00 in draw 1, flagged"
+    assert bars.figure.text_of((0, 0)) == "ann: W 9.00 in draw 1, flagged"
     qtbot.keyClick(bars.draw, Qt.Key.Key_Up)
-    assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
-    losers = [bars.figure.words((0, point)) for point in (2, 3)]
+    assert bars.figure.text_of((0, 0)) == "ann: W 8.00 in draw 2, flagged"
+    losers = [bars.figure.text_of((0, point)) for point in (2, 3)]
     assert "eve: W -0.50 in draw 2, the knockoff won" in losers
     bars.show_statistics(view())  # draw and mode stay
-    assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
+    assert bars.figure.text_of((0, 0)) == "ann: W 8.00 in draw 2, flagged"
 
 
 def test_flagged_bars_differ_in_colour_and_bear_a_mark_below(bars):
@@ -159,7 +159,7 @@ def test_the_name_of_the_threshold_lies_within_the_chart(bars):
         view(cut=RateCut(0.1, np.array([0.5, 0.0, 0.0, np.nan, 0.0]), limit, STATISTIC[0] >= 9.0))
     )
     chart = bars.figure.plans[0].chart
-    assert [note.words for note in chart.notes] == ["threshold 9"]
+    assert [note.text for note in chart.notes] == ["threshold 9"]
     assert chart.y.high == 9.0
     assert chart.notes[0].shift[1] > 0  # downwards, since there is no room above
 

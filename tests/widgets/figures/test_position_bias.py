@@ -65,10 +65,10 @@ def test_a_click_on_a_dot_selects_its_annotator(sides, qtbot, mode):
 
 
 def test_a_dot_shows_annotator_counts_and_flag(sides):
-    assert sides.figure.words(part(sides, 3)) == "<i>dee</i>: 88 left, 270 right, leaning, flagged"
-    assert sides.figure.words(part(sides, 1)) == "bob: 100 left, 100 right, no bias found"
+    assert sides.figure.text_of(part(sides, 3)) == "<i>dee</i>: 88 left, 270 right, leaning, flagged"
+    assert sides.figure.text_of(part(sides, 1)) == "bob: 100 left, 100 right, no bias found"
     sides.set_flagged(np.zeros(4, bool), np.zeros(4, int))
-    assert sides.figure.words(part(sides, 3)) == "<i>dee</i>: 88 left, 270 right, no bias found"
+    assert sides.figure.text_of(part(sides, 3)) == "<i>dee</i>: 88 left, 270 right, no bias found"
 
 
 def test_where_dots_lie_above_each_other_the_flagged_one_is_chosen(sides):

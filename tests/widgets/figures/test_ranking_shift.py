@@ -92,7 +92,7 @@ def test_components_stand_apart_and_are_ranked_each_by_itself(ranking):
     assert x[2] < x[0] < x[1] < x[3]
     assert x[1] - x[0] > x[3] - x[1]
     assert "no item swaps, 1 never compared" in visible_words(ranking)
-    assert shown.words(4) == "item 4, never compared"
+    assert shown.text_of(4) == "item 4, never compared"
     ranking.select(4)
     assert not ranking.grab().isNull()
 
@@ -103,7 +103,7 @@ def test_a_click_on_a_card_in_either_row_chooses_the_item(ranking, qtbot):
     click(ranking, qtbot, middle(ranking, 1, AFTER))
     click(ranking, qtbot, middle(ranking, 3, AFTER))
     assert ranking.items == [1, 1, 3]
-    assert ranking.figure.words((1,)) == "item 1: rank 2 before, 3 after; score 3.00 (2.50 to 3.50)"
+    assert ranking.figure.text_of((1,)) == "item 1: rank 2 before, 3 after; score 3.00 (2.50 to 3.50)"
 
 
 def test_where_two_lines_cross_the_pair_is_chosen_and_beside_it_one_item(ranking, qtbot):

@@ -41,9 +41,9 @@ def graph(matrix, **more):
 
 def test_a_cell_shows_the_similarity_and_selects_both_annotators(matrix, qtbot):
     table(matrix)
-    assert matrix.figure.words((0, 1)) == "ann (community 1) and <b>ben</b> (community 1): similarity 0.90"
-    assert matrix.figure.words((3, 1)) == "dora (community 2) and <b>ben</b> (community 1): not known"
-    assert matrix.figure.words((2, 2)) == "cid (community 2) with itself"
+    assert matrix.figure.text_of((0, 1)) == "ann (community 1) and <b>ben</b> (community 1): similarity 0.90"
+    assert matrix.figure.text_of((3, 1)) == "dora (community 2) and <b>ben</b> (community 1): not known"
+    assert matrix.figure.text_of((2, 2)) == "cid (community 2) with itself"
     qtbot.mouseClick(matrix.figure, LEFT, pos=centre(matrix.figure, (3, 0)))
     assert matrix.heard == [(3, 0)]
     assert matrix.figure.accessibleDescription().endswith("similarity 0.10")
@@ -75,8 +75,8 @@ def test_a_thousand_rows_are_pointed_at_one_by_one(matrix):
         edges=np.array([0, 0, 400, count]),
         names=[f"12 annotators from {row}" for row in range(count)],
     )
-    assert "12 annotators from 399 (community 2)" in matrix.figure.words((399, 400))
-    assert "12 annotators from 400 (community 3)" in matrix.figure.words((399, 400))
+    assert "12 annotators from 399 (community 2)" in matrix.figure.text_of((399, 400))
+    assert "12 annotators from 400 (community 3)" in matrix.figure.text_of((399, 400))
     assert matrix.figure.part_at(QPoint(2, 2)) is None
     assert not matrix.figure.grab().isNull()
 
@@ -87,7 +87,7 @@ def test_matrix_and_graph_are_two_views_where_there_are_both(matrix, qtbot):
     graph(matrix)
     assert matrix.modes.mode == "matrix"
     qtbot.mouseClick(matrix.modes.buttons["graph"], LEFT)
-    assert matrix.figure.words((0, 0)) == "ann: community 1, similar to 2"
+    assert matrix.figure.text_of((0, 0)) == "ann: community 1, similar to 2"
     matrix.modes.buttons["graph"].setFocus()
     qtbot.keyClick(matrix.modes.buttons["graph"], Qt.Key.Key_Left)
     assert matrix.modes.mode == "matrix"

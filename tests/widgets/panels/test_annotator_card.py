@@ -139,7 +139,7 @@ def test_a_window_of_answers_is_pointed_at_stated_and_chosen(panel, qtbot):
     panel.over_time.show_course(course())
     figure, chosen = panel.over_time.figure, []
     panel.over_time.chosen.connect(chosen.append)
-    assert figure.words((0, 5)) == "answers 301 to 360: bias -0.50 (-0.60 to -0.40)"
+    assert figure.text_of((0, 5)) == "answers 301 to 360: bias -0.50 (-0.60 to -0.40)"
     qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 8, 30))
     qtbot.keyClick(figure, Qt.Key.Key_Left)
     qtbot.keyClick(figure, Qt.Key.Key_Return)

@@ -145,7 +145,7 @@ def test_values_of_a_column_have_the_same_decimals():
         "offset_px", "clicks", "offset", "", "value", offsets,
         np.array([0.1, 0.78, np.nan]), np.array([1.9, 0.80, np.nan]), unit="px",
     )  # fmt: skip
-    texts = [column.words(row, brief=True) for row in range(3)]
+    texts = [column.text_of(row, brief=True) for row in range(3)]
     assert texts[2] == ""
     assert len({len(text) for text in texts[:2]}) == 1
 

@@ -46,7 +46,7 @@ def test_a_card_shows_all_that_is_known(cards):
 
 def test_unknown_values_are_skipped(cards):
     unknown = np.full(3, np.nan)
-    cards.show_communities(view(accuracy=unknown, share=unknown, prototype=None, words=""))
+    cards.show_communities(view(accuracy=unknown, share=unknown, prototype=None, text=""))
     assert cards.cards[0].accessibleName() == "Community 1, extremists: 1 member"
     assert not cards.grab().isNull()
 

@@ -75,7 +75,7 @@ def test_markers_stand_at_round_numbers_of_votes_and_at_changes():
 
 def test_a_change_is_described_and_a_click_selects_it(triangle, qtbot):
     x, y = places(triangle)[(1, 60)]
-    text = triangle.words((1, 60))
+    text = triangle.text_of((1, 60))
     assert text.startswith("true supernova, vote 61 (30 of that class): -1 0.")
     assert text.endswith("; after vote 61: says 3 less often")
     requests = []
@@ -119,7 +119,7 @@ def test_hover_shows_the_row_with_intervals_and_a_click_selects_it(lines, qtbot)
     box = figure.plans[1].box
     point = QPointF(box.right - 0.5, (box.top + box.bottom) / 2)
     assert figure.part_at(point) == (1, 99)
-    assert "3 0.900 (0.870 to 0.930)" in figure.words((1, 99))
+    assert "3 0.900 (0.870 to 0.930)" in figure.text_of((1, 99))
     requests = []
     lines.step_chosen.connect(requests.append)
     qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=point.toPoint())
@@ -150,9 +150,9 @@ def test_one_class_of_many_is_shown_at_a_time(lines):
     assert lines.choice.count() == 18
     lines.choice.setCurrentText("true class 7")
     figure = lines.figure
-    assert figure.words((0, 0)).startswith("true class 7, ")
+    assert figure.text_of((0, 0)).startswith("true class 7, ")
     lines.show_drift(view(classes=count))  # another annotator: the class stays
-    assert figure.words((0, 0)).startswith("true class 7, ")
+    assert figure.text_of((0, 0)).startswith("true class 7, ")
 
 
 def test_a_spike_among_thousands_of_votes_is_still_seen(lines):

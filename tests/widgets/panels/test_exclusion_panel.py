@@ -56,7 +56,7 @@ def test_an_annotator_can_be_made_to_count_less(weighing, qtbot):
     assert messages == [0.5]
     panel.show_preview(preview((5,)))
     assert "kim at weight ½." in visible_words(panel)
-    qtbot.keyClicks(panel.reason.words, "hasty")
+    qtbot.keyClicks(panel.reason.edit, "hasty")
     assert panel.exclude.text() == "Set weight ½"
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
     assert messages == [0.5, (0.5, "hasty")]
@@ -66,19 +66,19 @@ def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighin
     panel, messages = weighing
     panel.set_weight(0.25)
     panel.show_preview(preview())
-    qtbot.keyClicks(panel.reason.words, "hasty")
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    qtbot.keyClicks(panel.reason.edit, "hasty")
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     panel.set_working(0.1, "fusing")
     assert panel.weight == 0.5
     assert "Fusing with kim at weight ½" in visible_words(panel)
     assert panel.reason.isVisible()
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
     assert messages == [0.25, 0.5]
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert "Fusing with kim at weight ¾" in visible_words(panel)
     panel.show_preview(preview())
     assert panel.reason.reason == "hasty"
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
     assert messages == [0.25, 0.5, 0.75, (0.75, "hasty")]
 
 
@@ -86,7 +86,7 @@ def test_the_choices_have_two_ends(weighing, qtbot):
     panel, messages = weighing
     panel.show_preview(preview())
     for _ in range(9):
-        qtbot.keyClick(panel.reason.words, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+        qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
     assert messages == [0.75, 0.5, 0.25]
     panel.set_weight(0.3)  # none of those offered
     assert panel.weight is None
@@ -112,9 +112,9 @@ def test_the_preview_is_shown_before_anything_is_done(panel, heard, qtbot):
 def test_excluding_takes_a_reason(panel, heard, qtbot):
     panel.show_preview(preview())
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
-    qtbot.keyClicks(panel.reason.words, "  ")
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
+    qtbot.keyClicks(panel.reason.edit, "  ")
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
     assert heard == []
     panel.reason.buttons[1].click()
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
@@ -129,7 +129,7 @@ def test_the_exclusion_can_be_cancelled(panel, heard, qtbot, way):
     if way == "keep":
         panel.cancel.click()
     else:
-        qtbot.keyClick(panel.reason.words, Qt.Key.Key_Escape)
+        qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Escape)
     assert heard == ["cancelled"]
 
 

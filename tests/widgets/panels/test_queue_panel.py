@@ -15,7 +15,7 @@ def shown(panel):
     index = panel.view.currentIndex()
     return (
         list(panel.shown()), index.row(),
-        panel.header.words(),
+        panel.header.text(),
         panel._kind.most, panel.current,
     )  # fmt: skip
 

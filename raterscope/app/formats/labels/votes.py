@@ -131,7 +131,7 @@ class _Question:
     answers: list[str] = field(default_factory=list)
     pictures: dict[int, str] = field(default_factory=dict)
     truths: dict[str, str] = field(default_factory=dict)
-    words: str = ""
+    text: str = ""
     missing: int = 0
     unlabelled: list[tuple[int, int]] = field(default_factory=list)
 
@@ -165,7 +165,7 @@ class VoteCollector:
     ) -> None:  # fmt: skip
         """Add one vote; `text` is the wording of the question; the first wording is used."""
         polled = self._questions.setdefault(question, _Question())
-        polled.words = polled.words or text
+        polled.text = polled.text or text
         annotator_index = polled.annotators.setdefault(annotator, len(polled.annotators))
         task_index = polled.tasks.setdefault(task, len(polled.tasks))
         if picture:
@@ -201,7 +201,7 @@ class VoteCollector:
                 messages.append(_JOINT_NOTICE)
                 polled.add_unanswered(self.viewed)
             label = index[: len(polled.answers)]
-            votes, question = label >= 0, polled.words or name
+            votes, question = label >= 0, polled.text or name
             missing = polled.missing + int((~votes).sum())
             if missing:
                 messages.append(no_label_notice(missing))

@@ -255,7 +255,7 @@ class _Page:
     images: NDArray[np.int64]
     total: int
 
-    def words(self, row: int, column: int) -> str:
+    def text_of(self, row: int, column: int) -> str:
         """Describe a cell."""
         value, images = self.values[row, column], int(self.images[row, column])
         if not images:
@@ -327,7 +327,7 @@ class Agreement(ClicksPart):
         names = (
             [pseudonym(number) for number in numbers_shown] if contents and contents.hidden else page.names
         )
-        self.matrix.set_matrix(names, numbers_shown, page.values, page.measure, page.words)
+        self.matrix.set_matrix(names, numbers_shown, page.values, page.measure, page.text_of)
         count = len(page.names)
         cut = f"{count} of {page.total:,}, the least first" if count < page.total else ""
         self.matrix.header.set_subtitle(cut)

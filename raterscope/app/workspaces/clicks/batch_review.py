@@ -450,7 +450,7 @@ class _Cards:
         figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
         return Card(title, state, figure, third, TONES[spot.state])
 
-    def words(self, index: int) -> str:
+    def text_of(self, index: int) -> str:
         """Describe a spot: number, image, position, state."""
         item, image = self._at(index)
         spot = item.spot

@@ -163,7 +163,7 @@ class Measurements(ClicksPart):
         if pixels < SHORTEST:
             self.refused.emit(TOO_SHORT)
             return
-        mark = ShapeMark("scale", points, closed=False, words="?", fixed=True)
+        mark = ShapeMark("scale", points, closed=False, text="?", fixed=True)
         self.shapes.set_shapes((*self._marks(), mark))
         self.shapes.select("scale")
         dialog = ScaleDialog(pixels, len(self._document.items("clicks")), self._screen)
@@ -260,7 +260,7 @@ class Measurements(ClicksPart):
 
     def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
         """Describe the measurement of a shape with other points."""
-        number = mark.words.split(maxsplit=1)[0]
+        number = mark.text.split(maxsplit=1)[0]
         return f"{number}  {self._words('area' if mark.closed else 'length', points)}"
 
     def _show(self) -> None:

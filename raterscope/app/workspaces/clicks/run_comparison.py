@@ -174,7 +174,7 @@ class RunComparison(ClicksPanel):
     def _update_text(self) -> None:
         """Show the summary of the plot beside the switch."""
         page = self._stack.currentWidget()
-        text = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
+        text = page.header.text()[1] if isinstance(page, ChartPanel) and page.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
         self._summary.setText(text if self.width() >= room else text.rpartition(" ")[2])
         self.radius.setVisible(self.width() >= NARROW)
@@ -248,7 +248,7 @@ def _row(accuracy: Accuracy) -> ComparisonRow:
     return ComparisonRow(
         key=accuracy.run.id,
         title=run_title(accuracy.run),
-        words=f"\n{started}, {counted(row.images, 'image')}",
+        text=f"\n{started}, {counted(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )
 

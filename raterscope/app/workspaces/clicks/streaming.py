@@ -392,7 +392,7 @@ class Streaming(ClicksPart):
         clicks, annotators, images = following.counts
         return LiveLine(
             name=plain(following.request.source.name, 200),
-            words="paused" if live.paused else "waiting for new clicks" if live.waiting else "reading",
+            text="paused" if live.paused else "waiting for new clicks" if live.waiting else "reading",
             paused=live.paused,
             since=live.since,
             clicks=clicks,

@@ -205,7 +205,7 @@ def show_cards(
             prototype=communities.prototype[:, classes[:, None], outputs],
             classes=tuple(scene.classes[number] for number in classes.tolist()),
             outputs=tuple(scene.labels.outputs[number] for number in outputs.tolist()),
-            words=" | ".join(words),
+            text=" | ".join(words),
             central=view.names_of(scene, groups.central, blind=blind),
         ),
         chosen,

@@ -133,7 +133,7 @@ class MethodComparer(MasksPart):
         plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
         self._reading.cancel()
         self._panel.set_busy(True)
-        self._panel.words.setText("reading the masks")
+        self._panel.label.setText("reading the masks")
         job = self._document.ask("Reading masks", partial(gather, images))
         self._task.follow(job, partial(self._on_read, plans), stopped=partial(self._panel.set_busy, False))
 
@@ -157,7 +157,7 @@ class MethodComparer(MasksPart):
         self._panel.set_busy(False)
 
     def _on_progress(self, job: Job) -> None:
-        self._panel.words.setText(job.words)
+        self._panel.label.setText(job.text)
 
     def _on_compared(self, methods: ComparedMethods) -> None:
         self._panel.set_busy(False)

@@ -285,7 +285,7 @@ class RunComparison(MasksPanel):
         self._measured: tuple[Measured, ...] = ()
         self._read_out = True
         self._measures_words = ""
-        self.words = ElidedLabel("", "small")
+        self.label = ElidedLabel("", "small")
         self.structure = ChoiceBox("Structure that is measured", letters=8)
         self.structure.currentIndexChanged.connect(self._summarize)
         self.stop = QPushButton("Stop")
@@ -295,7 +295,7 @@ class RunComparison(MasksPanel):
         self.table.header.set_title("Compared")
         self.table.header.row.insertWidget(1, self.structure)
         self.table.run_chosen.connect(self.run_chosen)
-        row = horizontal((self.words, 1), self.stop, margins=(12, 4, 12, 0), spacing=8)
+        row = horizontal((self.label, 1), self.stop, margins=(12, 4, 12, 0), spacing=8)
         vertical(row, (self.table, 1), Stretch(0), inside=self)
         core.document.changed.connect(self._on_changed)
         core.session.view_changed.connect(self._on_view)
@@ -320,7 +320,7 @@ class RunComparison(MasksPanel):
         self._update_text("")
 
     def _on_progress(self, job: Job) -> None:
-        self._update_text(job.words)
+        self._update_text(job.text)
 
     def _on_compared(self, compared: tuple[Plan, tuple[Measured, ...]]) -> None:
         plan, measured = compared
@@ -352,7 +352,7 @@ class RunComparison(MasksPanel):
         for run, figures in zip(plan.runs, summary.figures, strict=True):
             if (line := lines_by_run.get(run.id)) is not None:
                 started = run.started.astimezone().strftime("%H:%M")
-                tip = f"{line.title}, {line.words}. {AS_LEFT}"
+                tip = f"{line.title}, {line.text}. {AS_LEFT}"
                 rows.append(ComparisonRow(run.id, line.title, f"\n{started}", figures, tip))
         of_shared = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
         cases = f"{summary.cases:,}{of_shared} case{'' if of_shared == '' and summary.cases == 1 else 's'}"
@@ -394,8 +394,8 @@ class RunComparison(MasksPanel):
         """Show the progress of the comparison, else the measures of the run on screen."""
         self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
-        self.words.setText(progress or self._measures_words or vote)
-        self.words.setVisible(bool(self.words.text()))
+        self.label.setText(progress or self._measures_words or vote)
+        self.label.setVisible(bool(self.label.text()))
         self.stop.setVisible(bool(progress))
         self.table.setVisible(not progress)
 

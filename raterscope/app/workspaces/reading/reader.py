@@ -172,7 +172,7 @@ class Reader(QObject):
         )  # fmt: skip
 
     def _on_progress(self, job: Job) -> None:
-        self.loading.emit(f"{job.words}: {percent(job.fraction)}")
+        self.loading.emit(f"{job.text}: {percent(job.fraction)}")
 
     def _load_work(self, case: ReadingCase) -> Callable[[Watch], list[Pixels]]:
         assert self.assignment is not None

@@ -226,7 +226,7 @@ class TestChosen:
         run("structures", fused, "PUMP", "--role", "ORGAN")
         with Study.open(fused) as study:
             state = fold(study.decisions())
-            assert [state.standing(number) for number in (1, 2)] == ["superseded", "in effect"]
+            assert [state.status(number) for number in (1, 2)] == ["superseded", "in effect"]
             assert chosen_codings(study)["pump"].type.meaning == "Liver"
             assert state.in_words(study.decisions()[1]) == "describe pump as Liver, ORGAN"
             assert not state.regions(1)

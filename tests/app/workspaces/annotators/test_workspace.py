@@ -94,7 +94,7 @@ def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qt
     summary = dialog.panel._summary.text()
     assert all(noun in summary for noun in ("detection", "label", "rank"))
     assert "voxel" not in summary
-    dialog.panel.reason.words.setText("careless")
+    dialog.panel.reason.edit.setText("careless")
     before = workspace.prepared
     dialog.panel.exclude.click()
     read_again(annotators, qtbot, before)
@@ -136,7 +136,7 @@ def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, mo
     assert panel.state == "unknown"
     assert not panel._summary.text()
     assert not panel.exclude.isEnabled()
-    panel.reason.words.setText("careless")
+    panel.reason.edit.setText("careless")
     assert panel.exclude.isEnabled()
     workspace.decisions.dialog.reject()
     assert not document.contents.decisions
@@ -192,7 +192,7 @@ def test_one_weight_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot
     assert dialog.panel.weight == 0.5
     summary = dialog.panel._summary.text()
     assert all(noun in summary for noun in ("detection", "voxel", "label", "rank"))
-    dialog.panel.reason.words.setText("hasty")
+    dialog.panel.reason.edit.setText("hasty")
     before = workspace.prepared
     dialog.panel.exclude.click()
     read_again(annotators, qtbot, before)
@@ -226,7 +226,7 @@ def test_w_gives_a_down_weighted_annotator_full_weight_again(annotators, qtbot):
     panel.choice_changed.emit()
     qtbot.waitUntil(lambda: panel.state == "shown")
     assert "none of" in panel._summary.text()  # the runs do not know the weight yet
-    panel.reason.words.setText("trained")
+    panel.reason.edit.setText("trained")
     before = workspace.prepared
     panel.exclude.click()
     read_again(annotators, qtbot, before)
@@ -320,7 +320,7 @@ def test_f_flags_with_a_reason_and_again_removes_the_flag(annotators, qtbot):
     idle(annotators, qtbot)
     press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
     dialog = workspace.decisions.flag_dialog
-    dialog.words.setText("ask her")
+    dialog.edit.setText("ask her")
     before = workspace.prepared
     dialog.accepting.click()
     read_again(annotators, qtbot, before)

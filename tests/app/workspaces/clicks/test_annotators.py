@@ -155,7 +155,7 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
         assert reviewing.session.scene.image.name == name
         assert reviewing.spot.number == int(number)
         assert (reviewing.spot.x, reviewing.spot.y) == pytest.approx((190, 30), abs=4)
-    qtbot.keyClicks(panel.reason.words, "a test account")
+    qtbot.keyClicks(panel.reason.edit, "a test account")
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
     idle(voted, qtbot)
     assert voted.document.contents.review.excluded == {"volunteer 0": "a test account"}
@@ -207,14 +207,14 @@ def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
     assert panel.state == "working"
     idle(voted, qtbot)
     assert panel.state == "shown"
-    qtbot.keyClicks(panel.reason.words, "hasty")
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClicks(panel.reason.edit, "hasty")
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
     idle(voted, qtbot)
     review = voted.document.contents.review
     assert review.weighed == {"volunteer 0": Weighed(0.25, "hasty")}
     assert voted.document.contents.stale == {"clicks"}
     assert (row_of(voted, "volunteer 0").part, row_of(voted, "volunteer 0").why) == ("× ¼", "hasty")
-    assert voted.document.contents.words(review.undoable) == "weigh annotator volunteer 0 at ¼ (hasty)"
+    assert voted.document.contents.text_of(review.undoable) == "weigh annotator volunteer 0 at ¼ (hasty)"
     voted.document.undo()
     idle(voted, qtbot)
     assert row_of(voted, "volunteer 0").part == ""
@@ -240,7 +240,7 @@ def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qt
     def decide(dialog, choice):
         dialog.panel.choice.set_mode(choice)
         idle(voted, qtbot)
-        dialog.panel.reason.words.setText("r")
+        dialog.panel.reason.edit.setText("r")
         dialog.panel.exclude.click()
         idle(voted, qtbot)
 
@@ -263,7 +263,7 @@ def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qt
 @opens_a_menu
 def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     dialog = open_weighting(voted, qtbot)
-    dialog.panel.reason.words.setText("hasty")
+    dialog.panel.reason.edit.setText("hasty")
     dialog.panel.exclude.click()
     idle(voted, qtbot)
     press(voted, qtbot, Qt.Key.Key_F5)
@@ -306,8 +306,8 @@ def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(open
     panel = open_exclusion(opened, qtbot, "careless").panel
     assert panel.state == "unknown"
     assert "Press Fuse (F5) first" in panel._error.text()
-    qtbot.keyClicks(panel.reason.words, "clicks corners")
-    qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
+    qtbot.keyClicks(panel.reason.edit, "clicks corners")
+    qtbot.keyClick(panel.reason.edit, Qt.Key.Key_Return)
     idle(opened, qtbot)
     assert opened.document.contents.review.excluded == {"careless": "clicks corners"}
 
@@ -329,7 +329,7 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
     assert matrix.filled
     assert figure.names[0] == "careless"
     row, column = 0, figure.names.index("volunteer 7")
-    assert figure.words((row, column)).startswith("careless and volunteer 7: Dice 0.00, of ")
+    assert figure.text_of((row, column)).startswith("careless and volunteer 7: Dice 0.00, of ")
     others = figure.names.index("volunteer 1"), figure.names.index("volunteer 2")
     scene = workspace.reviewing.session.scene
     first, second = (
@@ -337,7 +337,7 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
         for name in ("volunteer 1", "volunteer 2")
     )
     dice = 2 * len(first & second) / (len(first) + len(second))
-    assert f"Dice {dice:.2f}" in figure.words(others)
+    assert f"Dice {dice:.2f}" in figure.text_of(others)
     position = next(
         QPoint(x, y)
         for x in range(figure.width())
@@ -355,12 +355,12 @@ def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qt
     agreeing, figure = workspace.agreement, workspace.agreement.matrix.figure
     workspace.middle_tabs.setCurrentWidget(agreeing.matrix)
     idle(voted, qtbot)
-    assert "on 1 image that both viewed" in figure.words((1, 2))
+    assert "on 1 image that both viewed" in figure.text_of((1, 2))
     agreeing.scopes.set_mode("study")
     idle(voted, qtbot)
-    assert "on 2 images that both viewed" in figure.words((1, 2))
+    assert "on 2 images that both viewed" in figure.text_of((1, 2))
     agreeing.measures.set_mode("kappa")
-    assert "kappa" in figure.words((1, 2))
+    assert "kappa" in figure.text_of((1, 2))
     assert "careless" in figure.names
     press(voted, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in name for name in figure.names)

@@ -74,7 +74,7 @@ def test_groups_are_undone_and_redone(opened, qtbot, tmp_path, monkeypatch):
         tables[-1].write_text("\n".join(["image,patient", *(f"{name},{patient}" for name in names)]))
         choose(opened, qtbot, 0)
     assert set(document.contents.groups.values()) == {"B"}
-    lines = [line.words for line in opened.workspace.history.view.lines]
+    lines = [line.text for line in opened.workspace.history.view.lines]
     assert lines[0] == f"group {len(names)} images in 1 group"
     press(opened, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert set(document.contents.groups.values()) == {"A"}

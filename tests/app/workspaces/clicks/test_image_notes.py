@@ -98,7 +98,7 @@ def test_a_negative_control_is_marked_used_by_the_next_fusion_and_undone(fused, 
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
     assert details(fused)[name].startswith("negative control: ")
     assert messages[-1] == f"{name} is a negative control from the next fusion on (F5)."
-    assert workspace.history.view.lines[0].words == f"mark as negative control, {name}"
+    assert workspace.history.view.lines[0].text == f"mark as negative control, {name}"
     assert fused.bar.fuse.text() != "Fuse"  # what is shown does not rest on it yet
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)

@@ -22,7 +22,7 @@ def disputed(window) -> int:
 def flag(window, qtbot, reason):
     press(window, qtbot, Qt.Key.Key_F)
     dialog = window.findChild(ReasonDialog)
-    dialog.words.setText(reason)
+    dialog.edit.setText(reason)
     dialog.accept()
     idle(window, qtbot)
 
@@ -96,7 +96,7 @@ def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study
         assert text not in words
     marks = workspace.canvas.layers.spots.spots
     assert set(marks.state) == {"undecided"}
-    assert marks.words(index)[1] == "undecided"
+    assert marks.text_of(index)[1] == "undecided"
     assert len(clicks[-1]) == 0
     assert not any("volunteer" in row.name for row in workspace.table.model.rows)
 
@@ -126,7 +126,7 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
     queue = workspace.queue
     queue.choice.setCurrentIndex(queue.choice.findData("flagged"))
     assert [item.title for item in queue.shown()] == [name]
-    assert workspace.history.view.lines[0].words == f"flag the image, {name}: out of focus"
+    assert workspace.history.view.lines[0].text == f"flag the image, {name}: out of focus"
     assert fused.menus.undo_action.text() == "Undo flag the image"
     assert fused.bar.fuse.text() == "Fuse"  # a flag changes no fusion
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
@@ -233,7 +233,7 @@ def test_blind_the_grid_shows_nothing_either(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_H)
     grid = open_grid(fused, qtbot, everywhere=True)
     assert {(card.second, card.figure) for card in cards(grid)} == {("", "")}
-    assert not any("marked" in tip or "disputed" in tip for tip in map(grid._cards.words, range(2)))
+    assert not any("marked" in tip or "disputed" in tip for tip in map(grid._cards.text_of, range(2)))
     grid.view.setFocus()
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_A)
@@ -274,7 +274,7 @@ def test_the_menu_of_a_spot_shows_its_place_and_decides(fused, qtbot):
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
     idle(fused, qtbot)
     assert (
-        fused.document.contents.words(fused.document.contents.decisions[-1]) == f"reject spot {spot.number}"
+        fused.document.contents.text_of(fused.document.contents.decisions[-1]) == f"reject spot {spot.number}"
     )
 
 

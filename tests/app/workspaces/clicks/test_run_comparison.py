@@ -74,10 +74,10 @@ def test_the_radius_is_the_studys(fused, qtbot):
     workspace.run_comparison.compare([1])
     idle(fused, qtbot)
     assert workspace.run_comparison.radius.value() == 10
-    assert workspace.run_comparison.table.header.words()[1].endswith("within 10 px")
+    assert workspace.run_comparison.table.header.text()[1].endswith("within 10 px")
     workspace.run_comparison.radius.setValue(0.1)
     idle(fused, qtbot)
-    assert workspace.run_comparison.table.header.words()[1].endswith("within 0.1 px")
+    assert workspace.run_comparison.table.header.text()[1].endswith("within 0.1 px")
     (row,) = rows(fused)
     assert row.figures[1][0] < 0.5  # sensitivity
     path = fused.document.contents.path
@@ -90,7 +90,7 @@ def test_the_radius_is_the_studys(fused, qtbot):
 def test_the_queue_warns_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):
     workspace = fused.workspace
     idle(fused, qtbot)
-    assert "That is too few to judge." in workspace.trust.words
+    assert "That is too few to judge." in workspace.trust.text
     assert not workspace.queue.doubt.isVisible()
     for module in ("assessment", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)

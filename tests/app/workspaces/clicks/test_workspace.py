@@ -44,13 +44,13 @@ def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
     reviewing.select(0)
     decided = (reviewing.spot.x, reviewing.spot.y)
     press(fused, qtbot, Qt.Key.Key_R)
-    (rejected,) = (line.words for line in workspace.history.view.lines if line.words.startswith("reject"))
+    (rejected,) = (line.text for line in workspace.history.view.lines if line.text.startswith("reject"))
     assert rejected.endswith(f", {reviewing.session.scene.image.name}")
     for key, verb in ((Qt.Key.Key_Z, "undo"), (Qt.Key.Key_Y, "redo")):
         reviewing.select(1)
         press(fused, qtbot, key, Qt.KeyboardModifier.ControlModifier)
         assert (reviewing.spot.x, reviewing.spot.y) == decided
-        assert workspace.history.view.lines[0].words == f"{verb} {rejected}"
+        assert workspace.history.view.lines[0].text == f"{verb} {rejected}"
     here = workspace.current_item()
     workspace.go_to(next(image.id for image in fused.document.contents.images if image.id != here))
     idle(fused, qtbot)
@@ -133,7 +133,7 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
     dialog = fused.findChild(ExclusionDialog)
     idle(fused, qtbot)
     assert dialog.panel.state == "shown"
-    dialog.panel.reason.words.setText("clicks corners")
+    dialog.panel.reason.edit.setText("clicks corners")
     qtbot.mouseClick(dialog.panel.exclude, Qt.MouseButton.LeftButton)
     idle(fused, qtbot)
     assert fused.document.contents.review.excluded == {"careless": "clicks corners"}

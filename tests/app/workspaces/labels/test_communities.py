@@ -145,14 +145,14 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     opened.middle_tabs.setCurrentIndex(2)
     idle(window, qtbot)
     figure = opened.similarity.figure
-    assert "share of their tasks" in figure.words((0, 1))
+    assert "share of their tasks" in figure.text_of((0, 1))
     assert opened.participation.figure._communities == ("community 1", "community 2")
     switch(opened, window, qtbot, "tasks", "louvain")
     assert "Louvain" in words(opened)
     assert is_split_by(split_of(opened), is_early())
     switch(opened, window, qtbot, "behaviour")
     assert cards(opened) == before
-    assert "similarity" in figure.words((0, 1))
+    assert "similarity" in figure.text_of((0, 1))
     started = []
     window.jobs.updated.connect(lambda job: started.append(job.title))
     switch(opened, window, qtbot, "tasks")
@@ -232,7 +232,7 @@ def test_communities_over_time_show_changes_and_a_band_selects_annotators(opened
         assert {int(over.of(moment)[annotator]) for annotator in TURNED} == {where}
     here = int(np.flatnonzero(over.identity[1] == careful)[0])
     there = int(np.flatnonzero(over.identity[2] == 1 - careful)[0])
-    assert "3 annotators from" in opened.flow.figure.words((1, here, there))
+    assert "3 annotators from" in opened.flow.figure.text_of((1, here, there))
     opened.flow.band_chosen.emit(1, here, there)
     assert opened.session.selection == TURNED
     assert set(opened.wall.selected) == set(TURNED)
@@ -309,9 +309,9 @@ def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path):
 def test_names_are_hidden_beside_similarities_too(opened, window, qtbot):
     opened.middle_tabs.setCurrentIndex(2)
     idle(window, qtbot)
-    assert opened.similarity.figure.words((0, 1)).startswith("ann ")
+    assert opened.similarity.figure.text_of((0, 1)).startswith("ann ")
     opened.session.set_blind(True)
-    assert "ann " not in opened.similarity.figure.words((0, 1))
+    assert "ann " not in opened.similarity.figure.text_of((0, 1))
 
 
 @pytest.fixture(scope="module")

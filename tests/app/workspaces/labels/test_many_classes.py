@@ -115,5 +115,5 @@ def test_a_confusion_of_the_crowd_leads_to_its_tasks(opened, qtbot) -> None:
     matrix.worst.setCurrentIndex(matrix.worst.index_of_row(0))
     idle(opened, qtbot)
     assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
-    title = workspace.cell_tasks._header.accessibleName() or " ".join(workspace.cell_tasks._header.words())
+    title = workspace.cell_tasks._header.accessibleName() or " ".join(workspace.cell_tasks._header.text())
     assert f"answered {confusion.given} where {confusion.true} is true" in title

@@ -23,10 +23,10 @@ def all_words(window) -> str:
         if isinstance(widget, QLabel):
             words.append(widget.text())
     history = workspace.history.view
-    words += [f"{line.words}" for line in history.lines]
+    words += [f"{line.text}" for line in history.lines]
     words += [line.name for line in workspace.task_panel.votes.lines]
     wall = workspace.wall
-    words += [wall.tiles.words(position) for position in wall.tiles.order]
+    words += [wall.tiles.text_of(position) for position in wall.tiles.order]
     words += [line.why for line in workspace.ask.list.lines[:]]
     return "\n".join(words)
 
@@ -35,7 +35,7 @@ def leave_out(window, qtbot, *annotators):
     workspace = window.workspace
     workspace.annotator_detail.choose(annotators)
     panel = preview_exclusion(window, qtbot)
-    panel.reason.words.setText("always the same answer")
+    panel.reason.edit.setText("always the same answer")
     panel.exclude.click()
     idle(window, qtbot)
 
@@ -81,7 +81,7 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     )  # as of a second question
     workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}, blind=True))
     beside = matrix_view(scene, workspace.session.analysis, (LIAR,), blind=True)
-    assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
+    assert workspace.wall.tiles.text_of(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
 
 
 def test_a_name_is_shown_as_in_the_file(fused, qtbot):

@@ -28,7 +28,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
     workspace.fuse_panel.algorithm.choose("weighted-majority")
     fuse(fused, qtbot)
     assert "run 2: weighted majority, converged in" in fused.status.text.text()
-    assert "fuse weighted majority, 1 question" in [line.words for line in workspace.history.view.lines]
+    assert "fuse weighted majority, 1 question" in [line.text for line in workspace.history.view.lines]
     titles = [row.title for row in workspace.method_table.table.view.model().rows]
     assert titles == ["pooled consensus", "weighted majority", "the vote"]
 

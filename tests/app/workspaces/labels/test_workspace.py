@@ -108,7 +108,7 @@ def test_all_methods_are_measured_on_the_truths_that_the_run_shown_was_not_given
     key(fused, qtbot, Qt.Key.Key_1)
     fuse(fused, qtbot)
     assert workspace.session.analysis.model.judged == before - 1
-    assert workspace.method_table.table.header.words()[1] == f"{before - 1} known tasks"
+    assert workspace.method_table.table.header.text()[1] == f"{before - 1} known tasks"
     assert len(workspace.method_table.table.view.model().rows) == 3
 
 
@@ -139,7 +139,7 @@ def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     panel.task_chosen.emit(3)
     idle(fused, qtbot)
     assert workspace.tasks.current == 3
-    panel.reason.words.setText("always the same answer")
+    panel.reason.edit.setText("always the same answer")
     panel.exclude.click()
     idle(fused, qtbot)
     review = fused.document.contents.review
@@ -230,7 +230,7 @@ def test_later_truths_measure_a_result_everywhere(fused, qtbot, tmp_path):
     qtbot.waitUntil(lambda: workspace.session.analysis.model.judged > before, timeout=LONG)
     idle(fused, qtbot)
     assert workspace.session.analysis.model.judged == 2 * before
-    assert workspace.method_table.table.header.words()[1] == f"{2 * before} known tasks"
+    assert workspace.method_table.table.header.text()[1] == f"{2 * before} known tasks"
     workspace.tasks.select(workspace.session.scene.number_of["cell-001"])
     assert f"Ground truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
     path = fused.document.contents.path
@@ -273,7 +273,7 @@ def test_a_run_shows_the_weight_of_a_vote(fused, qtbot):
     fuse(fused, qtbot)
     figure = f"{workspace.session.scene.fusion.power:.2g}"
     rows = workspace.method_table.table._model.rows
-    assert [f"vote weight {figure}" in row.words for row in rows] == [False, True, False]
+    assert [f"vote weight {figure}" in row.text for row in rows] == [False, True, False]
 
 
 def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, qtbot):
@@ -379,8 +379,8 @@ def test_without_truths_results_of_comparable_crowds_are_shown(window, qtbot, tm
     opened = open_study(window, qtbot, path)
     fuse(opened, qtbot)
     trust = opened.workspace.trust
-    qtbot.waitUntil(lambda: bool(trust.words), timeout=LONG)
-    assert "no task has a known truth" in trust.words
-    assert "On the nearest crowd measured (" in trust.words
-    assert "mistakes that many annotators share" in trust.words
+    qtbot.waitUntil(lambda: bool(trust.text), timeout=LONG)
+    assert "no task has a known truth" in trust.text
+    assert "On the nearest crowd measured (" in trust.text
+    assert "mistakes that many annotators share" in trust.text
     assert not opened.workspace.queue.doubt.isVisible()

@@ -58,7 +58,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert workspace.raters.current is None
     assert queue_words(fused_masks) == ["results hidden", "results hidden, done"]
     assert not workspace.region_panel._sentence.isVisible()
-    assert workspace.region_panel._header.words()[0] == "Region 1"
+    assert workspace.region_panel._header.text()[0] == "Region 1"
     key(fused_masks, qtbot, Qt.Key.Key_D)
     assert shown.heat is None
     key(fused_masks, qtbot, Qt.Key.Key_T)

@@ -81,7 +81,7 @@ def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, m
     monkeypatch.setattr(comparing, "compare_methods", slow)
     panel.scope.set_mode("all")
     panel.button.click()
-    qtbot.waitUntil(lambda: "fusing" in panel.words.text(), timeout=LONG)
+    qtbot.waitUntil(lambda: "fusing" in panel.label.text(), timeout=LONG)
     panel.button.click()
     assert panel.button.text() == "Compare"
     idle(fused_masks, qtbot)

@@ -106,7 +106,7 @@ def test_excluding_a_program_previews_the_raters_alone(opened, qtbot):
     assert panel.state == "shown"
     previewed = panel._summary.text()
     grab(opened, "exclude")
-    panel.reason.words.setText("another scanner")
+    panel.reason.edit.setText("another scanner")
     panel.exclude.click()
     idle(opened, qtbot)
     assert rows(opened)["unet"].excluded

@@ -33,10 +33,10 @@ def test_undo_is_listed_once(fused_masks, qtbot):
     workspace.reviewing.accept()
     idle(fused_masks, qtbot)
     named = [
-        command.words for command in fused_masks.window_actions.commands() if command.words.startswith("Undo")
+        command.text for command in fused_masks.window_actions.commands() if command.text.startswith("Undo")
     ]
     assert len(named) == 1
     assert named[0].startswith("Undo accept region 1")
-    assert len({command.words for command in fused_masks.window_actions.commands()}) == len(
+    assert len({command.text for command in fused_masks.window_actions.commands()}) == len(
         fused_masks.window_actions.commands()
     )

@@ -126,7 +126,7 @@ def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
 def test_without_truth_the_vote_is_the_reference(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "wide")
     assert reference(opened_runs) == "by majority vote, 3 cases"
-    assert "No truth is imported" in opened_runs.workspace.run_comparison.words.text()
+    assert "No truth is imported" in opened_runs.workspace.run_comparison.label.text()
     assert [row["Dice"] for row in table_rows(opened_runs)] == ["0.941", "1.000"]
 
 
@@ -152,9 +152,9 @@ def test_the_run_on_screen_is_held_against_the_truth(opened_runs, qtbot):
     go_to(opened_runs, qtbot, "case 1")
     workspace.tabs.setCurrentWidget(workspace.run_comparison)
     idle(opened_runs, qtbot)
-    assert workspace.run_comparison.words.text() == "Against truth: Dice 0.80, HD95 4.0 mm, +0.3 ml"
+    assert workspace.run_comparison.label.text() == "Against truth: Dice 0.80, HD95 4.0 mm, +0.3 ml"
     go_to(opened_runs, qtbot, "case 2")
-    assert workspace.run_comparison.words.text() == ""
+    assert workspace.run_comparison.label.text() == ""
 
 
 def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, qtbot):
@@ -183,7 +183,7 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
     runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
     opened_runs.workspace.fuse_panel.runs.compare_requested.emit(runs)
     qtbot.waitUntil(at_it.is_set, timeout=LONG)
-    words = opened_runs.workspace.run_comparison.words
+    words = opened_runs.workspace.run_comparison.label
     qtbot.waitUntil(lambda: words.text() == "measuring case 1 of 2", timeout=LONG)
     with qtbot.waitSignal(opened_runs.document.decided, timeout=LONG):
         opened_runs.document.record(

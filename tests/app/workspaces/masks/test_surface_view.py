@@ -71,7 +71,7 @@ def test_a_blind_expert_sees_nothing_of_the_raters(fused_masks, qtbot):
     key(fused_masks, qtbot, "H")
     idle(fused_masks, qtbot)
     assert surface.model is None
-    assert surface.words == view.HIDDEN
+    assert surface.text == view.HIDDEN
     key(fused_masks, qtbot, "H")
     idle(fused_masks, qtbot)
     assert len(surface.model.wireframes) == 4
@@ -79,7 +79,7 @@ def test_a_blind_expert_sees_nothing_of_the_raters(fused_masks, qtbot):
 
 def test_a_study_without_a_fusion_names_the_next_step(opened_masks, qtbot):
     surface = open_view(opened_masks, qtbot)
-    assert "Press Fuse (F5)" in surface.words
+    assert "Press Fuse (F5)" in surface.text
     opened_masks.document.close()
     idle(opened_masks, qtbot)
 

@@ -77,8 +77,8 @@ def test_trust_and_queue_show_the_results_of_left_out_raters(fused_masks, qtbot)
     workspace = fused_masks.workspace
     workspace.tabs.setCurrentWidget(workspace.trust)
     idle(fused_masks, qtbot)
-    assert "each rater left out in turn included" in workspace.trust.words
-    assert "of the outlines of raters left out in turn" in workspace.trust.words
+    assert "each rater left out in turn included" in workspace.trust.text
+    assert "of the outlines of raters left out in turn" in workspace.trust.text
     assert workspace.queue.doubt.text() == ""
     text = workspace.queue._progress.accessibleName()
     assert "1 disputed region" in text or "1 left in the study" in text
@@ -178,7 +178,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     panel = fused_masks.findChild(ExclusionDialog).panel
     assert panel.state == "shown"
     previewed = panel._summary.text()
-    panel.reason.words.setText("runs into the vessel")
+    panel.reason.edit.setText("runs into the vessel")
     panel.exclude.click()
     idle(fused_masks, qtbot)
     assert fused_masks.document.contents.review.excluded == {"dan": "runs into the vessel"}
@@ -246,7 +246,7 @@ def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
     assert workspace.raters.current == "dan"
     workspace.local_weight.measures.set_mode("tau")
-    assert workspace.local_weight.header.words()[0] == "Local tau, dan"
+    assert workspace.local_weight.header.text()[0] == "Local tau, dan"
 
 
 def test_a_digit_shows_one_reader_and_with_ctrl_a_kind(fused_masks, qtbot):
@@ -380,7 +380,7 @@ def test_a_reader_is_hidden_from_the_table_on_every_case_and_shown_again(fused_m
     table.select("ben")
     press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
     assert visible_items(fused_masks) == {"ann", "cat", "dan", "the consensus"}
-    assert table.header.words()[1] == "1 hidden"
+    assert table.header.text()[1] == "1 hidden"
     go_to(fused_masks, qtbot, "second")
     assert "ben" not in visible_items(fused_masks)
     table.select("ben")
@@ -439,7 +439,7 @@ def test_raters_are_joined_by_overlap_or_by_shared_consensus(fused_masks, qtbot)
     qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
     idle(fused_masks, qtbot)
     qtbot.waitUntil(lambda: tree.filled, timeout=LONG)
-    assert "% of cases apart" in tree.figure.words(len(tree.figure._members) - 1)
+    assert "% of cases apart" in tree.figure.text_of(len(tree.figure._members) - 1)
 
 
 def test_an_exclusion_without_a_fusion_has_no_preview_and_can_be_decided_all_the_same(opened_masks, qtbot):
@@ -448,7 +448,7 @@ def test_an_exclusion_without_a_fusion_has_no_preview_and_can_be_decided_all_the
     panel = opened_masks.findChild(ExclusionDialog).panel
     assert panel.state == "unknown"
     assert panel._error.text() == "Press Fuse (F5) first to preview what would change."
-    panel.reason.words.setText("unfinished")
+    panel.reason.edit.setText("unfinished")
     panel.exclude.click()
     idle(opened_masks, qtbot)
     assert opened_masks.document.contents.review.excluded == {"dan": "unfinished"}

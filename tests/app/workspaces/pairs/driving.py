@@ -17,7 +17,7 @@ def exclude_flagged(window, qtbot, reason="biased to a side"):
     panel = exclusions.dialog.panel
     summary, changes = panel._summary.text(), list(panel._changes)
     assert not window.document.contents.review.excluded
-    panel.reason.words.setText(reason)
+    panel.reason.edit.setText(reason)
     panel.exclude.click()
     idle(window, qtbot)
     return summary, changes

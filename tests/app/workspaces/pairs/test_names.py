@@ -16,7 +16,7 @@ def all_words(window) -> str:
     workspace = window.workspace
     words = [window.windowTitle(), window.status.message, window.status.text.text()]
     words += [action.text() for action in window.findChildren(QAction)]
-    words += [f"{command.words} {command.where}" for command in window.window_actions.commands()]
+    words += [f"{command.text} {command.where}" for command in window.window_actions.commands()]
     for widget in [window, *window.findChildren(QWidget)]:
         words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
         if isinstance(widget, QLabel):
@@ -30,7 +30,7 @@ def all_words(window) -> str:
         if position is not workspace.path or position.filled:
             words += [str(row) for row in position.figure.menu._table().rows()]
     figure = workspace.bars.figure
-    words += [figure.words((0, column)) for column in range(len(plotted(workspace.bars)))]
+    words += [figure.text_of((0, column)) for column in range(len(plotted(workspace.bars)))]
     return "\n".join(words)
 
 
@@ -71,7 +71,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
 def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     text = workspace.evidence.pairs
-    assert any("others chose" in line.words(text.view.lines[0]) for line in [text._kind])
+    assert any("others chose" in line.text_of(text.view.lines[0]) for line in [text._kind])
     key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
     assert all(not line.others and not line.against for line in text.view.lines[:])
@@ -94,7 +94,7 @@ def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     assert any(line.others for line in text.view.lines[:])
     assert math.isfinite(float(panel._number.text()))
     assert "once you have decided" not in panel._sentence.text()
-    assert panel.header.words()[0] == "Annotator annotator 4"
+    assert panel.header.text()[0] == "Annotator annotator 4"
 
 
 def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
@@ -108,7 +108,7 @@ def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
     words = [dialog.windowTitle(), *(label.text() for label in dialog.findChildren(QLabel))]
     assert not any("ann 03" in word for word in words)
     assert any("annotator 4" in word for word in words)
-    dialog.words.setText("always chooses one side")
+    dialog.edit.setText("always chooses one side")
     dialog.accept()
     idle(fused, qtbot)
     assert fused.document.contents.decisions[-1].subject.annotator == "ann 03"

@@ -32,7 +32,7 @@ def promised(workspace):
 def judge(window, qtbot, name, reason):
     key(window, qtbot, name)
     dialog = window.workspace.findChild(ReasonDialog)
-    dialog.words.setText(reason)
+    dialog.edit.setText(reason)
     dialog.accept()
     idle(window, qtbot)
 
@@ -278,7 +278,7 @@ def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fu
     assert [line.title for line in run_lines(fused.document.contents, "pairs", None)] == [
         "LASSO", "inverse scale space",
     ]  # fmt: skip
-    assert workspace.history.view.lines[0].words == "fuse LASSO, 1 question"
+    assert workspace.history.view.lines[0].text == "fuse LASSO, 1 question"
 
 
 def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
@@ -413,10 +413,10 @@ def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtb
 
 def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qtbot):
     workspace = fused.workspace
-    assert workspace.trust.words == ""
+    assert workspace.trust.text == ""
     workspace.left_tabs.setCurrentWidget(workspace.trust)
-    qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
-    assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.words
+    qtbot.waitUntil(lambda: bool(workspace.trust.text), timeout=LONG)
+    assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.text
     assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
     assert not workspace.queue.doubt.isVisible()
 

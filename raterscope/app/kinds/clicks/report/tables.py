@@ -354,13 +354,13 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
     if not measures.counting:
         columns = ("Class", "Value", "95 % interval", "Formula")
         return Table(
-            "Counts by class", columns, rows, f"All images together. {intervals}", words=frozenset({3})
+            "Counts by class", columns, rows, f"All images together. {intervals}", text_columns=frozenset({3})
         )
     note = f"All images together, as fields of one film. {intervals} Source: {SOURCE}."
     columns = ("Quantity", "Value", "95 % interval", "Formula")
     noun = counted_noun(fields, measures)
     title = "Parasitaemia" if noun == PARASITES else f"Counts of {plain(noun)}"
-    return Table(title, columns, rows, note, words=frozenset({3}))
+    return Table(title, columns, rows, note, text_columns=frozenset({3}))
 
 
 def measurements_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
@@ -378,7 +378,7 @@ def measurements_table(images: Sequence[CountedImage], measures: Measures) -> Ta
             scale = NONE if size is None else f"{size:.4g}"
             rows.append((plain(image.entry.name), name, pixels, calibrated, scale, plain(shape.made.who, 40)))
     columns = ("Image", "What", "Pixels", "Micrometres", "µm a pixel", "By")
-    return Table("Measurements", columns, shortened(rows), words=frozenset({1, 5})) if rows else None
+    return Table("Measurements", columns, shortened(rows), text_columns=frozenset({1, 5})) if rows else None
 
 
 def annotators_table(
@@ -417,7 +417,7 @@ def annotators_table(
     else:
         columns.pop()
         rows = [row[:-1] for row in rows]
-    return Table("Annotators", columns, rows, note, words=frozenset({7}))
+    return Table("Annotators", columns, rows, note, text_columns=frozenset({7}))
 
 
 def _weight(weighed: Weighed | None) -> str:

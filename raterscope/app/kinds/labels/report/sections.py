@@ -380,7 +380,7 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
 def _rates_over_time(rates: DecisionRates) -> Gallery:
     """Draw the rates by the methods of the thesis."""
     pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(rates)]
-    legend = [Swatch(key.ink, key.words) for key in rates_keys(rates)]
+    legend = [Swatch(key.ink, key.text) for key in rates_keys(rates)]
     step = "one more decision of each annotator" if rates.course.repeated else "further annotators who join"
     note = (
         f"Votes as decisions whether a task is {plain(rates.name, 40)}; a step is {step}. Rates are means "
@@ -406,7 +406,7 @@ def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
             continue
         charts, keys = grouped.charts(chart_name)
         pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
-        legend = [Swatch(key.ink, key.words) for key in keys]
+        legend = [Swatch(key.ink, key.text) for key in keys]
         blocks.append(Gallery(title, pictures, legend, note))
     return blocks
 

@@ -159,7 +159,7 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
         "Settled",
     )  # fmt: skip
     note = f"The {MOST_SHOWN} most disputed cases follow one by one." if len(cases) > MOST_SHOWN else ""
-    return Table("Cases", columns, rows, note, words=frozenset({1}))
+    return Table("Cases", columns, rows, note, text_columns=frozenset({1}))
 
 
 def grid_in_words(entry: ImageEntry) -> str:

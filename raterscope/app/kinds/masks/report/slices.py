@@ -305,7 +305,7 @@ def window_of(
             return volume.window, in_words(*volume.window)
         chosen = next(window for window in PRESETS if window.name == preset)
         window = (chosen.centre, chosen.width)
-        return window, f"{in_words(*window)}, {chosen.words}"
+        return window, f"{in_words(*window)}, {chosen.text}"
     if volume.values.ndim == 4 or volume.values.dtype == np.uint8:
         return (127.5, 255.0), ""
     window = volume.window or automatic_window(volume.values)

@@ -225,7 +225,7 @@ def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
         "Alternative consensuses",
         ("Consensus", "Share of raters", units.extent, "Followed by (probability)"),
         rows,
-        words=frozenset({3}),
+        text_columns=frozenset({3}),
     )
 
 

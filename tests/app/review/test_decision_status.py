@@ -18,9 +18,9 @@ from raterscope.app.review import (
 from tests.app.review.decisions import a_region, added, journal, on, settle, weigh
 
 
-def standings(decisions):
+def statuses(decisions):
     state = fold(decisions)
-    return [state.standing(decision.id) for decision in decisions]
+    return [state.status(decision.id) for decision in decisions]
 
 
 def label(task: str, verb: str = "label") -> Decision:
@@ -31,64 +31,64 @@ def test_of_one_region_the_last_decision_is_in_effect() -> None:
     item = [settle("take", 1, number=1), replace(settle("accept", 2, number=1), voxels=None, verb="skip")]
     recorded = [*item, *(settle("accept", 3 + n, number=1) for n in range(6))]
     decisions = journal(*(replace(decision, run=4) for decision in recorded))
-    assert standings(decisions) == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
+    assert statuses(decisions) == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
     assert fold(decisions).settled("masks", 1) == "1 region"
 
 
 def test_regions_of_other_numbers_and_runs_are_other_subjects() -> None:
     first = [replace(settle("accept", n, number=n), run=4) for n in (1, 2)]
     decisions = journal(*first, replace(settle("accept", 3, number=1), run=5))
-    assert standings(decisions) == ["in effect"] * 3
+    assert statuses(decisions) == ["in effect"] * 3
     assert fold(decisions).settled("masks", 1) == "3 regions"
 
 
 def test_a_stroke_supersedes_nothing_and_the_whole_structure_all() -> None:
     strokes = [settle("accept", 1, number=1), settle("paint", 2, number=1), settle("paint", 3)]
     decisions = journal(*strokes)
-    assert standings(decisions) == ["in effect"] * 3
+    assert statuses(decisions) == ["in effect"] * 3
     assert fold(decisions).settled("masks", 1) == "1 region and 1 edit"
     full = Decision(verb="paint", item=1, subject=a_region(whole=True, blind=True), voxels=4)
     decisions = journal(*strokes, full)
-    assert standings(decisions) == ["superseded"] * 3 + ["in effect"]
+    assert statuses(decisions) == ["superseded"] * 3 + ["in effect"]
     assert fold(decisions).settled("masks", 1) == "1 whole structure"
 
 
 def test_undo_lets_the_decision_before_count_again() -> None:
     decisions = journal(on("accept", 10), on("reject", 10), on("accept", 30))
-    assert standings(decisions) == ["superseded", "in effect", "in effect"]
+    assert statuses(decisions) == ["superseded", "in effect", "in effect"]
     decisions = added(decisions, undo(fold(decisions), 2))
-    assert standings(decisions)[:3] == ["in effect", "undone", "in effect"]
+    assert statuses(decisions)[:3] == ["in effect", "undone", "in effect"]
     assert fold(decisions).settled("clicks", 1) == "2 spots"
 
 
 def test_a_spot_that_was_moved_stays_there_when_it_is_accepted() -> None:
     move = on("move", 14, from_x=10.0, from_y=0.0)
     decisions = journal(on("accept", 10), move, on("accept", 14), on("reject", 14))
-    assert standings(decisions[:3]) == ["superseded", "in effect", "in effect"]
-    assert standings(decisions) == ["superseded"] * 3 + ["in effect"]
+    assert statuses(decisions[:3]) == ["superseded", "in effect", "in effect"]
+    assert statuses(decisions) == ["superseded"] * 3 + ["in effect"]
 
 
 def test_tasks_annotators_and_scales_have_one_last_word() -> None:
-    assert standings(journal(label("t"), label("u"), label("t"), label("t", "skip"))) == [
+    assert statuses(journal(label("t"), label("u"), label("t"), label("t", "skip"))) == [
         "superseded",
         "in effect",
         "in effect",
         "no effect",
     ]
     flags = [Decision(verb=verb, item=1, subject=BiasSubject(annotator="a")) for verb in ("flag", "clear")]
-    assert standings(journal(*flags)) == ["superseded", "in effect"]
+    assert statuses(journal(*flags)) == ["superseded", "in effect"]
     out = [Decision(verb=verb, annotators=("a",), reason="r") for verb in ("exclude", "include")]
-    assert standings(journal(weigh("a"), *out)) == ["superseded", "superseded", "in effect"]
+    assert statuses(journal(weigh("a"), *out)) == ["superseded", "superseded", "in effect"]
     scales = [
         Decision(verb="scale", item=item, subject=ScaleSubject(pixel_size=0.1, everywhere=everywhere))
         for item, everywhere in ((1, False), (2, False), (1, True), (2, False))
     ]
-    assert standings(journal(*scales)) == ["superseded", "superseded", "in effect", "in effect"]
+    assert statuses(journal(*scales)) == ["superseded", "superseded", "in effect", "in effect"]
     described = [
         Decision(verb="describe", item=1, subject=StructureSubject(structure=name, coding=Coding()))
         for name in "aba"
     ]
-    assert standings(journal(*described)) == ["superseded", "in effect", "in effect"]
+    assert statuses(journal(*described)) == ["superseded", "in effect", "in effect"]
 
 
 def test_the_journal_read_on_shows_the_same_as_read_at_once() -> None:
@@ -98,7 +98,7 @@ def test_the_journal_read_on_shows_the_same_as_read_at_once() -> None:
     state = None
     for count in range(1, len(recorded) + 1):
         state = fold(recorded[:count], state)
-        assert [state.standing(decision.id) for decision in recorded[:count]] == standings(recorded[:count])
+        assert [state.status(decision.id) for decision in recorded[:count]] == statuses(recorded[:count])
 
 
 def test_the_last_registration_of_each_series_is_in_effect():
@@ -108,7 +108,7 @@ def test_the_last_registration_of_each_series_is_in_effect():
 
     journal = [register(1, 1, 7, 5), register(2, 1, 8, 6), register(3, 1, 7, 9), register(4, 2, 7, 1)]
     state = fold(journal)
-    assert [state.standing(number) for number in (1, 2, 3, 4)] == [
+    assert [state.status(number) for number in (1, 2, 3, 4)] == [
         "superseded", "in effect", "in effect", "in effect",
     ]  # fmt: skip
     shifts = {series: kept.motion.shift[0] for series, kept in registered_series(journal, state, 1).items()}
