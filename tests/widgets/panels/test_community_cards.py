@@ -17,7 +17,7 @@ def view(count=3, **more) -> CommunitiesView:
         "prototype": np.tile([[0.9, 0.03, 0.07], [0.12, 0.05, 0.83]], (count, 1, 1)),
         "classes": ("not", "supernova"),
         "outputs": ("-1", "1", "3"),
-        "words": "by behaviour | modularity 0.41",
+        "text": "by behaviour | modularity 0.41",
     }
     return CommunitiesView(**{**fields, **more})
 
