@@ -72,16 +72,16 @@ def add_classes(
     if len(names) < 2:
         return list(fusions)
     index = {name: number for number, name in enumerate(names)}
-    people = {name: 0 for image_clicks, _ in pairs for name in image_clicks.annotators}
-    people = {name: number for number, name in enumerate(people)}
-    votes = [_votes_of(image_clicks, fusion, index, people) for image_clicks, fusion in pairs]
-    posterior, accuracy = _estimate(votes, names, tuple(people), watch)
+    annotators = {name: 0 for image_clicks, _ in pairs for name in image_clicks.annotators}
+    annotators = {name: number for number, name in enumerate(annotators)}
+    votes = [_votes_of(image_clicks, fusion, index, annotators) for image_clicks, fusion in pairs]
+    posterior, accuracy = _estimate(votes, names, tuple(annotators), watch)
     classified, first = [], 0
     for image_clicks, fusion, image in zip(clicks, fusions, votes, strict=False):
         count = np.zeros((len(image.known), len(names)), dtype=np.int64)
         np.add.at(count, (image.cluster, image.label), 1)
         rows = slice(first, first + len(image.known))
-        own = np.array([accuracy[people[name]] for name in image_clicks.annotators], dtype=np.float64)
+        own = np.array([accuracy[annotators[name]] for name in image_clicks.annotators], dtype=np.float64)
         classified.append(
             replace(fusion, classes=SpotClasses(names, posterior[rows].copy(), count, image.known, own))
         )
@@ -104,7 +104,9 @@ def sort_classes(names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted({*names} - {""}, key=lambda name: (name.casefold(), name)))
 
 
-def _votes_of(clicks: Clicks, fusion: Fusion, index: dict[str, int], people: dict[str, int]) -> _ImageVotes:
+def _votes_of(
+    clicks: Clicks, fusion: Fusion, index: dict[str, int], annotators: dict[str, int]
+) -> _ImageVotes:
     known = np.full(len(fusion.clustering), UNKNOWN, dtype=np.int64)
     if any(clicks.known.classes):
         cluster = clusters_of_spots(clicks.merged()[0], fusion.clustering, clicks.known)
@@ -120,12 +122,12 @@ def _votes_of(clicks: Clicks, fusion: Fusion, index: dict[str, int], people: dic
     _, last = np.unique(key[::-1], return_index=True)
     rows = np.flatnonzero(counts)[len(key) - 1 - last]
     translate = np.array([index.get(name, UNKNOWN) for name in clicks.classes], dtype=np.int64)
-    numbers = np.array([people[name] for name in clicks.annotators], dtype=np.int64)
+    numbers = np.array([annotators[name] for name in clicks.annotators], dtype=np.int64)
     return _ImageVotes(cluster[rows], numbers[clicks.annotator[rows]], translate[clicks.label[rows]], known)
 
 
 def _estimate(
-    images: Sequence[_ImageVotes], names: tuple[str, ...], people: tuple[str, ...], watch: Watch
+    images: Sequence[_ImageVotes], names: tuple[str, ...], annotators: tuple[str, ...], watch: Watch
 ) -> tuple[FloatArray, FloatArray]:
     """Fuse the votes of all images; return posteriors (tasks, C) and each annotator's accuracy."""
     from raterscope.algorithms.labels.data import Labels
@@ -138,7 +140,7 @@ def _estimate(
         annotator=np.concatenate([image.annotator for image in images]).astype(np.int32),
         label=np.concatenate([image.label for image in images]).astype(np.int16),
         tasks=tuple(map(str, range(int(begin[-1])))),
-        annotators=people,
+        annotators=annotators,
         outputs=names,
         classes=names,
         known=np.concatenate([image.known for image in images]).astype(np.int16),

@@ -124,21 +124,21 @@ def describe_community(
     """
     classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
-    stands = np.asarray(meaning)[None, :] == np.arange(len(classes))[:, None]
-    right = (matrix * stands).sum(axis=1)[stands.any(axis=1)]
+    means_class = np.asarray(meaning)[None, :] == np.arange(len(classes))[:, None]
+    right = (matrix * means_class).sum(axis=1)[means_class.any(axis=1)]
     use = matrix.mean(axis=0)
     differ = float(np.abs(matrix - use).sum(axis=1).mean()) / 2
     if len(classes) > 1 and differ < _BLIND:
         return _describe_constant_answers(use, matrix, outputs)
     if not len(right):
         return f"mostly {outputs[int(use.argmax())]}"
-    if right.max() < 0.5 and len(classes) > 1 and _is_swapped(matrix, stands):
+    if right.max() < 0.5 and len(classes) > 1 and _is_swapped(matrix, means_class):
         return "the wrong way round"
     if use[np.asarray(meaning) < 0].sum() > 0.4:
         return "non-committal"
     if right.min() >= 0.7 and right.mean() >= 0.85:
         return "very reliable" if right.min() >= 0.9 and right.mean() >= 0.95 else "reliable"
-    missed = _describe_missed_class(matrix, stands, classes)
+    missed = _describe_missed_class(matrix, means_class, classes)
     if missed:
         return missed
     beyond = (right.mean() - 1 / len(classes)) / max(1 - 1 / len(classes), 1e-9)
@@ -204,9 +204,9 @@ def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
     return f"seldom {outputs[at]}" if len(most) > 2 and most[at] < 0.45 / len(most) else ""
 
 
-def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
+def _is_swapped(matrix: FloatArray, means_class: NDArray[np.bool_]) -> bool:
     """Return whether every class is mostly labelled as another class, each as a different one."""
-    share = matrix @ stands.T.astype(np.float64)
+    share = matrix @ means_class.T.astype(np.float64)
     likeliest = share.argmax(axis=1)
     return bool(
         (likeliest != np.arange(len(likeliest))).all()
@@ -215,10 +215,10 @@ def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
     )
 
 
-def _describe_missed_class(matrix: FloatArray, stands: NDArray[np.bool_], classes: Sequence[str]) -> str:
+def _describe_missed_class(matrix: FloatArray, means_class: NDArray[np.bool_], classes: Sequence[str]) -> str:
     """Name the only class that is mostly wrong, if all others are mostly right."""
-    share = matrix @ stands.T.astype(np.float64)
-    right = np.where(stands.any(axis=1), np.diag(share), np.nan)
+    share = matrix @ means_class.T.astype(np.float64)
+    right = np.where(means_class.any(axis=1), np.diag(share), np.nan)
     weak = np.flatnonzero(right < 0.5)
     if len(weak) != 1 or not (right[np.arange(len(right)) != weak[0]] >= 0.6).any():
         return ""

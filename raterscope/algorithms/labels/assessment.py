@@ -418,9 +418,9 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
     classes = len(labels.classes)
     if classes < 2:
         return []
-    stands = labels.meaning[:, None] == np.arange(classes)
-    class_rates = crowd_confusion(fusion.confusion) @ stands
-    most = np.where(stands.any(axis=0), class_rates.argmax(axis=1), np.arange(classes))
+    means_class = labels.meaning[:, None] == np.arange(classes)
+    class_rates = crowd_confusion(fusion.confusion) @ means_class
+    most = np.where(means_class.any(axis=0), class_rates.argmax(axis=1), np.arange(classes))
     swapped = [(j, int(most[j])) for j in range(classes) if most[j] > j and most[most[j]] == j]
     if swapped:
         first, second = (labels.classes[j] for j in swapped[0])

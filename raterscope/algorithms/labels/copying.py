@@ -84,18 +84,18 @@ def find_suspects(
     `first`: (M,), the votes that count.
     The result is the set of each annotator, (K,), -1 for none, and whether the sets outvote the rest.
     """
-    people = len(labels.annotators)
-    cluster = np.full(people, -1, dtype=np.int64)
+    annotators = len(labels.annotators)
+    cluster = np.full(annotators, -1, dtype=np.int64)
     excess = skill_excess(pairs, common, same, labels)
     if excess is None:
         return cluster, False
     kappa, beyond, _ = excess
-    cluster = _linked_sets(pairs, beyond, people)
+    cluster = _linked_sets(pairs, beyond, annotators)
     if (cluster >= 0).any():
         outside = (cluster[pairs] < 0).all(axis=1)
         judged = kappa[outside] @ common[outside] >= _LEAST_AGREEMENT * common[outside].sum()
         return np.where(judged, cluster, -1), False
-    alike = _linked_sets(pairs, kappa >= _ALIKE, people)
+    alike = _linked_sets(pairs, kappa >= _ALIKE, annotators)
     for number in np.unique(alike[alike >= 0]).tolist():
         if _outvoting(np.flatnonzero(alike == number), pairs, labels, first):
             cluster[alike == number] = number
@@ -115,7 +115,7 @@ def skill_excess(
     chance-corrected agreement, whether it is far beyond the product of the skills, and whether both skills
     are known.
     """
-    people = len(labels.annotators)
+    annotators = len(labels.annotators)
     use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
     chance = float(np.square(use).sum())
     if not len(pairs) or chance >= 1:
@@ -123,7 +123,7 @@ def skill_excess(
     kappa = (same / common - chance) / (1 - chance)
     annotator, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
     order = np.lexsort((value, annotator))
-    edges = np.searchsorted(annotator[order], np.arange(people + 1))
+    edges = np.searchsorted(annotator[order], np.arange(annotators + 1))
     many = np.diff(edges)
     edge = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
     middle = np.where(many >= _LEAST_PARTNERS, value[order][edge], np.nan)
@@ -138,21 +138,21 @@ def skill_excess(
     return kappa, beyond, np.isfinite(expected)
 
 
-def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> NDArray[np.int64]:
+def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators: int) -> NDArray[np.int64]:
     """Return the sets of annotators who are linked to most of each other; -1 for all others."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    cluster = np.full(people, -1, dtype=np.int64)
+    cluster = np.full(annotators, -1, dtype=np.int64)
     links = pairs[linked]
     if not len(links):
         return cluster
-    graph = csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(people, people))
+    graph = csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(annotators, annotators))
     _, rings = connected_components(graph, directed=False)
     compared = rings[pairs[:, 0]][rings[pairs[:, 0]] == rings[pairs[:, 1]]]
-    many = np.bincount(rings[links[:, 0]], minlength=people)
-    dense = many >= _DENSE * np.maximum(np.bincount(compared, minlength=people), 1)
-    ring = dense & (np.bincount(rings, minlength=people) >= _LEAST_RING)
+    many = np.bincount(rings[links[:, 0]], minlength=annotators)
+    dense = many >= _DENSE * np.maximum(np.bincount(compared, minlength=annotators), 1)
+    ring = dense & (np.bincount(rings, minlength=annotators) >= _LEAST_RING)
     return np.where(ring[rings], rings, -1).astype(np.int64)
 
 
@@ -164,14 +164,14 @@ def _outvoting(
     If they agree because they are right, the others' votes are independent given theirs. If they copy
     mistakes, the others agree with each other on the wrong answers.
     """
-    people, tasks, outputs = len(labels.annotators), len(labels.tasks), len(labels.outputs)
+    annotators, tasks, outputs = len(labels.annotators), len(labels.tasks), len(labels.outputs)
     voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
     inside = np.isin(voter, members)
     votes = np.bincount(task[inside] * np.int64(outputs) + label[inside], minlength=tasks * outputs)
     votes = votes.reshape(tasks, outputs)
     majority = np.where(votes.sum(axis=1) > 0, votes.argmax(axis=1), OPEN)
     outside = np.flatnonzero(~inside & (majority[task] != OPEN))
-    confusion = np.full((people, outputs, outputs), 0.0)
+    confusion = np.full((annotators, outputs, outputs), 0.0)
     np.add.at(confusion, (voter[outside], majority[task[outside]], label[outside]), 1.0)
     crowd = confusion.sum(axis=0) + 0.5 / outputs
     confusion += crowd / crowd.sum(axis=1, keepdims=True)
@@ -213,25 +213,25 @@ def fair_consensus(
     (N, J), initial probabilities, shares of these votes by default.
     """
     assert labels.meaning is not None
-    people, tasks = len(labels.annotators), len(labels.tasks)
+    annotators, tasks = len(labels.annotators), len(labels.tasks)
     classes, outputs = len(labels.classes), len(labels.outputs)
     size = np.bincount(cluster[cluster >= 0], minlength=1)
     weight = np.where(cluster < 0, 1.0, 1.0 / np.maximum(size[cluster], 1))
     annotator, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
-    stands = labels.meaning[:, None] == np.arange(classes)
+    means_class = labels.meaning[:, None] == np.arange(classes)
     share = _vote_shares(labels, first, weight) if start is None else start.copy()
     known = np.flatnonzero(fusion.known != OPEN)
     pair = annotator.astype(np.int64) * outputs + label
-    rates, posterior = np.zeros((people, classes, outputs)), share
+    rates, posterior = np.zeros((annotators, classes, outputs)), share
     own: dict[int, FloatArray] = {}
     for turn in range(_ROUNDS):
         watch(turn / _ROUNDS, "comparing annotators")
         share[known] = np.eye(classes)[fusion.known[known]]
-        counts = np.empty((people, classes, outputs))
+        counts = np.empty((annotators, classes, outputs))
         for j in range(classes):
-            row = np.bincount(pair, share[task, j], minlength=people * outputs)
-            counts[:, j] = row.reshape(people, outputs)
-        crowd = np.tensordot(weight, counts, axes=(0, 0)) + stands.T + 0.1
+            row = np.bincount(pair, share[task, j], minlength=annotators * outputs)
+            counts[:, j] = row.reshape(annotators, outputs)
+        crowd = np.tensordot(weight, counts, axes=(0, 0)) + means_class.T + 0.1
         counts += _SMOOTHING * crowd / crowd.sum(axis=1, keepdims=True)
         rates = np.log(counts / counts.sum(axis=2, keepdims=True))
         posterior = np.tile(np.log((share.sum(axis=0) + 1) / (tasks + classes)), (tasks, 1))
@@ -326,21 +326,21 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     from scipy.sparse import csr_array
     from scipy.special import ndtri, softmax
 
-    people, tasks = len(labels.annotators), len(labels.tasks)
-    busy = np.zeros(people, dtype=bool)  # votes of others need not be sorted
+    annotators, tasks = len(labels.annotators), len(labels.tasks)
+    busy = np.zeros(annotators, dtype=bool)  # votes of others need not be sorted
     busy[np.argsort(-labels.votes_of_annotators(), kind="stable")[: 2 * _MOST_PEOPLE]] = True
     votes = np.flatnonzero(busy[labels.annotator])
     _, first = np.unique(
         labels.annotator[votes].astype(np.int64) * tasks + labels.task[votes], return_index=True
     )
     first = votes[first]
-    many = np.bincount(labels.annotator[first], minlength=people)
-    looked_at = np.zeros(people, dtype=bool)
+    many = np.bincount(labels.annotator[first], minlength=annotators)
+    looked_at = np.zeros(annotators, dtype=bool)
     looked_at[np.argsort(-many, kind="stable")[:_MOST_PEOPLE]] = True
     first = first[looked_at[labels.annotator[first]]]
     voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
-    start = np.searchsorted(voter, np.arange(people + 1))
-    voted = csr_array((np.ones(len(voter)), (voter, task)), shape=(people, tasks))
+    start = np.searchsorted(voter, np.arange(annotators + 1))
+    voted = csr_array((np.ones(len(voter)), (voter, task)), shape=(annotators, tasks))
     together = (voted @ voted.T).tocoo()
     requested = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
     requested = requested[np.argsort(-together.data[requested], kind="stable")[:_MOST_PAIRS]]
@@ -362,7 +362,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     else:
         rates = np.log(fusion.confusion.mean())
         posterior, power = _log_posterior(labels, fusion, rates)
-        fair = FairConsensus(cluster, np.full(people, power), rates, posterior, {})
+        fair = FairConsensus(cluster, np.full(annotators, power), rates, posterior, {})
     swayed = bool((cluster >= 0).any())
     right = _accuracy(labels, first, softmax(fair.posterior, axis=1) if swayed else fusion.posterior)
     by_chance = float(np.square(np.bincount(labels.label) / len(labels)).sum())

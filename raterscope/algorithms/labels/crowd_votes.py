@@ -121,10 +121,10 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
     assert labels.meaning is not None
     rates = (prior / prior.sum(axis=1, keepdims=True)).T
     best = rates >= rates.max(axis=1, keepdims=True) * (1 - 1e-9)
-    stands = labels.meaning[:, None] == np.arange(len(labels.classes))
-    settled = (best & stands).any(axis=1, keepdims=True)
+    means_class = labels.meaning[:, None] == np.arange(len(labels.classes))
+    settled = (best & means_class).any(axis=1, keepdims=True)
     tied = best & ~(best.all(axis=1, keepdims=True) & (len(labels.classes) > 1))
-    chosen = np.where(settled, stands, tied)
+    chosen = np.where(settled, means_class, tied)
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))
 
 
@@ -233,7 +233,7 @@ class Crowd:
     output: ClassArray
     known: ClassArray  # (N,)
     meaning: ClassArray  # (L,): the class that each output stands for, `OPEN` for none
-    stands: NDArray[np.bool_]  # (L, J): the same as a table
+    means_class: NDArray[np.bool_]  # (L, J): the same as a table
     use: FloatArray  # (L,): share of each output among the votes
     votes: FloatArray  # (K,): number of votes, multiplied by the annotator's weight
     prior: FloatArray | None  # (J, L)
@@ -299,19 +299,19 @@ class Crowd:
 
         With weights most of the time goes to powers.
         """
-        few = self.large and self.stands.shape[1] <= _FEW_CLASSES and self.weights is None
-        return (0.0,) * self.stands.shape[1] if few else np.zeros(self.stands.shape[1])
+        few = self.large and self.means_class.shape[1] <= _FEW_CLASSES and self.weights is None
+        return (0.0,) * self.means_class.shape[1] if few else np.zeros(self.means_class.shape[1])
 
     def sample(self) -> tuple[Crowd, NDArray[np.int64]]:
         """Return the votes on about `LARGE` votes times classes, and their tasks."""
-        terms = len(self.pair) * self.stands.shape[1]
+        terms = len(self.pair) * self.means_class.shape[1]
         tasks = np.arange(0, len(self.known), max(1, terms // _SAMPLE))
         count = np.diff(self.start)[tasks]
         start = np.concatenate([[0], np.cumsum(count)])
         pair = self.pair[np.repeat(self.start[tasks] - start[:-1], count) + np.arange(start[-1])]
         votes = np.bincount(self.owner[pair], minlength=len(self.votes)).astype(np.float64)
         votes *= 1.0 if self.weights is None else self.weights
-        parts = _divide(start, self.stands.shape[1], large=True)
+        parts = _divide(start, self.means_class.shape[1], large=True)
         return replace(self, start=start, pair=pair, known=self.known[tasks], votes=votes, parts=parts), tasks
 
 
@@ -326,7 +326,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
     weights = labels.vote_weights()
     use = np.bincount(labels.label, weights, minlength=votes.outputs) + 1.0
-    stands = labels.meaning[:, None] == np.arange(votes.classes)
+    means_class = labels.meaning[:, None] == np.arange(votes.classes)
     given: FloatArray = labels.votes_of_annotators().astype(np.float64)
     if weights is not None:
         given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
@@ -336,8 +336,9 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     ordinal = None if positions is None else ordinal_types(positions, votes.outputs)
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
-        output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
-        labels.weights, labels.sets, large, large and len(votes.known) <= _TASKS_OF_PAIR * len(pairs),
+        output, votes.known, labels.meaning, means_class, use / use.sum(), given, labels.prior, parts,
+        ordinal, labels.weights, labels.sets, large,
+        large and len(votes.known) <= _TASKS_OF_PAIR * len(pairs),
     )  # fmt: skip
 
 
@@ -352,7 +353,7 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight, weights = class_shares(labels, default_prior(labels)), labels.vote_weights()
-    if weights is None and (weight == crowd.stands).all():
+    if weights is None and (weight == crowd.means_class).all():
         watch(0.0, "counting votes")
         vote: FloatArray = class_votes(labels, crowd.dtype)
         vote += 1 / classes

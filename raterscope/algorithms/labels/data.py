@@ -320,8 +320,8 @@ def default_prior(labels: Labels) -> FloatArray:
            [1., 2.]])
     """
     assert labels.meaning is not None
-    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
-    return np.where(stands, 2.0, 1.0)
+    means_class = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    return np.where(means_class, 2.0, 1.0)
 
 
 IMPOSSIBLE = -1e300

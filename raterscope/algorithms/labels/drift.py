@@ -365,8 +365,8 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     assert labels.meaning is not None
     posterior = _constant_posterior(labels, fusion, part(watch, 0.0, 0.5))
     rates = estimate_rates(replace(labels, known=fusion.known), posterior)  # of all votes
-    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
-    expected = (rates.mean * stands).sum(axis=2)
+    means_class = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    expected = (rates.mean * means_class).sum(axis=2)
     order = labels.in_time()
     voter, task = labels.annotator[order], labels.task[order]
     meant = labels.meaning[labels.label[order]]
@@ -375,14 +375,14 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     residual -= (posterior[task] * expected[voter]).sum(axis=1)
     many = labels.votes_of_annotators()
     start = np.concatenate([[0], np.cumsum(many)])
-    people = len(many)
-    p, step = np.full(people, np.nan), np.zeros(people, dtype=np.int64)
-    before, after = np.full(people, np.nan), np.full(people, np.nan)
+    annotators = len(many)
+    p, step = np.full(annotators, np.nan), np.zeros(annotators, dtype=np.int64)
+    before, after = np.full(annotators, np.nan), np.full(annotators, np.nan)
     tested = np.flatnonzero(many >= LEAST_VOTES)
     z = np.zeros((len(tested), len(_SPLITS)))
     for at, annotator in enumerate(tested.tolist()):
         if at % 256 == 0:
-            watch(0.5 + annotator / people / 2, "testing annotators for changes")
+            watch(0.5 + annotator / annotators / 2, "testing annotators for changes")
         rows = slice(start[annotator], start[annotator + 1])
         z[at], split = _differences(residual[rows])
         own = right[rows]

@@ -292,8 +292,8 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     weight = class_shares(labels, default_prior(labels))
     used = np.bincount(labels.label, labels.vote_weights(), minlength=len(labels.outputs))
     shares = np.maximum(used @ weight, 1.0)
-    stands = labels.meaning[:, None] == np.arange(len(labels.classes))
-    rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
+    means_class = labels.meaning[:, None] == np.arange(len(labels.classes))
+    rates = np.repeat(np.where(means_class, _RIGHT, _WRONG), settings.subtypes, axis=1)
     return _Problem(votes, *votes.unpack(), shares, rates, settings.subtypes, labels.weights)
 
 

@@ -117,18 +117,20 @@ class Fit:
 
     def rates(self, crowd: Crowd) -> FloatArray:
         """Return the expected probabilities of all outputs, (K, L, J)."""
-        base = np.zeros((len(self.rows), *crowd.stands.shape))
+        base = np.zeros((len(self.rows), *crowd.means_class.shape))
         if crowd.prior is not None:
             base[:] = (crowd.prior / crowd.prior.sum(axis=1, keepdims=True)).T
         elif self.ordinal is not None:
             base[:] = self.ordinal.rates()
         else:
             own = np.zeros(base.shape[:2])
-            own[crowd.owner, crowd.output] = (self.counts * ~crowd.stands[crowd.output]).sum(axis=1)
-            mistakes = np.where(crowd.stands, 0.0, _CONFUSION_WEIGHT * self.wrong + own[:, :, None])
+            own[crowd.owner, crowd.output] = (self.counts * ~crowd.means_class[crowd.output]).sum(axis=1)
+            mistakes = np.where(crowd.means_class, 0.0, _CONFUSION_WEIGHT * self.wrong + own[:, :, None])
             mistakes /= np.maximum(mistakes.sum(axis=1, keepdims=True), FLOOR)
             base = np.where(
-                crowd.stands, self.right * self.accuracy[:, None], mistakes * (1 - self.accuracy[:, None])
+                crowd.means_class,
+                self.right * self.accuracy[:, None],
+                mistakes * (1 - self.accuracy[:, None]),
             )
         base *= self.strength
         base[crowd.owner, crowd.output] += self.counts
@@ -290,7 +292,7 @@ def _departed(most: float, agreed: float, chance: float) -> bool:
 
 def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
     """Allocate the tables of a model; strength and skill are usual ones, or those of another model."""
-    outputs, classes = crowd.stands.shape
+    outputs, classes = crowd.means_class.shape
     rows, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
     pairs = len(crowd.owner), classes
     annotators = None if crowd.ordinal is None else OrdinalAnnotators.begin(crowd.ordinal, len(rows))
@@ -317,7 +319,7 @@ def estimate_priors(
     """
     from raterscope.algorithms.labels._pooled_kernels import fill_base, sum_pairs
 
-    outputs, classes = crowd.stands.shape
+    outputs, classes = crowd.means_class.shape
     pairs = crowd.begin, crowd.output, crowd.meaning
     right, total = np.empty((2, len(crowd.votes), classes))
     own, together = np.empty(len(crowd.owner)), np.zeros((outputs, classes))
@@ -351,11 +353,11 @@ def estimate_priors(
         accuracy = 1.0 / (1.0 + np.exp(-(_logit(skill)[:, None] + shift)))
     least = _ACCURACIES[1] if classes == 2 else _ACCURACIES[0] / classes
     np.clip(accuracy, least, _ACCURACIES[2], out=accuracy)
-    accuracy[:, crowd.stands.all(axis=0)] = 1.0
-    accuracy[:, ~crowd.stands.any(axis=0)] = 0.0
-    wrong = np.where(crowd.stands, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
+    accuracy[:, crowd.means_class.all(axis=0)] = 1.0
+    accuracy[:, ~crowd.means_class.any(axis=0)] = 0.0
+    wrong = np.where(crowd.means_class, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
     wrong /= np.maximum(wrong.sum(axis=0), FLOOR)
-    good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
+    good = np.where(crowd.means_class, together + crowd.use[:, None], 0.0)
     good /= np.maximum(good.sum(axis=0), FLOOR)
     fit.accuracy, fit.right, fit.wrong = accuracy, good, wrong
 

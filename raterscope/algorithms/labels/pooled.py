@@ -402,9 +402,9 @@ def _update(
     """Estimate shares, confusions and accuracies from a posterior."""
     classes = posterior.shape[1]
     together = _crowd_counts(labels, posterior).T
-    wrong = np.where(crowd.stands, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
+    wrong = np.where(crowd.means_class, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
     wrong /= np.maximum(wrong.sum(axis=0), FLOOR)
-    good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
+    good = np.where(crowd.means_class, together + crowd.use[:, None], 0.0)
     good /= np.maximum(good.sum(axis=0), FLOOR)
     mean, strength = skill
     others = hits[labels.annotator] - given + strength * mean
@@ -412,7 +412,7 @@ def _update(
     rest = crowd.votes[labels.annotator] - (1 if weights is None else weights)
     accuracy = np.clip(others / (rest + strength), 0.2 / classes, 0.995)
     shares = crowd.active.astype(posterior.dtype) @ posterior + 1.0
-    logs = np.log(np.maximum(np.where(crowd.stands, good, wrong), 1e-12))
+    logs = np.log(np.maximum(np.where(crowd.means_class, good, wrong), 1e-12))
     return SharedConfusion(
         logs, np.log(accuracy), np.log1p(-accuracy), np.asarray(shares / shares.sum(), dtype=np.float64)
     )

@@ -335,7 +335,7 @@ def estimate_rates(
     Annotators without votes have the crowd's rates.
     """
     assert labels.meaning is not None
-    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    means_class = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     every = labels if excluded is None else _joined(labels, excluded)
     own = last is not None or has_own_matrices(every)
     counted = every if own else every.together()
@@ -360,7 +360,7 @@ def estimate_rates(
         kept = np.minimum(kept, 1.0)
         mixture = counts.sum(axis=2) / np.maximum(votes[:, None], 1e-9)
         row = np.maximum(last.sum(axis=2), 1e-9)
-        share = (mixture * (last * stands).sum(axis=2) / row).sum(axis=1)
+        share = (mixture * (last * means_class).sum(axis=2) / row).sum(axis=1)
         now = last.sum(axis=(1, 2))
         part_of = np.minimum(now / np.maximum(votes, 1e-9), 1.0)
         # A dynamic model knows nothing of excluded annotators: all of their votes count.
@@ -378,11 +378,11 @@ def estimate_rates(
     watch(0.6, "estimating the crowd's prior")
     skill = _skill(right[voted], votes[voted])
     if own:
-        prior = _prior(counts, stands, voted, (right + skill[0] * skill[1]) / (votes + skill[1]))
+        prior = _prior(counts, means_class, voted, (right + skill[0] * skill[1]) / (votes + skill[1]))
         watch(0.8, "estimating the crowd's prior")
         strength = _strength(counts[voted], prior[voted])
     else:
-        prior = _prior(counts, stands, np.array([True]), np.array([skill[0]]))
+        prior = _prior(counts, means_class, np.array([True]), np.array([skill[0]]))
         strength = _STRENGTHS[-1]
         counts, doubt, shift, prior, given, expected = (
             repeated(values, len(votes)) for values in (counts, doubt, shift, prior, given, expected)
@@ -493,28 +493,28 @@ def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
 
 
 def _prior(
-    counts: FloatArray, stands: NDArray[np.bool_], voted: NDArray[np.bool_], skill: FloatArray
+    counts: FloatArray, means_class: NDArray[np.bool_], voted: NDArray[np.bool_], skill: FloatArray
 ) -> FloatArray:
     """Return the prior mean of every row, (K, J, L)."""
     from scipy.special import expit, logit
 
-    classes, outputs = stands.shape
+    classes, outputs = means_class.shape
     crowd = counts[voted].sum(axis=0)
     total = crowd.sum(axis=1)
-    mean = float((crowd * stands).sum() + 1) / float(total.sum() + 2)
-    of_class = ((crowd * stands).sum(axis=1) + _CLASS_WEIGHT * mean) / (total + _CLASS_WEIGHT)
+    mean = float((crowd * means_class).sum() + 1) / float(total.sum() + 2)
+    of_class = ((crowd * means_class).sum(axis=1) + _CLASS_WEIGHT * mean) / (total + _CLASS_WEIGHT)
     lowest = 0.05 if classes == 2 else 0.2 / classes
     ends = (lowest, _MOST)
     shift = logit(np.clip(skill, *ends))[:, None] - logit(np.clip(mean, *ends))
     diagonal = np.clip(expit(logit(np.clip(of_class, *ends)) + shift), *ends)
-    diagonal = np.where(stands.all(axis=1), 1.0, np.where(stands.any(axis=1), diagonal, 0.0))
+    diagonal = np.where(means_class.all(axis=1), 1.0, np.where(means_class.any(axis=1), diagonal, 0.0))
     use = (crowd.sum(axis=0) + 1) / (crowd.sum() + outputs)
-    usual = np.where(stands, 0.0, crowd + _WRONG_WEIGHT * classes * use)
+    usual = np.where(means_class, 0.0, crowd + _WRONG_WEIGHT * classes * use)
     usual /= np.maximum(usual.sum(axis=1, keepdims=True), 1e-300)
-    own = np.where(stands, 0.0, counts).sum(axis=1)
-    wrong = np.where(stands, 0.0, _OWN_WEIGHT * usual + own[:, None, :])
+    own = np.where(means_class, 0.0, counts).sum(axis=1)
+    wrong = np.where(means_class, 0.0, _OWN_WEIGHT * usual + own[:, None, :])
     wrong /= np.maximum(wrong.sum(axis=2, keepdims=True), 1e-300)
-    right = np.where(stands, crowd + use, 0.0)
+    right = np.where(means_class, crowd + use, 0.0)
     right /= np.maximum(right.sum(axis=1, keepdims=True), 1e-300)
     return np.asarray((1 - diagonal)[:, :, None] * wrong + diagonal[:, :, None] * right)
 

@@ -142,13 +142,13 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
 
     `posterior`: (N, J). `prior`: (J, L), pseudo-counts.
     """
-    people = len(labels.annotators)
+    annotators = len(labels.annotators)
     if has_own_matrices(labels):
         alpha = weighted_counts(labels, posterior)
         alpha += prior
         return Confusion(alpha, prior)
-    alpha = weighted_counts(labels.together(), posterior) / people + prior
-    return Confusion(repeated(alpha, people), prior)
+    alpha = weighted_counts(labels.together(), posterior) / annotators + prior
+    return Confusion(repeated(alpha, annotators), prior)
 
 
 def convergence_notices(trace: LabelTrace) -> list[str]:

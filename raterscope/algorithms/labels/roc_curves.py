@@ -81,24 +81,24 @@ def subsample(
             f"{int(least.max(initial=0)):,}; lower one of the two numbers."
         )
     kept = enough[labels.task]
-    tasks, people = np.flatnonzero(enough), np.unique(labels.annotator[kept]).astype(np.int64)
+    tasks, annotators = np.flatnonzero(enough), np.unique(labels.annotator[kept]).astype(np.int64)
     number = np.full(len(labels.tasks), -1, dtype=np.int32)
     number[tasks] = np.arange(len(tasks))
     row = np.full(len(labels.annotators), -1, dtype=np.int32)
-    row[people] = np.arange(len(people))
+    row[annotators] = np.arange(len(annotators))
     smaller = replace(
         labels,
         task=number[labels.task[kept]],
         annotator=row[labels.annotator[kept]],
         label=labels.label[kept],
         tasks=tuple(labels.tasks[at] for at in tasks.tolist()),
-        annotators=tuple(labels.annotators[at] for at in people.tolist()),
+        annotators=tuple(labels.annotators[at] for at in annotators.tolist()),
         time=None if labels.time is None else labels.time[kept],
         known=None if labels.known is None else labels.known[tasks],
-        weights=None if labels.weights is None else labels.weights[people],
-        aliases=labels.aliases & {labels.annotators[at] for at in people.tolist()},
+        weights=None if labels.weights is None else labels.weights[annotators],
+        aliases=labels.aliases & {labels.annotators[at] for at in annotators.tolist()},
     )
-    return Subsample(smaller, truth[tasks], tasks, people, int(experienced.sum()))
+    return Subsample(smaller, truth[tasks], tasks, annotators, int(experienced.sum()))
 
 
 METHODS = {

@@ -287,9 +287,9 @@ def _place_scores(labels: Labels, scores: FloatArray, mean: FloatArray) -> Float
     """Share the probability among the classes by where the mean score lies on their scale, (M, J)."""
     assert labels.meaning is not None
     classes = len(labels.classes)
-    stands: NDArray[np.bool_] = labels.meaning[None, :] == np.arange(classes)[:, None]
-    meant = stands.any(axis=1)
-    position = np.where(meant, stands @ scores / np.maximum(stands.sum(axis=1), 1), np.nan)
+    means_class: NDArray[np.bool_] = labels.meaning[None, :] == np.arange(classes)[:, None]
+    meant = means_class.any(axis=1)
+    position = np.where(meant, means_class @ scores / np.maximum(means_class.sum(axis=1), 1), np.nan)
     shares: FloatArray = np.zeros((len(mean), classes))
     if not meant.any():
         shares[:] = 1 / classes

@@ -271,8 +271,8 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     The result is also None without any marked voxel. `masks`: masks of one structure; probabilities count as
     marked above one half. `distances`: distances of these masks, if measured already.
     """
-    people = len(masks.annotators)
-    if people < 2 or not any(marked(layer).any() for layer in masks.values):
+    annotators = len(masks.annotators)
+    if annotators < 2 or not any(marked(layer).any() for layer in masks.values):
         return None
     measured = distances or measure_distances(masks, part(watch, 0.0, 0.5))
     spacing, cut, away = masks.spacing, measured.masks, measured.away
@@ -280,20 +280,20 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     smooth = Smoother(spacing, cut.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
-    if people > 2:
+    if annotators > 2:
         ratios, tried, included = leave_one_out(values, away, mean, clip, smooth, part(watch, 0.6, 1.0))
     settled = cut.known if cut.known is not None and bool((cut.known != OPEN).any()) else None
     return Calibration(
         origin=cut.origin,
         ratio=np.divide(mean, scale, out=mean),
         scale=scale,
-        dof=PRIOR + people - 1,
-        raters=people,
-        multipliers=default_multipliers(people),
+        dof=PRIOR + annotators - 1,
+        raters=annotators,
+        multipliers=default_multipliers(annotators),
         ratios=ratios,
         tried=tried,
         marked=included,
-        curve=default_curve(people),
+        curve=default_curve(annotators),
         settled=settled,
     )
 

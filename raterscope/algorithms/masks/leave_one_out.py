@@ -96,7 +96,7 @@ def spread(
 
     The neighbourhood is smoothed on pairs of rows and columns, and interpolated.
     """
-    people, slices = len(away), len(away[0])
+    annotators, slices = len(away), len(away[0])
     mean, scale = np.empty((2, *away.shape[1:]), dtype=np.float32)
     paired = (slices, *(-(-size // 2) for size in mean.shape[1:]))
     weighted, weights = np.empty(paired, dtype=np.float32), np.empty(paired, dtype=np.float32)
@@ -109,7 +109,7 @@ def spread(
         square[:] = 0
         for layer in away:
             square += (layer[begin:end] - means) ** 2
-        square /= people - 1
+        square /= annotators - 1
         weight = np.exp(-0.5 * (means / np.float32(clip * WIDTH)) ** 2)
         weights[begin:end] = _paired(weight)
         weight_sum = weight.sum(axis=(1, 2), dtype=np.float64)
@@ -131,10 +131,10 @@ def spread(
     def pool(begin: int, end: int) -> None:
         variance = _unpaired(_unpaired(local[begin:end], 2, mean.shape[2]), 1, mean.shape[1])
         variance *= PRIOR
-        variance += (people - 1) * scale[begin:end]
-        variance /= PRIOR + people - 1
+        variance += (annotators - 1) * scale[begin:end]
+        variance /= PRIOR + annotators - 1
         np.maximum(variance, LEAST, out=variance)
-        variance *= np.float32(1 + 1 / people)
+        variance *= np.float32(1 + 1 / annotators)
         np.sqrt(variance, out=scale[begin:end])
 
     run_parts(pool, parts, check)
@@ -212,24 +212,24 @@ def leave_one_out(
         without any outline; m over scale in a sample of the voxels that the others dispute, (N,); and whether
         the left-out rater includes these, (N,).
     """
-    people = len(away)
+    annotators = len(away)
     check = partial(watch, 0.0, "leaving each rater out in turn")
     coarse = smooth.coarser()
     squares, sums, count = _halved(away, mean, check)
     total, middle = squares.sum(axis=0), sums.mean(axis=0)
     disputed, votes = _disputed(values, check)
     # A rater's square about the mean of all is, about the mean of the others, so much larger.
-    factor = np.float32(people / (people - 1))
+    factor = np.float32(annotators / (annotators - 1))
     along, tried, marked = [], [], []
-    for p in range(people):
-        check = partial(watch, p / people, "leaving each rater out in turn")
+    for p in range(annotators):
+        check = partial(watch, p / annotators, "leaving each rater out in turn")
         check()
-        others = (people * middle - sums[p]) / ((people - 1) * count)
+        others = (annotators * middle - sums[p]) / ((annotators - 1) * count)
         weight = np.exp(-0.5 * (others / np.float32(clip * WIDTH)) ** 2)
         weighted = weight * np.maximum(total - factor * squares[p], 0) / count
         mean_spread = np.float32(weighted.sum(dtype=np.float64) / max(float(weight.sum()), LEAST))
         near = coarse(weighted, check) + FEW * mean_spread
-        near /= (coarse(weight, check) + FEW) * np.float32(people - 2)
+        near /= (coarse(weight, check) + FEW) * np.float32(annotators - 2)
 
         def ratio(at: Places, p: int = p, near: Float32Array = near) -> Float32Array:
             """Return m over scale of the others at some voxels."""
@@ -238,9 +238,9 @@ def leave_one_out(
             for layer in away:
                 square += (layer[at] - others) ** 2
             local = near[at[0] // 2, at[1] // 2, at[2] // 2]
-            variance = (PRIOR * local + np.maximum(square, 0)) / (PRIOR + people - 2)
-            others_mean = (people * others - own) / (people - 1)
-            return np.asarray(others_mean / np.sqrt(np.maximum(variance, LEAST) * (1 + 1 / (people - 1))))
+            variance = (PRIOR * local + np.maximum(square, 0)) / (PRIOR + annotators - 2)
+            others_mean = (annotators * others - own) / (annotators - 1)
+            return np.asarray(others_mean / np.sqrt(np.maximum(variance, LEAST) * (1 + 1 / (annotators - 1))))
 
         for voxel, other in neighbours(values[p]):
             check()
@@ -248,7 +248,7 @@ def leave_one_out(
             voxel, other = (tuple(indices[::step] for indices in at) for at in (voxel, other))
             along.append(np.abs(ratio(voxel) + ratio(other)) / 2)
         own = values[p].ravel()[disputed]
-        between = (votes > own) & (votes - own < people - 1)
+        between = (votes > own) & (votes - own < annotators - 1)
         tried.append(ratio(np.unravel_index(disputed[between], mean.shape)))
         marked.append(own[between])
     every = np.sort(np.concatenate(along)).astype(np.float64) if along else np.empty(0)

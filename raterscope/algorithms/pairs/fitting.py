@@ -236,7 +236,7 @@ def _fit(
     component = components(pairs)
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
     small = gram_matrices(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
-    heavy = len(small.people) > _MANY
+    heavy = len(small.annotators) > _MANY
     text = "checking who can be tested"
     problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, text, small=not heavy)
     untested = _untested(small, known, count)
@@ -365,7 +365,7 @@ def _untested(small: Grams, tested: BoolArray, count: NDArray[np.int64]) -> NDAr
     untested = np.full(len(count), _TOO_FEW, dtype=np.int8)
     untested[count == 0] = _NO_COMPARISONS
     alone = np.diagonal(small.gram) <= _NOTHING * small.count
-    untested[small.people] = np.where(tested, 0, np.where(alone, _ALONE, _MIXED))
+    untested[small.annotators] = np.where(tested, 0, np.where(alone, _ALONE, _MIXED))
     return untested
 
 

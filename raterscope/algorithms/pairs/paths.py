@@ -265,7 +265,7 @@ class Grams:
     """
 
     # (m,): numbers of the annotators whose columns are in A; the others are assumed unbiased
-    people: NDArray[np.int64]
+    annotators: NDArray[np.int64]
     count: NDArray[np.int64]  # (m,): comparisons of each of them, N = A'A
     gram: FloatArray  # (m, m): G = N - M L+ M', where L = delta0'delta0 and M = A'delta0
     pull: FloatArray  # (m,): A'Y - M L+ delta0'Y
@@ -389,7 +389,7 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
     annotator of an item, or for all if an item is always on the same side.
 
     The scaled Gram matrix is positive definite. The second result is True for the annotators of
-    `small.people` that remain.
+    `small.annotators` that remain.
     """
     known = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
     annotators = np.flatnonzero(known).astype(np.int64)
@@ -416,7 +416,7 @@ def _scaled(small: Grams, annotators: NDArray[np.int64]) -> ScaledGrams:
     gram = small.gram[np.ix_(annotators, annotators)] / np.outer(length, length)
     gram = 0.5 * (gram + gram.T)
     np.fill_diagonal(gram, 1.0)
-    return ScaledGrams(small.people[annotators], length, gram, small.pull[annotators] / length)
+    return ScaledGrams(small.annotators[annotators], length, gram, small.pull[annotators] / length)
 
 
 @dataclass(frozen=True, eq=False)

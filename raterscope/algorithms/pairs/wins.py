@@ -204,10 +204,10 @@ def estimate_preferences(
     """
     from scipy.sparse import coo_array, csr_array
 
-    count, comparisons, people = len(pairs.items), len(pairs), len(pairs.annotators)
+    count, comparisons, annotators = len(pairs.items), len(pairs), len(pairs.annotators)
     key = pairs.annotator.astype(np.int64) * count + np.stack([pairs.left, pairs.right])
-    if people * count <= _CELLS:
-        occupied = np.zeros(people * count, dtype=bool)
+    if annotators * count <= _CELLS:
+        occupied = np.zeros(annotators * count, dtype=bool)
         occupied[key] = True
         cell, names = (running_count(occupied) - 1)[key], np.flatnonzero(occupied)
     else:
@@ -226,8 +226,8 @@ def estimate_preferences(
         np.bincount(left, values, cells) - np.bincount(right, values, cells)
         for values in (weight * pairs.choice, weight)
     )
-    begin = np.searchsorted(annotator, np.arange(people + 1))
-    shifted = csr_array((side, np.arange(cells), begin), shape=(people, cells)) @ by_item
+    begin = np.searchsorted(annotator, np.arange(annotators + 1))
+    shifted = csr_array((side, np.arange(cells), begin), shape=(annotators, cells)) @ by_item
     spread = np.zeros(count)
     first = second = 0.0
     covariance: list[FloatArray | None] = []
@@ -250,8 +250,8 @@ def estimate_preferences(
     trace = float(squares.diagonal().sum())
     return Preferences(
         degree - first, trace - 2 * third + second, spread, tuple(covariance), squares, by_item.T @ chosen,
-        float(chosen @ chosen), shifted.toarray() if people * count <= DENSE else shifted,
-        *(np.bincount(annotator, side * sums, people).astype(np.float64) for sums in (chosen, side)),
+        float(chosen @ chosen), shifted.toarray() if annotators * count <= DENSE else shifted,
+        *(np.bincount(annotator, side * sums, annotators).astype(np.float64) for sums in (chosen, side)),
     )  # fmt: skip
 
 

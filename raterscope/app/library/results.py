@@ -413,9 +413,9 @@ class LabelResult(_QuestionResult):
         if rates.shared:
             raise DataError("one confusion matrix is estimated for all annotators of very many classes")
         low, high = rates.interval()
-        people, true, given = (index.ravel() for index in np.indices(rates.mean.shape))
+        annotators, true, given = (index.ravel() for index in np.indices(rates.mean.shape))
         columns = (
-            (labels.annotators, people), (fusion.classes, true), (fusion.outputs, given),
+            (labels.annotators, annotators), (fusion.classes, true), (fusion.outputs, given),
             rates.mean.ravel(), low.ravel(), high.ravel(),
         )  # fmt: skip
         return make_frame([column for column in CONFUSION if column != "step"], columns)

@@ -159,17 +159,17 @@ def programs_of(
     names = study.annotators()
     ids = {names[number]: row for row, number in enumerate(crowd.annotator_ids.tolist())}
     meaning = np.array(crowd.scheme.meaning)
-    stands = (meaning[:, None] == np.arange(len(crowd.scheme.classes))).astype(np.float64)
+    means_class = (meaning[:, None] == np.arange(len(crowd.scheme.classes))).astype(np.float64)
     at = np.full(len(crowd.task), -1, dtype=np.int64)
     at[crowd.scored] = np.arange(len(crowd.scored))
     listed = []
     for name in sorted(set(programs) & ids.keys()):
         votes = np.flatnonzero(crowd.annotator == ids[name])
-        values = stands[crowd.label[votes]]
+        values = means_class[crowd.label[votes]]
         scored = at[votes] >= 0
-        values[scored] = crowd.probability[at[votes[scored]]] @ stands
+        values[scored] = crowd.probability[at[votes[scored]]] @ means_class
         total = values.sum(axis=1, keepdims=True)
-        probability = np.full((len(crowd.tasks), stands.shape[1]), np.nan)
+        probability = np.full((len(crowd.tasks), means_class.shape[1]), np.nan)
         probability[crowd.task[votes]] = np.where(total > 0, values / np.where(total > 0, total, 1), np.nan)
         listed.append(Program(name, probability))
     return tuple(listed)
@@ -326,8 +326,8 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
         return Scheme(together, together, tuple(range(len(together))), ordered=scheme.ordered)
     meaning = dict(zip(scheme.outputs, scheme.meaning, strict=True))
     classes = {name: index for index, name in enumerate(scheme.classes)}
-    stands = tuple(meaning.get(name, classes.get(name, OPEN)) for name in together)
-    return Scheme(together, scheme.classes, stands, ordered=scheme.ordered)
+    means_class = tuple(meaning.get(name, classes.get(name, OPEN)) for name in together)
+    return Scheme(together, scheme.classes, means_class, ordered=scheme.ordered)
 
 
 def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[Scheme, list[str]]:

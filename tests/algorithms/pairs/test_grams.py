@@ -163,4 +163,4 @@ def test_more_annotators_than_fit_are_refused_unless_they_are_not_tested(monkeyp
     pairs = scattered()
     with pytest.raises(PairsError, match="12 annotators are to be tested; expected at most 11"):
         gram_matrices(pairs)
-    assert len(gram_matrices(pairs, among=np.arange(12) > 0).people) == 11
+    assert len(gram_matrices(pairs, among=np.arange(12) > 0).annotators) == 11

@@ -353,8 +353,8 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
 class Rows:
     """N clicks; an annotator who viewed an image and marked nothing has x and y NaN."""
 
-    # people, images: (N,)
-    people: Sequence[str]
+    # annotators, images: (N,)
+    annotators: Sequence[str]
     images: Sequence[str]
     # x, y: (N,): pixels
     x: FloatArray
@@ -373,9 +373,11 @@ class Rows:
         if mask.all():
             return self
         chosen = np.flatnonzero(mask)
-        people, images = ([column[row] for row in chosen.tolist()] for column in (self.people, self.images))
+        annotators, images = (
+            [column[row] for row in chosen.tolist()] for column in (self.annotators, self.images)
+        )
         numbers = (getattr(self, column.name)[chosen] for column in fields(self)[2:])
-        return Rows(people, images, *numbers)
+        return Rows(annotators, images, *numbers)
 
 
 def read_rows(
@@ -390,7 +392,7 @@ def read_rows(
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
     refused = Faults(table, wrong)
-    people = read_names(table, column["annotator"], refused)
+    annotators = read_names(table, column["annotator"], refused)
     images = read_names(table, column["image"], refused)
     x, y = (read_numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
     for these, those, name in ((x, y, "x"), (y, x, "y")):
@@ -401,7 +403,7 @@ def read_rows(
     good = np.ones(len(table), dtype=bool)
     good[list(refused.rows)] = False
     line = np.array(table.lines, dtype=np.int64)
-    rows = Rows(people, images, x, y, time, width, height, line).select(good)
+    rows = Rows(annotators, images, x, y, time, width, height, line).select(good)
     return rows, refused, untimed, pointed
 
 
@@ -409,15 +411,15 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
-    people = [name for part in parts for name in part.people]
+    annotators = [name for part in parts for name in part.annotators]
     images = [name for part in parts for name in part.images]
     numbers = (np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)[2:])
-    return Rows(people, images, *numbers)
+    return Rows(annotators, images, *numbers)
 
 
 def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
     """Convert rows to a table of clicks."""
-    annotators, annotator = first_seen(list(rows.people))
+    annotators, annotator = first_seen(list(rows.annotators))
     images, image = first_seen(list(rows.images))
     empty = np.isnan(rows.x)
     kept = ~empty

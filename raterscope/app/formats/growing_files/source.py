@@ -302,7 +302,7 @@ class _Reading:
                 findings.shapes.update(mark.shapes)
         elif findings.rows:
             rows = join_rows(findings.rows)
-            row_ids = identities((rows.people, rows.images), (rows.x, rows.y, rows.time))
+            row_ids = identities((rows.annotators, rows.images), (rows.x, rows.y, rows.time))
             new = self.memory.take(name, row_ids, np.isfinite(rows.time) | np.isnan(rows.x))
             findings.rows = [rows.select(new)]
         else:

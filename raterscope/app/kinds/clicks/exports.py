@@ -183,21 +183,21 @@ def annotator_table(
     fusions: Mapping[str, Fusion], clicks: Mapping[str, Clicks]
 ) -> tuple[tuple[str, ...], Iterator[Row]]:
     """Return header and rows of annotators.csv, with the accuracy of their classes if they gave any."""
-    people = [clicks[name].annotators for name in fusions]
-    names, rates = pool_rates(list(fusions.values()), people)
+    annotators = [clicks[name].annotators for name in fusions]
+    names, rates = pool_rates(list(fusions.values()), annotators)
     rows = annotator_rows(names, rates)
-    accuracy = class_accuracy(list(fusions.values()), people)
+    accuracy = class_accuracy(list(fusions.values()), annotators)
     if not accuracy:
         return ANNOTATORS, rows
     extended = ((*row, accuracy.get(name)) for name, row in zip(names, rows, strict=True))
     return (*ANNOTATORS, "class_accuracy"), extended
 
 
-def class_accuracy(fusions: Sequence[Fusion], people: Sequence[Sequence[str]]) -> dict[str, float]:
+def class_accuracy(fusions: Sequence[Fusion], annotators: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return the expected share of right classes of the annotators who gave some."""
     return {
         name: float(value)
-        for fusion, names in zip(fusions, people, strict=True)
+        for fusion, names in zip(fusions, annotators, strict=True)
         if fusion.classes is not None
         for name, value in zip(names, fusion.classes.accuracy, strict=True)
         if np.isfinite(value)

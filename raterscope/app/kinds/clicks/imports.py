@@ -102,17 +102,17 @@ def assign_annotators(
                 unknown[path] = _annotator_from_name(name) or strip_suffixes(path)
                 continue
             by = TRUTH_WORD
-        people = [
+        annotators = [
             by or stated or _annotator_from_name(name) or folders.get(path)
             for stated in file.clicks.annotators
         ]
         pictures = [
             _image_name(stated, name.item, path, known_images, images) for stated in file.clicks.images
         ]
-        if None in people:
+        if None in annotators:
             unknown[path] = strip_suffixes(path)
             continue
-        mine, true = _split_truth(file, [person or "" for person in people], pictures)
+        mine, true = _split_truth(file, [person or "" for person in annotators], pictures)
         if mine.looked:
             clicks.append(mine)
         if true.searched or not mine.looked:
@@ -177,13 +177,13 @@ def _is_within(image: str, path: Path) -> bool:
 
 
 def _split_truth(
-    file: PointFile, people: Sequence[str], pictures: Sequence[str]
+    file: PointFile, annotators: Sequence[str], pictures: Sequence[str]
 ) -> tuple[ClickTable, PointTable]:
     """Name annotators and images, and separate the true points from the clicks."""
     table = file.clicks
-    names, number = first_seen([name for name in people if not is_truth(name)])
-    number_of = np.full(len(people), -1, dtype=np.int64)
-    number_of[[at for at, name in enumerate(people) if not is_truth(name)]] = number
+    names, number = first_seen([name for name in annotators if not is_truth(name)])
+    number_of = np.full(len(annotators), -1, dtype=np.int64)
+    number_of[[at for at, name in enumerate(annotators) if not is_truth(name)]] = number
     images, where = first_seen(list(pictures))
     extents = {int(where[at]): size for at, size in table.extents.items()}
     true = number_of[table.annotator] < 0
@@ -217,12 +217,12 @@ class _ImagePieces:
 
     table: ClickTable
     line: int | None
-    people: dict[str, int] = field(default_factory=dict)
+    annotators: dict[str, int] = field(default_factory=dict)
     pieces: list[tuple[FloatArray, FloatArray, IntArray, FloatArray, IntArray]] = field(default_factory=list)
     classes: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
-        return self.people.setdefault(name, len(self.people))
+        return self.annotators.setdefault(name, len(self.annotators))
 
 
 def unify_images(tables: Sequence[ClickTable]) -> list[ClickTable]:
@@ -366,7 +366,7 @@ def _size(known_sizes: ImageNames, name: str) -> Size:
 def _clicks(pieces: _ImagePieces, size: Size) -> Clicks:
     x, y, annotator, time, label = (np.concatenate(column) for column in zip(*pieces.pieces, strict=True))
     return Clicks(
-        x=x, y=y, annotator=annotator, annotators=tuple(pieces.people), extent=(0.0, 0.0, *size),
+        x=x, y=y, annotator=annotator, annotators=tuple(pieces.annotators), extent=(0.0, 0.0, *size),
         time=None if np.isnan(time).all() else time,
         classes=tuple(pieces.classes), label=label if pieces.classes else None,
     )  # fmt: skip

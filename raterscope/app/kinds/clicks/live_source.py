@@ -261,10 +261,10 @@ class LiveSource:
         images = [entry.id for entry in study.items()["clicks"]]
         self._given = read_pending(study, images, self.request.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
-        people = {number for image_arrivals in arrivals for number in image_arrivals.order.tolist()}
+        annotators = {number for image_arrivals in arrivals for number in image_arrivals.order.tolist()}
         self.counts = (
             sum(len(image_arrivals.x) for image_arrivals in arrivals),
-            len(people),
+            len(annotators),
             sum(len(image_arrivals) > 0 for image_arrivals in arrivals),
         )
         return [image for image in images if self._given[image].has_more(self.watched.get(image))]

@@ -52,32 +52,32 @@ class Arrivals:
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # (R,): numbers of the annotators in the study, in the order in which they came
     order: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # rows, people: (S,): clicks and annotators that have come after each step
+    # rows, annotators: (S,): clicks and annotators that have come after each step
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    people: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    annotators: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def step_of(self, rows: int, people: int) -> int | None:
+    def step_of(self, rows: int, annotators: int) -> int | None:
         """Return the step after which so many clicks of so many annotators had arrived.
 
         None where no step ended there.
         """
-        if rows == people == 0:
+        if rows == annotators == 0:
             return 0
-        matches = np.flatnonzero((self.rows == rows) & (self.people == people))
+        matches = np.flatnonzero((self.rows == rows) & (self.annotators == annotators))
         return int(matches[0]) + 1 if len(matches) else None
 
     def clicks(self, step: int, names: Sequence[str]) -> Clicks:
         """Return the clicks that arrived until a step."""
-        rows, people = (int(self.rows[step - 1]), int(self.people[step - 1])) if step else (0, 0)
+        rows, annotators = (int(self.rows[step - 1]), int(self.annotators[step - 1])) if step else (0, 0)
         time = self.time[:rows]
         return Clicks(
             x=self.x[:rows],
             y=self.y[:rows],
             annotator=self.annotator[:rows],
-            annotators=tuple(names[number] for number in self.order[:people].tolist()),
+            annotators=tuple(names[number] for number in self.order[:annotators].tolist()),
             extent=self.extent,
             time=None if np.isnan(time).all() else time,
         )
@@ -98,7 +98,7 @@ def append_steps(
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
     index = {number: position for position, number in enumerate(earlier.order.tolist())}
-    rows, people, imported = earlier.rows.tolist(), earlier.people.tolist(), earlier.imported
+    rows, annotators, imported = earlier.rows.tolist(), earlier.annotators.tolist(), earlier.imported
     total = len(earlier.x)
     for number, record in records:
         imported = number
@@ -108,12 +108,12 @@ def append_steps(
         steps = _steps(annotator, record.looked, excluded, set(index), per_step)
         if number <= since:
             steps = [(len(annotator), [newcomer for _, newcomers in steps for newcomer in newcomers])]
-            rows, people = [], []
+            rows, annotators = [], []
         for end, newcomers in steps:
             for newcomer in newcomers:
                 index[newcomer] = len(index)
             rows.append(total + end)
-            people.append(len(index))
+            annotators.append(len(index))
         annotator_index = np.array(
             [index[annotator_number] for annotator_number in annotator.tolist()], dtype=np.int64
         )
@@ -132,7 +132,7 @@ def append_steps(
         annotator=annotator.astype(np.int64),
         order=np.array(list(index), dtype=np.int64),
         rows=np.array(rows, dtype=np.int64),
-        people=np.array(people, dtype=np.int64),
+        annotators=np.array(annotators, dtype=np.int64),
     )
 
 
@@ -437,12 +437,12 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
     """
     if per_step < 1:
         raise SettingsError(f"{per_step} annotators a step; expected 1 or more.")
-    people = len(clicks.annotators)
-    turn = np.random.default_rng(seed).permutation(people) if order == "random" else _by_time(clicks)
+    annotators = len(clicks.annotators)
+    turn = np.random.default_rng(seed).permutation(annotators) if order == "random" else _by_time(clicks)
     rank = np.argsort(turn)
     rows = np.argsort(rank[clicks.annotator], kind="stable")
     counts = clicks.counts()[turn]
-    annotators_by_step = np.minimum(np.arange(per_step, people + per_step, per_step), people)
+    annotators_by_step = np.minimum(np.arange(per_step, annotators + per_step, per_step), annotators)
     arrivals = Arrivals(
         extent=clicks.extent,
         x=clicks.x[rows],
@@ -451,7 +451,7 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
         annotator=rank[clicks.annotator[rows]],
         order=turn.astype(np.int64),
         rows=np.concatenate([[0], np.cumsum(counts)])[annotators_by_step],
-        people=annotators_by_step.astype(np.int64),
+        annotators=annotators_by_step.astype(np.int64),
     )
     weights = (
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
@@ -461,8 +461,8 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
 
 
 def _by_time(clicks: Clicks) -> IntArray:
-    people = len(clicks.annotators)
-    first = np.full(people, np.inf)
+    annotators = len(clicks.annotators)
+    first = np.full(annotators, np.inf)
     if clicks.time is not None:
         has_time = np.isfinite(clicks.time)
         np.minimum.at(first, clicks.annotator[has_time], clicks.time[has_time])

@@ -98,8 +98,8 @@ def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silen
             main = state.aliases.get(name, name)
             marks.setdefault(main, {})[entry.id] = np.unique(points[clicks.annotator == number], axis=0)
     busiest = sorted(first_reads(marks), key=lambda name: -len(marks[name]))[:_MOST_READERS]
-    people = {person_of(name) for name in busiest}
-    chosen = {name: of for name, of in marks.items() if person_of(name) in people}
+    annotators = {person_of(name) for name in busiest}
+    chosen = {name: of for name, of in marks.items() if person_of(name) in annotators}
     if len(chosen) < 2:
         return None
     counts = {name: {image: float(len(of)) for image, of in own.items()} for name, own in chosen.items()}

@@ -170,19 +170,19 @@ def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
     """
     labels, rates = answered.question.labels, answered.rates
     assert labels.meaning is not None
-    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    means_class = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     if rates.shared:
         return np.full((len(rates.votes), 3), np.nan), np.full(len(rates.votes), -1)
-    right = (rates.mean * stands).sum(axis=2)
-    known = (rates.counts.sum(axis=2) >= FEWEST) & stands.any(axis=1)
+    right = (rates.mean * means_class).sum(axis=2)
+    known = (rates.counts.sum(axis=2) >= FEWEST) & means_class.any(axis=1)
     right = np.where(known, right, np.inf)
     if not right.shape[1]:
         return np.full((len(right), 3), np.nan), np.full(len(right), -1)
     rows, lowest = np.arange(len(right)), right.argmin(axis=1)
     some = np.isfinite(right[rows, lowest])
-    output = stands.argmax(axis=1)[lowest]
+    output = means_class.argmax(axis=1)[lowest]
     low, high = (end[rows, lowest, output] for end in rates.interval())
-    several = stands.sum(axis=1)[lowest] > 1
+    several = means_class.sum(axis=1)[lowest] > 1
     values = np.stack([right[rows, lowest], low, high], axis=1)
     values[several, 1:] = values[~some] = np.nan
     return values, np.where(some, lowest, -1)

@@ -485,15 +485,15 @@ def annotator_figures(
     """Return the figures of annotators.csv as `write_annotators` takes them, from the accuracy on."""
     labels, fusion = question.labels, result.fusion
     accuracy = accuracies(rates)
-    people = len(labels.annotators)
+    annotators = len(labels.annotators)
     groups = groups_of(labels, result, accuracy[0])
-    community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
-    change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
-    copying = [""] * people
+    community = [""] * annotators if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
+    change = np.full(annotators, np.nan) if fusion.drift is None else constancy(labels, fusion).p
+    copying = [""] * annotators
     for number, members in enumerate(copying_of(labels, result, watch).groups(), 1):
         for member in members:
             copying[member] = str(number)
-    excluded = np.zeros(people, dtype=np.int64)
+    excluded = np.zeros(annotators, dtype=np.int64)
     if question.excluded is not None:
         excluded = question.excluded.votes_of_annotators()
     return accuracy, community, change, copying, excluded

@@ -176,8 +176,8 @@ def join_question(files: QuestionTables, understanding: LabelInterpretation) -> 
     records = []
     for table in files.votes:
         together = widened(together, table.outputs)
-        people = [number.setdefault(name, len(number)) for name in table.annotators]
-        records.append(votes_record(table, np.array(people, dtype=np.int32), stored=False))
+        annotators = [number.setdefault(name, len(number)) for name in table.annotators]
+        records.append(votes_record(table, np.array(annotators, dtype=np.int32), stored=False))
     assert together is not None
     scheme, notices = understanding.scheme(together.outputs, files.truths)
     crowd = join_votes(records, scheme, len(number))

@@ -79,11 +79,11 @@ def gather(
 
     `algorithm`: what they are fused by; earlier runs by it are compared with the decisions.
     """
-    people = study.annotators()
+    annotators = study.annotators()
 
     def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.vote_set(number)
-        labels = crowd.labels(people, decided_classes(crowd, state, number))
+        labels = crowd.labels(annotators, decided_classes(crowd, state, number))
         labels = labels.restricted(decided_sets(crowd, state, number))
         labels = labels.joined(current_names(labels.annotators, state.aliases)).without(state.apart)
         if not len(labels):

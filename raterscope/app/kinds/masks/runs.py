@@ -126,8 +126,8 @@ def with_programs(cases: Mapping[str, Case], names: Collection[str]) -> dict[str
     for key, case in cases.items():
         records, programs = {}, {}
         for structure, masks in case.records.items():
-            if people := {name: mask for name, mask in masks.items() if name not in names}:
-                records[structure] = people
+            if annotators := {name: mask for name, mask in masks.items() if name not in names}:
+                records[structure] = annotators
                 programs[structure] = {name: mask for name, mask in masks.items() if name in names}
         if records:
             used = {structure: masks for structure, masks in programs.items() if masks}

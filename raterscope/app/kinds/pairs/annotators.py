@@ -251,8 +251,8 @@ def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVar
     agreement = agreement_on_pairs(pairs)
     watch(0.5, "comparing repeated comparisons")
     consistency = consistency_of(pairs)
-    people = {split_read(pairs.annotators[at])[0] for at in np.unique(pairs.annotator)}
-    return PairVariability(question, agreement, len(people), consistency)
+    annotators = {split_read(pairs.annotators[at])[0] for at in np.unique(pairs.annotator)}
+    return PairVariability(question, agreement, len(annotators), consistency)
 
 
 def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:

@@ -241,8 +241,8 @@ def _decided(at: ComparedItem, run: RunEntry, fusion: PairFusion) -> PairFusion:
     return apply_decisions(at.study, Answered(question, run, fusion, pairs_of(at.study, at.item, run)))
 
 
-def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
-    flags = zip(people.tolist(), fusion.flagged.tolist(), fusion.bias.tolist(), strict=False)
+def _flags(fusion: Any, annotators: np.ndarray) -> dict[int, tuple[bool, float]]:
+    flags = zip(annotators.tolist(), fusion.flagged.tolist(), fusion.bias.tolist(), strict=False)
     return {annotator: (flag, bias) for annotator, flag, bias in flags}
 
 

@@ -44,8 +44,8 @@ def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> 
     number: dict[str, int] = {}
     records = []
     for table in tables:
-        people = [number.setdefault(name, len(number)) for name in table.annotators]
-        record = pairs_record(table, np.array(people, dtype=np.int32))
+        annotators = [number.setdefault(name, len(number)) for name in table.annotators]
+        record = pairs_record(table, np.array(annotators, dtype=np.int32))
         kept = ~np.isin(record.annotator, [number[name] for name in excluded if name in number])
         columns = {name: getattr(record, name)[kept] for name in ("annotator", "left", "right", "choice")}
         time = None if record.time is None else record.time[kept]

@@ -43,10 +43,10 @@ Answer = outcome.Answer[PairPlan, Inputs, PairFusion]
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
     """Read the comparisons for questions of a study, in the given order; empty questions are skipped."""
-    people = study.annotators()
+    annotators = study.annotators()
 
     def read(number: int, state: ReviewState) -> Pairs | None:
-        pairs = study.comparison_set(number).pairs(people)
+        pairs = study.comparison_set(number).pairs(annotators)
         pairs = pairs.joined(current_names(pairs.annotators, state.aliases))
         pairs = pairs.without(state.excluded).with_weights(state.weights)
         return pairs if len(pairs) else None

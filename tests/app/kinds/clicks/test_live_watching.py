@@ -22,7 +22,7 @@ def record(*stretches: tuple[int, int], idle: tuple[int, ...] = ()) -> MarksReco
 
 
 def steps_of(arrivals: Arrivals) -> list[tuple[int, int]]:
-    return list(zip(arrivals.rows.tolist(), arrivals.people.tolist(), strict=True))
+    return list(zip(arrivals.rows.tolist(), arrivals.annotators.tolist(), strict=True))
 
 
 def rows_of(clicks: Clicks) -> set[tuple[str, float, float, float]]:

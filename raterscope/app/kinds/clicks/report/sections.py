@@ -138,14 +138,14 @@ def clicks_section(
     """Report on all fused images of clicks; `excluded` gives the current reason of each exclusion."""
     last = max((image.run for image in images), key=lambda run: run.id)
     weighed = reduced_weights(last, study)
-    people = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
+    annotators = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
     blocks: list[Block | None] = [
         _convergence_notices(images),
         _facts(images, measures),
         counts_table(images),
     ]
     blocks += truth_blocks(images, study.settings.matching_radius())
-    blocks += [parasitaemia_table(images, measures), people, measurements_table(images, measures)]
+    blocks += [parasitaemia_table(images, measures), annotators, measurements_table(images, measures)]
     blocks.append(detections_gallery(study, images, measures, part(watch, 0.2, 1.0)))
     return Section("Clicks", [block for block in blocks if block is not None], breaks=True)
 

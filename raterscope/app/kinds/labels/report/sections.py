@@ -282,7 +282,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     answered, fusion = answered_question.answered, answered_question.answered.result.fusion
     labels, question = answered.question.labels, answered.question
     assert labels.meaning is not None
-    people = int((labels.votes_of_annotators() > 0).sum())
+    annotators = int((labels.votes_of_annotators() > 0).sum())
     votes = labels.votes_of_tasks()
     smallest, largest = int(votes.min()), int(votes.max())
     spread = (
@@ -300,7 +300,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     ]
     decided = len(answered_question.decided_answer.decided)
     facts = [
-        ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
+        ("Votes", f"{counted(len(labels), 'vote')} by {counted(annotators, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
         ("Labels given", listed(stands, _MOST_CLASSES)),
         ("Expected shares of the classes", listed(shares, _MOST_CLASSES)),
