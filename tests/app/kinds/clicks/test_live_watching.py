@@ -58,7 +58,7 @@ def test_reading_on_comes_to_the_same_as_reading_at_once() -> None:
     for item in records:
         parts = append_steps(parts, [item], 2)
     assert parts.imported == at_once.imported == 7
-    for name in ("x", "y", "annotator", "order", "rows", "people"):
+    for name in ("x", "y", "annotator", "order", "rows", "annotators"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(at_once, name))
 
 
