@@ -290,6 +290,19 @@ def tally(
 
 
 @compiled(error_model="numpy")
+def _omissions(count: int, ratio: Array, lift: Array, nodes: Array, omissions: Array, squares: Array) -> None:
+    """Add up expected omissions of annotators over nodes, (K, BLOCK), and those times their chances."""
+    for j in range(count):
+        omissions[j], squares[j] = 0.0, 0.0
+    for k in range(len(lift)):
+        for j in range(count):  # the annotators inside, for vector instructions
+            omission = 1.0 / (1.0 + ratio[j] * lift[k])
+            omitted = omission * nodes[k, j]
+            omissions[j] += omitted
+            squares[j] += omitted * omission
+
+
+@compiled(error_model="numpy")
 def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
     """Maximise over the log odds of a mark of R annotators, by Newton's method.
 
@@ -301,6 +314,7 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
     `total`: (R,) float64, marks and omissions of the prior, at shift 0.
     `odds`: (R or more,) float64, initial values; overwritten.
     """
+    small_code()
     several, nodes_of = len(nodes) > 1, np.empty((len(shift), BLOCK))
     lift, seen, value, ratio = np.empty(len(shift)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     missed, squares = np.empty(BLOCK), np.empty(BLOCK)
@@ -315,13 +329,8 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
                 seen[j] += nodes_of[k, j]
         for _ in range(50):
             for j in range(count):
-                ratio[j], missed[j], squares[j] = np.exp(value[j]), 0.0, 0.0
-            for k in range(len(shift)):
-                for j in range(count):  # the annotators inside, for vector instructions
-                    omission = 1.0 / (1.0 + ratio[j] * lift[k])
-                    omitted = omission * nodes_of[k, j]
-                    missed[j] += omitted
-                    squares[j] += omitted * omission
+                ratio[j] = np.exp(value[j])
+            _omissions(count, ratio, lift, nodes_of, missed, squares)
             longest = 0.0
             for j in range(count):
                 chance, counts = ratio[j] / (1.0 + ratio[j]), total[begin + j]
