@@ -324,7 +324,7 @@ def quantiles(values: FloatArray, shares: Sequence[float]) -> list[FloatArray]:
     """Return quantiles of the columns of a table of finite values; `numpy.quantile` takes twice as long."""
     places = [(len(values) - 1) * share for share in shares]
     rows = [(int(place), min(int(place) + 1, len(values) - 1)) for place in places]
-    ordered = np.partition(values, np.unique(rows), axis=0)
+    ordered = np.partition(values, sorted({row for pair in rows for row in pair}), axis=0)
     found = []
     for place, (before, after) in zip(places, rows, strict=True):
         low, high, beyond = ordered[before], ordered[after], place - before

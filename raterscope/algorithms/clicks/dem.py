@@ -423,8 +423,8 @@ def _intervals(
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
     hit, structures = problem.marks.sums(seen.present), float(seen.present.sum())
-    estimated = 0.0 if prior.places else 1.0
-    false, absent = estimated * problem.marks.sums(seen.chance), estimated * float(seen.chance.sum())
+    absent = 0.0 if prior.places else float(seen.chance.sum())
+    false = np.zeros(len(hit)) if prior.places else problem.marks.sums(seen.chance)
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
     shapes = gamma_shapes(

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray, IntArray, within
 from raterscope.algorithms.progress import Check, no_check, parts_of, run_parts
 
 LEVELS = 2.5
@@ -100,7 +100,8 @@ def sensitivity_of(
 def counts_at_errors(marked: BoolArray, detection: Detection) -> tuple[FloatArray, FloatArray]:
     """Return expected votes on structures, and structures, (R, 9): at each of `ERRORS` of all posteriors."""
     at_errors = shifted(detection.posterior, detection.posterior_low, detection.posterior_high, ERRORS)
-    return np.asarray(marked @ at_errors), np.tile(at_errors.sum(axis=0), (len(marked), 1))
+    counts = np.asarray(marked @ at_errors)
+    return counts, np.broadcast_to(at_errors.sum(axis=0), counts.shape)
 
 
 def shifted(posterior: FloatArray, low: FloatArray, high: FloatArray, errors: FloatArray) -> FloatArray:
@@ -128,7 +129,7 @@ def level_error(decisions: int) -> float:
 
 
 def _logit(share: FloatArray) -> FloatArray:
-    inside = np.clip(share, SURE, 1 - SURE)
+    inside = within(share, SURE, 1 - SURE)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
 

@@ -79,9 +79,9 @@ def _within_ellipses(clicks: Clicks, clustering: Clustering, chosen: BoolArray, 
     within = chosen.copy()
     if within.any():
         cluster = clustering.nearest[within]
-        offset = clicks.points[within] - clustering.mean[cluster]
-        inverse = np.linalg.inv(clustering.covariance)[cluster]
-        distance = np.einsum("ni,nij,nj->n", offset, inverse, offset)
+        x, y = clicks.x[within] - clustering.mean[cluster, 0], clicks.y[within] - clustering.mean[cluster, 1]
+        xx, xy, _, yy = clustering.covariance.reshape(-1, 4)[cluster].T
+        distance = (yy * x * x - 2 * xy * x * y + xx * y * y) / (xx * yy - xy * xy)
         within[within] = distance <= -2 * np.log1p(-coverage)
     return within
 
