@@ -202,6 +202,10 @@ class SettingsDialog(FormDialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Settings", parent, width=560)
+        # Filled where they stay: Qt styles what is in them again wherever they are put.
+        program, self.tabs = QWidget(), QTabWidget(self)
+        self.tabs.tabBar().setAccessibleName("Settings")
+        self.tabs.addTab(ScrollRegion(program), "Program")
         self.theme = ChoiceBox("", dict(THEMES))
         self.theme.choose(settings.theme)
         self.text_percent = QSpinBox()
@@ -224,15 +228,12 @@ class SettingsDialog(FormDialog):
             box.choose(settings.algorithms.get(key, ""))
         methods = form_of({words: self.algorithms[key] for key, (words, _) in algorithms.items()})
         scope = plain_label("A study keeps the settings of its last fusion.", "small", wrap=True)
-        program, self.keys = QWidget(), KeyTable(bindings)
+        self.keys = KeyTable(bindings)
         heading = plain_label("ALGORITHMS OF NEW STUDIES", "caption")
         vertical(
             form, note, 8, heading, methods, scope, STRETCH,
             inside=program, margins=(12, 12, 12, 12), spacing=8,
         )  # fmt: skip
-        self.tabs = QTabWidget()
-        self.tabs.tabBar().setAccessibleName("Settings")
-        self.tabs.addTab(ScrollRegion(program), "Program")
         self.tabs.addTab(self.keys, "Keys")
         self.lay_out("", "", self.tabs, accept="Save")
         self.keys.changed.connect(lambda: self.accepting.setEnabled(not self.keys.conflict()))
