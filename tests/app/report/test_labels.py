@@ -48,8 +48,8 @@ def test_methods_are_held_against_the_truth_and_the_vote(labels, page):
     fuse(labels)
     report = page(labels)
     methods = {row[0]: row for row in rows_under(report, 8)}
-    assert {"ibcc", "majority", "dynibcc (run 1)"} <= set(methods)
-    for name in ("ibcc", "majority"):
+    assert {"IBCC", "majority vote", "dynamic IBCC (run 1)"} <= set(methods)
+    for name in ("IBCC", "majority vote"):
         assert methods[name][1] == str(TASKS)
         right = float(methods[name][2].split()[0])
         assert right >= (TASKS - 1) / TASKS - 0.001

@@ -13,6 +13,7 @@ from raterscope.algorithms.masks.catalogue import fuser_title
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.review import Decision, is_bookmarked
+from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.masks.scene import (
     DisputedRegion,
     Piece,
@@ -429,7 +430,7 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         words.append("not fused yet")
         return "  |  ".join(words)
     trace = fusion.traces[0]
-    method = scene.run.algorithm
+    method = run_title(scene.run)
     if len(trace.objective):
         ended = "converged" if trace.converged else "did not converge"
         method += f", {ended} in {len(trace.objective)} iterations"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import (
     Constancy,
@@ -177,7 +178,7 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
         is_judged = (result.fusion.known != OPEN) & (truth != OPEN)
         judged = None if is_judged.any() else assess(result.fusion.posterior, truth, result.fusion.classes)
         if judged is not None:
-            assessments[f"{name} (run {run.id})"] = judged
+            assessments[f"{labeller_title(name)} (run {run.id})"] = judged
     return assessments
 
 
@@ -356,7 +357,8 @@ def _curves(question: AnsweredQuestion) -> Gallery:
                    "calibrated on the diagonal; overconfident below it", diagonal=True),
     ]  # fmt: skip
     legend = [
-        Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, judged_methods, strict=False)
+        Swatch(colour, plain(labeller_title(name), 60))
+        for colour, (name, _) in zip(LINES, judged_methods, strict=False)
     ]
     return Gallery("Against the truth", pictures, legend)
 

@@ -124,7 +124,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
             against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {p_value(chance)})"
         rows.append(
             (
-                plain(name, 40),
+                plain(labeller_title(name), 60),
                 f"{assessment.judged:,}",
                 estimate(assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high),
                 share(assessment.area),
@@ -138,9 +138,9 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
     truths_used = use.get(answered.result.truths, "imported truths that no run used")
     note = (
         f"On tasks whose truth is known: {truths_used}. Accuracy with its 95 % interval (Wilson); AUC: mean "
-        "over classes of one against the rest; log loss in nats; Brier: 0 to 2; calibration: expected error "
-        "of the most probable class's probability. Against the vote: tasks that only the method has right, "
-        "and that only the vote has, with McNemar's exact p."
+        "over classes of one against the rest; log loss in nats, of probabilities of at least 1e-12; Brier: "
+        "0 to 2; calibration: expected error of the most probable class's probability. Against the vote: "
+        "tasks that only the method has right, and that only the vote has, with McNemar's exact p."
     )
     columns = (
         "Method", "Tasks", "Accuracy", "AUC", "Log loss", "Brier", "Calibration error", "Against the vote"
