@@ -58,9 +58,9 @@ class PacsTransfer(QObject):
         """Ask for series, fetch them, and import them."""
         from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog
 
-        dialog = PacsFetchDialog(
-            *_latest_service(), _access(), str(Path(folder or Path.home()) / "pacs"), self._window
-        )
+        start = Path(folder or Path.home())
+        target = start if start.name == "pacs" else start / "pacs"
+        dialog = PacsFetchDialog(*_latest_service(), _access(), str(target), self._window)
         dialog.search_requested.connect(partial(self._search, dialog))
         dialog.accepted.connect(partial(self._fetch, dialog))
         dialog.open()

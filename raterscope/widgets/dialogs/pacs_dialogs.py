@@ -32,7 +32,9 @@ _ABOUT_FETCH = (
 _ABOUT_STORE = (
     "The consensus is stored with its patient and study. It names the raters' run and your decisions."
 )
-_DIMSE_ACCESS = "The PACS must know the AE title RATERSCOPE, or another one: ?calling=AET in the address."
+_DIMSE_ACCESS = (
+    "The PACS must know the AE title RATERSCOPE. For another title, add ?calling=AET to the address."
+)
 
 
 class ServiceForm(QFormLayout):

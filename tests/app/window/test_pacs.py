@@ -140,8 +140,11 @@ def test_series_are_fetched_over_dimse(node, series, window, qtbot, tmp_path):  
     assert "AE title" in dialog.form.access.text()
     dialog.form.address.setText(node)
     assert "1 series" in search(dialog, qtbot, "PID-*")
-    dialog.folder.text = str(tmp_path / "fetched")
+    dialog.folder.text = str(tmp_path / "pacs")
     dialog.accept()
     qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.path.name == "CT-PID-4711.rscope"
+    dialog = ask(window, qtbot, node)
+    assert dialog.folder.text == str(tmp_path / "pacs")  # one folder, not one in the other
+    dialog.reject()
