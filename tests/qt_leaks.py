@@ -1,17 +1,39 @@
-"""A test that leaves a widget, a thread or a running timer behind fails; theme and text size are restored."""
+"""A test that leaves a widget, a thread or a running timer behind fails; theme and text size are restored.
 
+So does one that defines a class of Qt outside the window's thread, see `WorkspaceKind.load_in_steps`.
+"""
+
+import builtins
 import gc
 import threading
 import time
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from raterscope.widgets import theme
 from raterscope.widgets.theme import set_text_size, text_size
 from tests.waiting import LONG
+
+_elsewhere: list[str] = []
+"""Classes of Qt that another thread than the window's defined."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def classes_are_watched():
+    define = builtins.__build_class__
+
+    def watched(*args, **options):
+        defined = define(*args, **options)
+        if isinstance(defined, type(QObject)) and threading.current_thread() is not threading.main_thread():
+            _elsewhere.append(defined.__name__)
+        return defined
+
+    builtins.__build_class__ = watched
+    yield
+    builtins.__build_class__ = define
 
 
 def _settle() -> None:
@@ -77,6 +99,7 @@ def nothing_is_left(request):
             *(thread.name for thread in set(threading.enumerate()) - threads),
         ]
         if not left:
+            assert not _elsewhere, f"defined outside the window's thread: {', '.join(_elsewhere)}"
             return
         time.sleep(0.002)
     pytest.fail("left behind: " + "; ".join(left))

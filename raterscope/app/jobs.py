@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -245,6 +245,22 @@ class Job(QObject):
         self.state = self.text = state
         if isValid(self._owner):
             self.ended.emit()
+
+
+def in_turns(steps: Iterator[None], parent: QObject, then: Callable[[], object]) -> None:
+    """Run steps in the window's thread, one in each turn of the event loop; then call a function."""
+    # Not `QTimer.singleShot`: two such calls may run before anything else does.
+    turn = QTimer(parent, singleShot=True, interval=0)
+
+    def step() -> None:
+        if next(steps, "over") is None:
+            turn.start()
+        else:
+            turn.deleteLater()
+            QTimer.singleShot(0, parent, then)
+
+    turn.timeout.connect(step)
+    step()
 
 
 def _give_way() -> None:

@@ -23,10 +23,10 @@ from tests.app.batch.threads import Threads
 from tests.app.commands import refusal
 from tests.app.driving import accept_import, open_study
 from tests.app.import_command import import_files
-from tests.qt_leaks import nothing_is_left
+from tests.qt_leaks import classes_are_watched, nothing_is_left
 from tests.waiting import qtbot
 
-__all__ = ["import_files", "nothing_is_left", "qtbot", "refusal"]
+__all__ = ["classes_are_watched", "import_files", "nothing_is_left", "qtbot", "refusal"]
 
 PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
 DISPUTED = (190, 30)

@@ -32,7 +32,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
-from raterscope.app.window.startup import load_workspaces, prioritise_window
+from raterscope.app.window.startup import load_libraries, load_workspaces, prioritise_window
 from raterscope.app.workers import limit_heaps
 
 __all__ = [
@@ -51,7 +51,8 @@ def dark_application() -> QApplication:
     limit_heaps()
     application = QApplication([])
     apply_chosen_theme("dark")
-    load_workspaces(lambda *_: None)
+    load_libraries(lambda *_: None)
+    list(load_workspaces())
     gc.collect()
     gc.freeze()
     prioritise_window()

@@ -12,7 +12,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEv
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QWidget
 
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job, Jobs, in_turns
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import CohortBar, CohortCases, NoticeBar, StatusLine, TopBar
 from raterscope.app.window.experts import ExpertStudies, ReadingMode
@@ -339,31 +339,26 @@ class MainWindow(QMainWindow):
             self.show_workspace(kind)
 
     def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
-        """Load the workspace of a study in a thread, make it step by step, then show the study."""
+        """Make the workspace of a study, then show the study."""
         workspace = WORKSPACES[_first_kind(contents)]
-        if not workspace.holds(contents) or workspace.kind in self._workspaces:
+        if workspace.holds(contents):
+            self._make(workspace, show)
+        else:
             show()
-            return
-        loading = self.jobs.start("Loading", lambda _watch: workspace.load(), quiet=True)
-        for over in (loading.finished, loading.failed):
-            over.connect(lambda _: self._make(workspace, show))
 
     def _make(self, workspace: WorkspaceKind, show: Callable[[], object]) -> None:
+        """Load what a workspace needs in a thread, make it step by step, then show it."""
         if workspace.kind in self._workspaces:
             show()
             return
-        # Not `QTimer.singleShot`: two such calls may run before anything else does.
-        turn = QTimer(self, singleShot=True, interval=0)
+        loading = self.jobs.start("Loading", lambda _watch: workspace.load_libraries(), quiet=True)
+        for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
+            over.connect(lambda _: in_turns(self._steps_of(workspace), self, show))
 
-        def step() -> None:
-            if workspace.kind not in self._workspaces and next(self._begin(workspace)[1], "over") is None:
-                turn.start()
-            else:
-                turn.deleteLater()
-                QTimer.singleShot(0, self, show)
-
-        turn.timeout.connect(step)
-        step()
+    def _steps_of(self, workspace: WorkspaceKind) -> Iterator[None]:
+        yield from workspace.load_in_steps()
+        if workspace.kind not in self._workspaces:  # else it has been shown meanwhile
+            yield from self._begin(workspace)[1]
 
     def _set_default_algorithms(self) -> None:
         if self._remembers:

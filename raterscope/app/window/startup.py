@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from raterscope import __version__, resources
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import problems
 from raterscope.app.errors import InputError
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job, Jobs, in_turns
 from raterscope.app.kinds.registry import KINDS, exports
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
@@ -126,43 +126,55 @@ def _load_opening(_watch: Watch) -> None:
 
     import raterscope.app.annotators.writing
     import raterscope.app.contents
-    import raterscope.app.window.import_reading  # noqa: F401
+    import raterscope.app.import_preview
+    import raterscope.app.importing
+    import raterscope.app.study.new_study  # noqa: F401
 
     exports()
 
 
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
+    import raterscope.app.window.import_reading  # noqa: F401 - has dialogs, see `WorkspaceKind.load_in_steps`
+
     if paths:
         window.open_paths(paths)
     QTimer.singleShot(REST_MS if paths else 0, window, partial(_load_rest, window))
 
 
 def _load_rest(window: MainWindow) -> None:
-    """Load the workspaces in a thread, once nothing else runs: a study that is opened comes first."""
+    """Load the workspaces, once nothing else runs: a study that is opened comes first."""
     if window.busy:
         QTimer.singleShot(REST_MS, window, partial(_load_rest, window))
         return
-    loading = window.jobs.start("Loading", load_workspaces, quiet=True)
+    loading = window.jobs.start("Loading", load_libraries, quiet=True)
     for over in (loading.finished, loading.failed):
-        over.connect(partial(_on_loaded, window))
+        over.connect(lambda _: in_turns(load_workspaces(), window, partial(_on_loaded, window)))
 
 
-def load_workspaces(watch: Watch) -> None:
-    """Load the modules of all workspaces, and what they use at first."""
+def load_libraries(watch: Watch) -> None:
+    """Import what the workspaces use besides Qt; in any thread."""
     _load_opening(watch)
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
-        workspace.load()
+        workspace.load_libraries()
     for kind in KINDS.values():  # plugins are loaded when a catalogue is read
         for catalogue in kind.catalogues:
             len(catalogue.algorithms)
     import scipy.special  # noqa: F401 - SciPy imports it at the first interval
 
+
+def load_workspaces() -> Iterator[None]:
+    """Import the modules of all workspaces, a few in each step; in the thread of the window only."""
+    for workspace in WORKSPACES.values():
+        yield from workspace.load_in_steps()
+    import raterscope.app.page.pdf  # noqa: F401 - has PySide make the classes that it needs
+
+    yield
     QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
     linecache.clearcache()  # PySide reads the source of every module: 30 MB
 
 
-def _on_loaded(window: MainWindow, _loaded: object) -> None:
+def _on_loaded(window: MainWindow) -> None:
     # These objects stay: searching them for garbage again and again would block the window.
     gc.freeze()
     if sentences := problems():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
@@ -15,6 +16,32 @@ from raterscope.app.workspaces.layout import WorkspaceLayout
 
 if TYPE_CHECKING:
     from raterscope.app.contents import Contents
+
+
+_SHARED_MODULES = (
+    "raterscope.widgets.panels.activity_panels",
+    "raterscope.widgets.panels.evaluation_panels",
+    "raterscope.widgets.panels.queue_panel",
+    "raterscope.widgets.dialogs.review_dialogs",
+    "raterscope.widgets.canvas.image_painting",
+    "raterscope.app.workspaces.runs",
+    "raterscope.app.workspaces.screen",
+)
+"""Modules of all workspaces that take long to import, each after those that it needs."""
+
+_SHARED_LIBRARIES = (
+    "raterscope.algorithms.clicks.crowd_size",
+    "raterscope.algorithms.labels.roc_curves",
+    "raterscope.app.annotators.acceptance",
+    "raterscope.app.formats.pyramids",
+    "raterscope.figures.courses",
+)
+_LIBRARIES = {
+    "clicks": ("raterscope.app.kinds.clicks.live_source",),
+    "masks": ("raterscope.algorithms.masks.surface",),
+    "labels": ("raterscope.app.formats.sounds", "scipy.sparse"),
+}
+"""Modules without Qt that those of the workspaces need besides the functions of their kind."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +63,28 @@ class WorkspaceKind:
         """Title of the tab."""
         return KINDS[self.kind].title if self.kind in KINDS else self.kind.title()
 
+    def load_libraries(self) -> None:
+        """Import the modules without Qt that those of the workspace need; in any thread."""
+        for module in (*_SHARED_LIBRARIES, *_LIBRARIES.get(self.kind, ())):
+            import_module(module)
+        if self.kind in KINDS:
+            kind = KINDS[self.kind]
+            for load in (kind.load_functions, kind.load_annotators):
+                if load is not None:
+                    load()
+
+    def load_in_steps(self) -> Iterator[None]:
+        """Import the workspace's modules, a few in each step; in the thread of the window only.
+
+        They define classes of Qt. On Python 3.11 PySide keeps all such classes in one table, which Qt reads
+        without Python's lock: while another thread defines a class, that can crash the program.
+        """
+        for module in (*_SHARED_MODULES, f"{__package__}.{self.kind}.view"):
+            import_module(module)
+            yield
+        self.load()
+        yield
+
     def begin(
         self, document: Document, jobs: Jobs, parent: QWidget
     ) -> tuple[WorkspaceLayout, Iterator[None]]:
@@ -56,31 +105,31 @@ class WorkspaceKind:
 
 
 def _clicks() -> type[WorkspaceLayout]:
-    from raterscope.app.workspaces.clicks import ClicksWorkspace
+    from raterscope.app.workspaces.clicks.workspace import ClicksWorkspace
 
     return ClicksWorkspace
 
 
 def _masks() -> type[WorkspaceLayout]:
-    from raterscope.app.workspaces.masks import MasksWorkspace
+    from raterscope.app.workspaces.masks.workspace import MasksWorkspace
 
     return MasksWorkspace
 
 
 def _labels() -> type[WorkspaceLayout]:
-    from raterscope.app.workspaces.labels import LabelsWorkspace
+    from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
 
     return LabelsWorkspace
 
 
 def _pairs() -> type[WorkspaceLayout]:
-    from raterscope.app.workspaces.pairs import PairsWorkspace
+    from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 
     return PairsWorkspace
 
 
 def _annotators() -> type[WorkspaceLayout]:
-    from raterscope.app.workspaces.annotators import AnnotatorsWorkspace
+    from raterscope.app.workspaces.annotators.workspace import AnnotatorsWorkspace
 
     return AnnotatorsWorkspace
 

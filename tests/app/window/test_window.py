@@ -22,7 +22,7 @@ from raterscope.app.study import Study
 from raterscope.app.window import startup
 from raterscope.app.window.exporting import StudyExporter
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.workspaces.annotators import AnnotatorsWorkspace
+from raterscope.app.workspaces.annotators.workspace import AnnotatorsWorkspace
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
@@ -79,7 +79,7 @@ def test_no_search_for_garbage_visits_more_than_30_000_objects_made_meanwhile(mo
 
 def test_a_file_that_cannot_be_opened_delays_no_workspace(window, qtbot, tmp_path, monkeypatch):
     loaded = []
-    monkeypatch.setattr(startup, "load_workspaces", loaded.append)
+    monkeypatch.setattr(startup, "load_libraries", loaded.append)
     monkeypatch.setattr(startup, "REST_MS", 10)
     startup._begin(window, [tmp_path / "missing.rscope"], None)
     qtbot.waitUntil(lambda: bool(loaded))
@@ -91,11 +91,28 @@ def test_the_last_session_is_offered_before_modules_are_loaded(window, qtbot, mo
     steps = []
     monkeypatch.setattr(window.session_restore, "offer", lambda: steps.append("offer"))
     monkeypatch.setattr(startup, "_load_opening", lambda _watch: steps.append("open"))
-    monkeypatch.setattr(startup, "load_workspaces", lambda _watch: steps.append("rest"))
+    monkeypatch.setattr(startup, "load_libraries", lambda _watch: steps.append("libraries"))
+    monkeypatch.setattr(startup, "load_workspaces", lambda: iter(steps.append("workspaces") for _ in "ab"))
     startup._go_on(window, [])
-    qtbot.waitUntil(lambda: "rest" in steps)
+    qtbot.waitUntil(lambda: steps[-2:] == ["workspaces"] * 2)
     idle(window, qtbot)
-    assert steps == ["offer", "open", "rest"]
+    assert steps == ["offer", "open", "libraries", "workspaces", "workspaces"]
+
+
+def test_the_window_alone_loads_classes_of_qt_and_nothing_that_takes_long():
+    code = (
+        "import sys; from raterscope.app.window import startup\n"
+        "qt = ('raterscope.widgets', 'raterscope.app.workspaces', 'raterscope.app.page.pdf')\n"
+        "long = ('raterscope.', 'numpy', 'scipy')\n"
+        "first = set(sys.modules); startup.load_libraries(lambda *_: None)\n"
+        "libraries = set(sys.modules); list(startup.load_workspaces())\n"
+        "print(*(name for name in libraries - first if name.startswith(qt)))\n"
+        "late = sys.modules.keys() - libraries\n"
+        "print(*(name for name in late if name.startswith(long) and not name.startswith(qt)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert not done.stderr
+    assert not done.stdout.split()
 
 
 def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path):
@@ -124,7 +141,7 @@ def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path)
 
 def test_the_plugin_that_is_skipped_is_named(window, monkeypatch):
     monkeypatch.setattr(settings, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
-    startup._on_loaded(window, None)
+    startup._on_loaded(window)
     assert window.notice.isVisibleTo(window)
     assert window.notice.text == "It is <b>bad</b>."
 
@@ -417,12 +434,11 @@ def test_of_two_workspaces_chosen_in_quick_succession_the_last_is_shown(fused, q
     fused.bar.workspace_chosen.emit("annotators")
     assert fused.workspace is clicks  # the other one is made step by step
     fused.bar.workspace_chosen.emit("clicks")
-    made = fused.findChild(AnnotatorsWorkspace)
-    qtbot.waitUntil(lambda: hasattr(made, "decisions"))
+    qtbot.waitUntil(lambda: hasattr(fused.findChild(AnnotatorsWorkspace), "decisions"))
     qtbot.wait(10)
     assert fused.workspace is clicks
     fused.bar.workspace_chosen.emit("annotators")
-    qtbot.waitUntil(lambda: fused.workspace is made)
-    assert made.isVisible()
+    qtbot.waitUntil(lambda: isinstance(fused.workspace, AnnotatorsWorkspace))
+    assert fused.workspace.isVisible()
     assert fused.bar._tabs["annotators"].isChecked()
     qtbot.waitUntil(lambda: not fused.busy)

@@ -1,5 +1,1 @@
 """The masks workspace."""
-
-from raterscope.app.workspaces.masks.workspace import MasksWorkspace
-
-__all__ = ["MasksWorkspace"]

@@ -1,5 +1,1 @@
 """The pairs workspace."""
-
-from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
-
-__all__ = ["PairsWorkspace"]
