@@ -309,13 +309,15 @@ def _log_likelihood(
     decided = np.zeros((*shape, len(WRONG), 1))
     undecided = np.zeros((*shape, len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(MISJUDGED, WRONG[len(CAREFUL) :])[:, None]
+    # The chance that an undecided cluster is left is linear in the chance of a structure.
+    contrast = record[:, 0] - record[:, 1]
+    never, change = 1 - record[:, 1] - contrast * share, contrast * (2 * share - 1)
     for at_nodes, look, outcome, times in zip(
         true_share, review.look, review.outcome, review.times, strict=True
     ):
         chance = (look * at_nodes)[:, :, None, None]
         if outcome < 0:
-            judged = chance * (1 - 2 * share) + share
-            undecided += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
+            undecided += times * np.log(never + change * chance)
         else:
             judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
             decided += times * np.log(judged if outcome else 1 - judged)

@@ -446,16 +446,21 @@ def _common(
                 likely[index] = likely[index] + np.log(weighed) + scale
         watch((image + 1) / (2 * len(first)), "weighing the decisions")
     axes = (1, 2, 3, 4)
-    before, after = (
-        np.logaddexp.reduce(np.broadcast_to(prior + evidence, _whole(prior)).reshape(len(prior), -1), axis=1)
-        for evidence in likely
-    )
+    before, _ = _summed(np.broadcast_to(prior + likely[0], _whole(prior)), axes)
+    after, post = _summed(np.broadcast_to(prior + likely[1], _whole(prior)), axes)
     kinds = before + PREDICTED_AFTER * np.maximum(after - max(loss, 0.0) - before, 0.0)
     total = float(np.logaddexp.reduce(kinds))
-    post = np.broadcast_to(prior + likely[1], _whole(prior))
-    post = np.exp(post - post.max(axis=axes, keepdims=True))
-    post *= np.exp(kinds - total)[:, None, None, None, None] / post.sum(axis=axes, keepdims=True)
+    post *= np.exp(kinds - total)[:, None, None, None, None]
     return np.asarray(post.sum(axis=0)), total - float(np.logaddexp.reduce(prior, axis=None))
+
+
+def _summed(log: FloatArray, axes: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return log sums of exponentials over all axes but the first, and the share of each in its sum."""
+    peak = log.max(axis=axes, keepdims=True)
+    share = np.exp(log - peak)
+    total = share.sum(axis=axes, keepdims=True)
+    share /= total
+    return (peak + np.log(total)).ravel(), share
 
 
 def _whole(prior: FloatArray) -> tuple[int, ...]:
