@@ -231,17 +231,18 @@ def temper(
     answers: Array,
     each_class: Array,
     weights: Array | None,
+    numbers: Array,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
-    The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`. With
-    weights n is their sum, at least 1.
+    The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`.
 
     `votes`, `model`, `shares`: as in `expect`.
     `correlations`: (R,) float64.
     `posterior`: (N, J) floating, of the fit.
     `answers`: (R, N, J) floating, overwritten for tasks with votes.
     `each_class`, `weights`: as in `expect`.
+    `numbers`: (N,) float64, effective numbers of votes; fewer than 1 count as 1.
     """
     start, pair, owner = votes
     above, below = model
@@ -265,13 +266,7 @@ def temper(
         for j in range(classes):
             product[j] = math.log(product[j])
         for r in range(len(correlations)):
-            if weights is None:
-                effect = 1.0 + (count - 1) * correlations[r]
-            else:
-                total = 0.0
-                for v in range(start[i], start[i + 1]):
-                    total += weights[owner[pair[v]]]
-                effect = 1.0 + max(total - 1.0, 0.0) * correlations[r]
+            effect = 1.0 + max(numbers[i] - 1.0, 0.0) * correlations[r]
             for j in range(classes):
                 logs[j] = product[j] / effect + log_shares[j]
             normalise(logs)
@@ -292,6 +287,7 @@ def score_correlation(
     most_votes: int,
     scores: Array,
     weights: Array | None,
+    numbers: Array,
 ) -> None:
     """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
 
@@ -302,6 +298,7 @@ def score_correlation(
     `most_votes`: largest number of votes on a task.
     `scores`: (R,) float64, added to.
     `weights`: as in `expect`.
+    `numbers`: as in `temper`; the others of n votes have a share (n - 1) / n of it.
     """
     small_code()
     start, pair, owner = votes
@@ -316,7 +313,7 @@ def score_correlation(
         count = start[i + 1] - start[i]
         for j in range(classes):
             total[j] = 0.0
-        number = 0.0
+        number = 0.0 if weights is not None else float(count)
         for n in range(count):
             p = pair[start[i] + n]
             weight = 1.0
@@ -331,12 +328,12 @@ def score_correlation(
                     logs[j, n] *= weight
                 total[j] += logs[j, n]
         for r in range(len(correlations)):
-            effect = 1.0 + (count - 2) * correlations[r]
             for n in range(count):
                 weight = 1.0
                 if weights is not None:
                     weight = weights[owner[pair[start[i] + n]]]
-                    effect = 1.0 + max(number - weight - 1.0, 0.0) * correlations[r]
+                others = numbers[i] * (number - weight) / max(number, _TINY)
+                effect = 1.0 + max(others - 1.0, 0.0) * correlations[r]
                 most = -1e300
                 for j in range(classes):
                     term[j] = (total[j] - logs[j, n]) / effect + log_shares[j]
@@ -519,14 +516,14 @@ def temper_subtypes(
     rates: Array,
     correlation: float,
     answer: Array,
-    many: Array | None,
+    numbers: Array,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
     `votes`, `subtypes`, `logs`, `rates`: as in `expect_subtypes`.
     `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
     `answer`: (N, J) float64, overwritten for tasks with votes.
-    `many`: (N,) float64 or None, weighted numbers of votes, if annotators have weights.
+    `numbers`: as in `temper`.
     """
     start, annotator, label = votes
     outputs, columns, end = rates.shape[1], len(logs), len(label) - 1
@@ -543,10 +540,7 @@ def temper_subtypes(
             row = rows[annotator[v] * outputs + label[v]]
             for column in range(columns):
                 term[column] += row[column]
-        if many is None:
-            effect = 1.0 + (count - 1) * correlation
-        else:
-            effect = 1.0 + max(many[i] - 1.0, 0.0) * correlation
+        effect = 1.0 + max(numbers[i] - 1.0, 0.0) * correlation
         for column in range(columns):
             term[column] = term[column] / effect + logs[column]
         normalise(term)

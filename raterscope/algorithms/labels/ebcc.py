@@ -105,15 +105,6 @@ class _Problem:
     subtypes: int
     weights: FloatArray | None = None
 
-    @property
-    def votes_of_tasks(self) -> FloatArray | None:
-        """Number of votes on each task, (N,), each multiplied by its weight; None without weights."""
-        if self.weights is None:
-            return None
-        count = len(self.votes.known)
-        task = np.repeat(np.arange(count), np.diff(self.votes.start))
-        return np.bincount(task, self.weights[self.annotator], count).astype(np.float64)
-
     def weigh(self, table: FloatArray) -> FloatArray:
         """Multiply the annotators' counts or logarithms, (K, L, J M), by their weights, in place."""
         if self.weights is not None:
@@ -191,7 +182,13 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
 
 
 def tempered_subtypes(
-    labels: Labels, share: FloatArray, correlation: float, iterations: int, tolerance: float, watch: Watch
+    labels: Labels,
+    share: FloatArray,
+    correlation: float,
+    numbers: FloatArray,
+    iterations: int,
+    tolerance: float,
+    watch: Watch,
 ) -> FloatArray | None:
     """Fit three subtypes of each class from one start, with tempered likelihood; None with too many rates.
 
@@ -201,6 +198,7 @@ def tempered_subtypes(
     `labels`: repeated votes settled.
     `share`: (N, J), the smoothed vote, known tasks held fixed.
     `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    `numbers`: (N,), their effective numbers n.
     `tolerance`: average change of the tasks' probabilities at which to end.
     The result has shape (N, J); known tasks are predicted without their own class.
     """
@@ -225,12 +223,12 @@ def tempered_subtypes(
     problem.weigh(counts)
     voted = np.diff(votes.start) > 0
     logs, rates, _ = _expected(problem, _sum_over(voted, result.joint), counts, no_check)
-    answer, many = share.copy(), problem.votes_of_tasks
+    answer = share.copy()
 
     def weigh(first: int, last: int) -> None:
         for low, high, prior in votes.split(first, last, logs):
             temper_subtypes(
-                low, high, problem.by_task, _FEW_SUBTYPES, prior, rates, correlation, answer, many
+                low, high, problem.by_task, _FEW_SUBTYPES, prior, rates, correlation, answer, numbers
             )  # fmt: skip
 
     run_parts(weigh, spans, partial(watch, 0.95, "weighting correlated votes"))
@@ -238,7 +236,8 @@ def tempered_subtypes(
     for first in range(0, len(fixed), _HELD):
         watch(0.95, "weighting correlated votes")
         batch = fixed[first : first + _HELD]
-        answer[batch] = _predict_known(problem, result.joint, counts, logs, correlation, batch)
+        effect = 1.0 + np.maximum(numbers[batch] - 1.0, 0.0) * correlation
+        answer[batch] = _predict_known(problem, result.joint, counts, logs, effect[:, None], batch)
     return answer
 
 
@@ -247,7 +246,7 @@ def _predict_known(
     joint: FloatArray,
     counts: FloatArray,
     logs: FloatArray,
-    correlation: float,
+    effect: FloatArray,
     tasks: NDArray[np.int64],
 ) -> FloatArray:
     """Predict the classes of known tasks from their votes, each without its own class."""
@@ -262,8 +261,6 @@ def _predict_known(
     weight = np.ones(1) if problem.weights is None else problem.weights[annotator, None]
     held = weight * joint[tasks][row]
     own, total = alpha[annotator, label] - held, alpha.sum(axis=1)[annotator] - held
-    number = many if problem.votes_of_tasks is None else problem.votes_of_tasks[tasks]
-    effect = (1.0 + np.maximum(number - 1, 0) * correlation)[:, None]
     guess = np.zeros((len(tasks), len(logs)))
     first = np.cumsum(many) - many
     for turn in range(_TURNS):

@@ -212,6 +212,8 @@ _LEAST_TERMS = 20
 _ERROR = 0.1
 """Relative error of a simulated statistic beside its scatter; the models are estimates."""
 
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
 _DEGREES = np.arange(20) / 20
 """Degrees of dependence between the mixture model's (0) and none (1), equally probable."""
 
@@ -237,6 +239,7 @@ def independence(
     labels = thin_tasks(replace(labels, known=None))
     if not len(labels):
         return PRIOR
+    labels = _sorted_by_content(labels)
 
     def fitted(votes: Labels, watch: Watch) -> tuple[FloatArray, Fit, FloatArray]:
         crowd = sort_votes(votes, part(watch, 0.0, 0.05))
@@ -297,6 +300,22 @@ def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
         annotators=tuple(labels.annotators[annotator_row] for annotator_row in remaining.tolist()),
         weights=None if labels.weights is None else labels.weights[remaining],
     )
+
+
+def _sorted_by_content(labels: Labels) -> Labels:
+    """Sort tasks and votes by a hash of what they are, so that drawn crowds do not depend on their order."""
+    pair = (labels.annotator.astype(np.int64) * len(labels.outputs) + labels.label).astype(np.uint64)
+    mixed = (pair + np.uint64(1)) * _MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MULTIPLIER
+    key = np.zeros(len(labels.tasks), dtype=np.uint64)
+    np.add.at(key, labels.task, mixed)
+    tasks = np.argsort(key, kind="stable")
+    place = np.argsort(tasks).astype(labels.task.dtype)[labels.task]
+    votes = np.lexsort((pair, place))
+    return replace(
+        labels, task=place[votes], annotator=labels.annotator[votes], label=labels.label[votes],
+        tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
+    )  # fmt: skip
 
 
 def _draw(

@@ -69,6 +69,7 @@ from raterscope.algorithms.labels.hierarchical import (
     Fit,
     correlation_of,
     dawid_skene,
+    effective_votes,
     skill_distribution,
     tempered_posteriors,
 )
@@ -182,8 +183,9 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     departs from the votes, as in weak crowds, that with the most right votes is kept instead, unless votes
     predict each other much worse then. A prior of the question (`Labels.prior`) replaces c B; EBCC, which has
     no such prior, is then omitted, as it is for very large crowds. Known tasks are held fixed. The likelihood
-    of n votes on a task is raised to 1 / (1 + (n - 1) rho), where rho is the correlation with which votes
-    predict each other best, or the minimum of the settings. The result is p Q_0 + (1 - p) Q, where p is the
+    of n votes on a task is raised to 1 / (1 + (n - 1) rho), where n is their effective number, of which
+    annotators who guess add nothing, and rho the correlation with which votes predict each other best, or the
+    minimum of the settings. The result is p Q_0 + (1 - p) Q, where p is the
     probability that annotators err independently, Q the pool, and Q_0 that of the two Dawid-Skene models
     without the minimum correlation. With known classes it is raised to powers estimated from these tasks,
     each predicted without its class.
@@ -261,7 +263,8 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
                     alone = crowd, posterior, settings.mixture, beside.watch, judged, left_out
                     mixture = beside.start(partial(mixed_membership, *alone))
                 if labels.prior is None and "subtypes" in weights:
-                    subtypes = tempered_subtypes(labels, vote, used, *limits, part(step, 0.8, 0.85))
+                    effect = used, effective_votes(crowd, fit)
+                    subtypes = tempered_subtypes(labels, vote, *effect, *limits, part(step, 0.8, 0.85))
                 mixed = None
                 if crowd.large:
                     like, begin = replace(fit), posterior

@@ -69,7 +69,8 @@ def test_tempered_subtypes_begin_with_a_binomial_distribution(correlation):
     share = random_start(labels, 1)[:, :, 0]
     binomial = np.stack([binom.pmf(missed, 2, 1.0 - share) for missed in range(3)], axis=2)
     expected = reference(labels, share[:, :, None] * binomial, 4, correlation)
-    posterior = tempered_subtypes(labels, share, correlation, 3, 0.0, silent)
+    number = labels.votes_of_tasks().astype(float)
+    posterior = tempered_subtypes(labels, share, correlation, number, 3, 0.0, silent)
     assert posterior == pytest.approx(expected, abs=1e-9)
 
 

@@ -130,8 +130,11 @@ def test_the_gain_of_one_or_two_votes_per_task_is_not_predicted():
 
 
 def test_votes_by_information_beat_random_ones_with_shared_load():
-    labels, truth = simulated(1, tasks=80, annotators=24)
-    random, rule = (replay(labels, truth, RULES[name], 1)[-1] for name in ("random", "rule"))
-    assert rule[0] == pytest.approx(random[0])
-    assert rule[1] > random[1] + 0.03
-    assert rule[3] > 12  # of 24 annotators
+    gains = []
+    for seed in (1, 2):
+        labels, truth = simulated(seed, tasks=80, annotators=24)
+        random, rule = (replay(labels, truth, RULES[name], 1)[-1] for name in ("random", "rule"))
+        assert rule[0] == pytest.approx(random[0])
+        assert rule[3] > 12  # of 24 annotators
+        gains.append(rule[1] - random[1])
+    assert np.mean(gains) > 0.03
