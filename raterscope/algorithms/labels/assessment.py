@@ -14,7 +14,7 @@ from raterscope.algorithms.array_operations import ROWS_AT_ONCE, running_count, 
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.crowd_votes import class_votes
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
+from raterscope.algorithms.labels.rates import Rates, crowd_confusion, is_identified, rates_of
 from raterscope.algorithms.labels.sharpening import log_variance
 from raterscope.algorithms.labels.tempering import Tempering
 from raterscope.algorithms.progress import no_check, parts_of, run_parts
@@ -404,13 +404,20 @@ def _little_data_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     if of_class < _FEW_VOTES_OF_CLASS:
         most = "1 vote" if of_class == 1 else f"{of_class:.2g} votes"
         reasons.append(f"half of the annotators have at most {most} for each class")
-    if not reasons:
-        return []
-    remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."
-    return [
-        f"The model has little data: {', '.join(reasons)}. Where it differs from the majority vote, the"
-        f" vote may be right.{remedy}"
-    ]
+    sentences = []
+    if not is_identified(replace(labels, known=fusion.known)):
+        sentences.append(
+            "Nearly every task has one vote, which does not show how often annotators are right. Their"
+            " accuracies and confusion matrices are unknown; intervals of the latter are 0 to 1. Collect"
+            " second votes, or hold the truth of some tasks fixed."
+        )
+    if reasons:
+        remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."
+        sentences.append(
+            f"The model has little data: {', '.join(reasons)}. Where it differs from the majority vote, the"
+            f" vote may be right.{remedy}"
+        )
+    return sentences
 
 
 def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[str]:

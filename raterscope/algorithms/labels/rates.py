@@ -72,6 +72,9 @@ _ACCURACY_VOTES = 1.0
 """Votes that the crowd's accuracy counts as in a reported accuracy. The posterior already shrinks the
 expected right votes to the crowd. With more shrinkage, good annotators seemed worse and bad ones better."""
 
+_OVERLAP = 20
+"""Tasks with several votes or a known class from which rates are identified."""
+
 _LOOKED_AT = 5_000
 """Maximum of annotators, and of rows of matrices, for estimating the prior."""
 
@@ -128,6 +131,7 @@ class Rates:
     # (K,): number of right votes expected by D, the middle of the interval of an accuracy; None if it is
     # `right`; see `estimate_rates`
     likely_right: FloatArray | None = None
+    identified: bool = True  # whether the votes show how often they are right; see `is_identified`
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -151,6 +155,9 @@ class Rates:
            doi:10.1093/biomet/26.4.404.
         """
         mean, doubt, shift = (distinct(values) for values in (self.mean, self.doubt, self.shift))
+        if not self.identified:
+            low, high = np.zeros(mean.shape), np.ones(mean.shape)
+            return repeated(low, len(self.counts)), repeated(high, len(self.counts))
         total = distinct(self.counts).sum(axis=2, keepdims=True) + self.strength
         variance = mean * (1 - mean) / (total + 1) + label_doubt(mean, doubt, shift) / np.square(total)
         half = min(0.5, _WIDENED / mean.shape[2])
@@ -201,7 +208,7 @@ class Rates:
             _of(self.prior, annotators), self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
             self.right_doubt[annotators], self.right_shift[annotators], self.skill, self.spread, self.time,
-            None if self.likely_right is None else self.likely_right[annotators],
+            None if self.likely_right is None else self.likely_right[annotators], self.identified,
         )  # fmt: skip
 
     def together(self, annotators: NDArray[np.integer]) -> Rates:
@@ -235,7 +242,15 @@ class Rates:
             np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
             np.array([used @ self.right_doubt]), np.array([used @ self.right_shift]), self.skill, self.spread,
             self.time, None if self.likely_right is None else likely * (votes + strength) - centre * strength,
+            self.identified,
         )  # fmt: skip
+
+
+def is_identified(labels: Labels) -> bool:
+    """Return whether enough tasks have several votes, or a known class, to show how often votes are right."""
+    votes = labels.votes_of_tasks()
+    shown = (votes > 1) | ((votes > 0) & (labels.known_classes() > OPEN))
+    return int(shown.sum()) >= min(_OVERLAP, int(np.count_nonzero(votes)))
 
 
 def label_doubt(mean: FloatArray, doubt: FloatArray, shift: FloatArray) -> FloatArray:
@@ -393,7 +408,7 @@ def estimate_rates(
     return Rates(
         counts, doubt, shift, prior, strength, votes, votes_given, right, right_doubt, right_shift,
         (skill[0], _ACCURACY_VOTES), spread,
-        "all votes" if last is None else "the last vote", likely_right,
+        "all votes" if last is None else "the last vote", likely_right, is_identified(labels),
     )  # fmt: skip
 
 

@@ -106,7 +106,9 @@ def test_few_annotators_with_many_classes_are_reported(seed: int) -> None:
 @pytest.mark.parametrize("each", [1, 2])
 def test_few_votes_a_task_are_reported(each: int) -> None:
     labels, _ = simulated(600, 20, each, 2, np.full((20, 600), 0.8))
-    assert any(f"no more than {each} vote" in sentence for sentence in advice(labels, ibcc(labels)))
+    sentences = advice(labels, ibcc(labels))
+    assert any(f"no more than {each} vote" in sentence for sentence in sentences)
+    assert any("intervals of the latter are 0 to 1" in sentence for sentence in sentences) == (each == 1)
     enough, _ = simulated(600, 20, 5, 2, np.full((20, 600), 0.8))
     assert len(advice(enough, ibcc(enough))) == 1
 

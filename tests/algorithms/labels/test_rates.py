@@ -90,6 +90,19 @@ def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     assert rates.accuracy[50:].max() < 0.3
 
 
+def test_entries_are_unknown_where_every_task_has_one_vote() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    label = np.where(rng.random(300) < 0.8, truth, 1 - truth)
+    labels = make(np.arange(300), np.arange(300) % 10, label)
+    low, high = rates_of(labels, pooled(labels)).interval()
+    assert (low == 0).all()
+    assert (high == 1).all()
+    labels = replace(labels, known=np.where(np.arange(300) < 30, truth, OPEN).astype(np.int16))
+    low, high = rates_of(labels, pooled(labels)).interval()
+    assert (high - low).mean() < 0.8
+
+
 def test_known_classes_leave_no_doubt_of_labels() -> None:
     labels = crowd(tasks=200, annotators=4)
     posterior = np.eye(3)[np.arange(200) % 3]
