@@ -361,11 +361,9 @@ class BiasPanel(QWidget):
         set_lengths(self, minimumWidth=NARROWEST_BIAS)
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
-        self.over_time = BiasOverTime()
-        set_lengths(self.over_time, maximumHeight=170)
-        self.pairs = PairGrid()
-        set_lengths(self.pairs, minimumHeight=48)
-        self._pages = _below(self.header, NO_BIAS, self._annotator(), self)
+        page = QWidget()
+        self._pages = _below(self.header, NO_BIAS, page, self)
+        self._fill(page)
         self.show_annotator(None)
 
     def show_annotator(self, view: BiasView | None) -> None:
@@ -399,18 +397,24 @@ class BiasPanel(QWidget):
         self._sentence.setText(sentence)
         self._sentence.setVisible(bool(sentence))
 
-    def _annotator(self) -> QWidget:
+    def _fill(self, page: QWidget) -> None:
+        """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
+        scrolled, evidence = QWidget(), QWidget()
+        below = vertical(ScrollRegion(scrolled), inside=page)
+        self.over_time = BiasOverTime()
+        set_lengths(self.over_time, maximumHeight=170)
+        vertical(evidence, rule(), self.over_time, inside=scrolled)
         self._number, self._caption, self._interval, number = _number_row()
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
         self._facts = {key: (ElidedLabel(words, "second"), plain_label()) for key, words in FACTS.items()}
         rows = [horizontal((name, 1), value, spacing=12) for name, value in self._facts.values()]
         facts = vertical(*rows, spacing=3)
-        evidence = QWidget()
         vertical(number, facts, self._sentence, inside=evidence, margins=(12, 0, 12, 8), spacing=8)
-        scrolled, page = QWidget(), QWidget()
-        vertical(evidence, rule(), self.over_time, inside=scrolled)
-        vertical(ScrollRegion(scrolled), self._keys(), rule(), (self.pairs, 1), inside=page)
-        return page
+        self.pairs = PairGrid()
+        set_lengths(self.pairs, minimumHeight=48)
+        below.addLayout(self._keys())
+        below.addWidget(rule())
+        below.addWidget(self.pairs, 1)
 
     def _keys(self) -> QHBoxLayout:
         self.flag = KeyButton("F", "flag", "rejected", "Flag this annotator as biased")

@@ -184,7 +184,17 @@ class EvidencePanel(QWidget):
         self.undo.setToolTip(plain_tip(f"Undo: {text}" if text else "Undo the last decision"))
 
     def _fill(self, page: QWidget) -> None:
-        self._crop = CropView()
+        """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
+        self._crop, self._numbers = CropView(), QWidget()
+        self._named, self._others, self._last = QWidget(), QWidget(), QWidget()
+        self._says = self._reasons()
+        beside = horizontal(
+            (self._crop, 0, Qt.AlignmentFlag.AlignTop),
+            (self._numbers, 1),
+            margins=(12, 0, 12, 12),
+            spacing=14,
+        )
+        vertical(beside, self._named, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=38)
         self._caption = plain_label("", "small", wrap=True)
@@ -193,7 +203,6 @@ class EvidencePanel(QWidget):
         self._votes = plain_label()
         self._covered = plain_label("", "second", wrap=True)
         self._before = plain_label("", "second", wrap=True, selectable=True)
-        self._numbers = QWidget()
         vertical(
             self._number,
             self._caption,
@@ -206,23 +215,12 @@ class EvidencePanel(QWidget):
             STRETCH,
             inside=self._numbers,
         )
-        beside = horizontal(
-            (self._crop, 0, Qt.AlignmentFlag.AlignTop),
-            (self._numbers, 1),
-            margins=(12, 0, 12, 12),
-            spacing=14,
-        )
-        self.about = _SpotTabs()
-        self.about.currentChanged.connect(self._ask_for_runs)
         self.classes = ClassBars()
-        self._named = QWidget()
         horizontal(self.classes, inside=self._named, margins=(10, 0, 8, 6))
-        self._others = QWidget()
+        self.about = _SpotTabs(self._others)
+        self.about.currentChanged.connect(self._ask_for_runs)
         horizontal(self.about, inside=self._others, margins=(4, 2, 0, 0))
-        self._says = self._reasons()
-        self._last = QWidget()
         vertical(self._before, STRETCH, inside=self._last, margins=(12, 12, 12, 0), spacing=None)
-        vertical(beside, self._named, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
 
     def _reasons(self) -> QWidget:
         """Describe what the votes say, what the model says, and why they differ."""
@@ -417,8 +415,8 @@ ALONE = "No other spot nearby."
 class _SpotTabs(TabPages):
     """Tabs for voters, neighbours and other runs of a spot."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
         self._voter: int | None = None
         self.voters = VoterList()
         self.near = EvidenceLines("Spots nearby")
@@ -437,8 +435,8 @@ class _SpotTabs(TabPages):
             ("Other runs", "Results of other runs at this position", self.runs),
         ):
             margins = QWidget()
-            vertical(part, inside=margins, margins=(8, 0, 4, 4))
             self.setTabToolTip(self.addTab(margins, title), tip)
+            vertical(part, inside=margins, margins=(8, 0, 4, 4))
 
     def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:
         """Show the voters and non-voters, and nearby spots."""
