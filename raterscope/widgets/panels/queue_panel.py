@@ -48,12 +48,12 @@ class QueueFrame(QWidget):
         self._top.setSpacing(8)
         for widget in (self.header, self._progress, self.doubt, self.filter, choice, self._nothing):
             self._top.addWidget(widget)
-        own = QWidget()
-        vertical(self._top, (view, 1), inside=own)
         self._view = view
         self._pages = QStackedLayout(self)
         self._pages.setContentsMargins(0, 0, 0, 0)
+        own = QWidget()
         self._pages.addWidget(own)
+        vertical(self._top, (view, 1), inside=own)
 
     def add_above(self, widget: QWidget) -> None:
         """Add a widget above the title."""

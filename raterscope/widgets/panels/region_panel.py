@@ -184,9 +184,13 @@ class RegionPanel(QWidget):
         self._header = Header("Region")
         self._nothing = placeholder(NONE_CHOSEN)
         self._nothing.setContentsMargins(12, 0, 12, 12)
-        self._pages = stacked(self._nothing, self._region())
+        page = _EvidencePage()
+        self._pages = stacked(self._nothing, page)
         top = vertical(self._header, margins=(12, 12, 12, 4))
-        vertical(top, (ScrollRegion(self._pages), 1), rule(), self._keys(), inside=self)
+        whole = vertical(top, (ScrollRegion(self._pages), 1), inside=self)
+        self._fill(page)
+        whole.addWidget(rule())
+        whole.addLayout(self._keys())
         self.show_region(None)
 
     def show_region(self, evidence: RegionEvidence | None, nothing: str = NONE_CHOSEN) -> None:
@@ -262,7 +266,8 @@ class RegionPanel(QWidget):
     def _on_taken(self, action: QAction) -> None:
         self.take_requested.emit(str(action.data()))
 
-    def _region(self) -> QWidget:
+    def _fill(self, page: QWidget) -> None:
+        """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=38)
         self._unit = plain_label("", "small")
@@ -280,13 +285,11 @@ class RegionPanel(QWidget):
         horizontal(
             self._number, captions, STRETCH, beside, inside=self._figures, margins=(12, 0, 12, 4), spacing=8
         )
-        page = _EvidencePage()
         sentence = vertical(self._sentence, margins=(12, 0, 12, 10))
         header = Header("Raters here", "distance from consensus")
         header.row.setContentsMargins(0, 0, 10, 0)
         votes = vertical(header, (self.votes, 1), margins=(12, 8, 4, 4), spacing=4)
         vertical(self._figures, sentence, rule(), (votes, 1), inside=page)
-        return page
 
     def _keys(self) -> QGridLayout:
         self.accept = KeyButton("A", *ACCEPT)

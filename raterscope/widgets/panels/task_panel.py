@@ -286,9 +286,11 @@ class TaskPanel(QWidget):
         self._header = Header("Task")
         text = "Select a task, or press Tab for the next disputed one, to see its votes."
         nothing = placeholder(text)
-        self._pages = stacked(nothing, self._task())
+        page = QWidget()
+        self._pages = stacked(nothing, page)
         note = self._objection_note()
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
+        self._fill(page)
         set_lengths(self, minimumWidth=LEAST.width())
         self.votes.setMinimumHeight(LEAST_VOTES)
         self.bars.folded.connect(self._on_folded)
@@ -381,7 +383,8 @@ class TaskPanel(QWidget):
         self._note.hide()
         return self._note
 
-    def _task(self) -> QWidget:
+    def _fill(self, page: QWidget) -> None:
+        """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
         self._picture = _Picture()
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=36)
@@ -401,13 +404,11 @@ class TaskPanel(QWidget):
         header = Header("Votes", "weight, log-odds")
         header.row.setContentsMargins(0, 0, 10, 0)
         right = vertical(self._sentence, 4, header, (self._covered, 1), (self.votes, 1), spacing=4)
-        page = QWidget()
         self._sides = QBoxLayout(QBoxLayout.Direction.TopToBottom, page)
         self._sides.setContentsMargins(0, 0, 0, 0)
         self._sides.setSpacing(12)
         self._sides.addLayout(left)
         self._sides.addLayout(right)
-        return page
 
     def _show_number(self, view: TaskView) -> None:
         lead = view.leading()
