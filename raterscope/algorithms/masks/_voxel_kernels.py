@@ -116,12 +116,15 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
-def _lower(near_row: Array, far_row: Array, added: float, best: Array) -> None:
-    """Lower the squared distances of one row by those of another, `added` away."""
-    add, zero, unit = np.float32(added), np.float32(0), np.float32(1)
-    for x in range(len(near_row)):
-        side = unit if near_row[x] > zero else -unit
-        best[x] = min(best[x], add + max(zero, side * far_row[x]))
+def _lower(row: Array, before: Array, after: Array, added: float, best: Array) -> Array:
+    """Lower the squared distances of one row by those of two others, `added` away; return the largest."""
+    add, zero, unit, most = np.float32(added), np.float32(0), np.float32(1), np.float32(0)
+    for x in range(len(row)):
+        side = unit if row[x] > zero else -unit
+        value = min(best[x], add + max(zero, min(side * before[x], side * after[x])))
+        best[x] = value
+        most = max(most, value)
+    return most
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
@@ -182,15 +185,19 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
             lowered = best[: len(line)]
             for x in range(len(line)):
                 lowered[x] = abs(line[x])
-            own = side[y - first, block]
+            own, largest = side[y - first, block], _largest(lowered)
             for away in range(1, reach + 1):
                 added = (away * step) ** 2
-                if added >= _largest(lowered):
+                if added >= largest:
                     break
-                for other in range(y - away, y + away + 1, 2 * away):
-                    # Rows that are far on the same side add no boundary nearer than `far`.
-                    if 0 <= other < count and (own == 0 or side[other - first, block] != own):
-                        _lower(line, squared[other, columns], added, lowered)
+                # Rows that are far on the same side add no boundary nearer than `far`.
+                before, after = y - away, y + away
+                if before < 0 or (own != 0 and side[before - first, block] == own):
+                    before = after
+                if after >= count or (own != 0 and side[after - first, block] == own):
+                    after = before
+                if before >= 0 and after < count and (own == 0 or side[after - first, block] != own):
+                    largest = _lower(line, squared[before, columns], squared[after, columns], added, lowered)
             for x in range(len(line)):
                 filled[x] = lowered[x] if line[x] > 0 else -lowered[x]
 
@@ -214,7 +221,7 @@ def across_uneven_slices(
             for other in range(slices):
                 away = (positions[other] - positions[z]) ** 2
                 if other != z and away < far:
-                    _lower(line, columns_here[other], away, best)
+                    _lower(line, columns_here[other], columns_here[other], away, best)
             for x in range(width):
                 out[z, y, x] = best[x] if line[x] > 0 else -best[x]
 
