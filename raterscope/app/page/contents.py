@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from unicodedata import bidirectional
 
 import numpy as np
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
@@ -30,6 +29,9 @@ from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
 from raterscope.figures.description import Line
 from raterscope.figures.drawing import PaperChart, RateTable, image_of, line_chart
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,8 @@ def as_html(contents: Contents, style: str = "page", source: Callable[[Picture],
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # commands without a report start sooner
+
     return Environment(
         loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_held,
