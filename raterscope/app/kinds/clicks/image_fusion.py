@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,14 +54,14 @@ class _Arrays:
     values: np.ndarray
     shapes: np.ndarray  # (arrays, axes)
 
-    def split(self) -> Iterator[np.ndarray]:
-        shapes = self.shapes.tolist()
+    def split(self) -> Iterable[np.ndarray]:
+        if (self.shapes == self.shapes[0]).all():
+            return self.values.reshape(self.shapes.shape[0], *self.shapes[0])
         ends = np.cumsum(self.shapes.prod(axis=1)).tolist()
-        begin = 0
-        for shape, end in zip(shapes, ends, strict=True):
-            array = self.values[begin:end]
-            yield array if len(shape) == 1 else array.reshape(shape)
-            begin = end
+        arrays = [self.values[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+        if self.shapes.shape[1] == 1:
+            return arrays
+        return [array.reshape(shape) for array, shape in zip(arrays, self.shapes.tolist(), strict=True)]
 
 
 class _Repeated(NamedTuple):
@@ -130,7 +130,7 @@ def to_column(values: list[Any]) -> Any:
     return values
 
 
-def _values(column: Any) -> Sequence[Any] | Iterator[Any]:
+def _values(column: Any) -> Iterable[Any]:
     if isinstance(column, _Repeated):
         return repeat(*column)
     if isinstance(column, _Arrays):
