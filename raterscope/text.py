@@ -59,7 +59,7 @@ LEAST_P = 0.001
 """Smallest p value that is written as it is."""
 
 
-def p_words(value: float) -> str:
+def p_text(value: float) -> str:
     """Write a p value: "0.03", "< 0.001"."""
     return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
 

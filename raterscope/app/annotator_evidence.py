@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.text import estimate, figure, p_words
+from raterscope.text import estimate, figure, p_text
 
 if TYPE_CHECKING:
     from raterscope.algorithms.annotators.agreement_statistics import Coefficient
@@ -47,7 +47,7 @@ class Measure:
         if not math.isfinite(value):
             return ""
         if self.unit == "p":
-            return p_words(value)
+            return p_text(value)
         if self.is_count:
             return f"{value:,.0f}"
         if not self.is_share and not math.isfinite(high - low):
@@ -83,7 +83,7 @@ class Course:
 
     kind: str
     measure: Measure
-    places: tuple[str, ...]  # (P,): "smear_2.png", "votes 41 to 80"
+    points: tuple[str, ...]  # (P,): "smear_2.png", "votes 41 to 80"
     across: str  # what they are: "image", "block of votes"
     values: FloatArray  # (P, 3): value and interval
 

@@ -92,7 +92,7 @@ class Document(QObject):
         return ReviewState() if self.contents is None else self.contents.review
 
     @property
-    def undo_words(self) -> tuple[str, str]:
+    def undo_text(self) -> tuple[str, str]:
         """Describe the decisions that Undo and Redo change next; empty for none."""
         contents = self.contents
         if contents is None:

@@ -67,7 +67,7 @@ class Divider(QObject):
         self.sides = sides
         for chip, side in zip(self.chips, sides or (), strict=False):
             chip.set_choices(side.choices)
-            chip.set_words(side.title)
+            chip.set_text(side.title)
         self._place_chips()
 
     def across(self, width: float) -> float | None:

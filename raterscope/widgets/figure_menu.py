@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.parts import Menu
 
 MARGIN, HEADING = 12, 24
@@ -111,7 +111,7 @@ def _paint(figure: Drawn, painter: QPainter, size: QSize, caption: str) -> None:
     if caption:
         painter.setFont(theme.font(theme.CAPTION))
         box = QRectF(MARGIN, size.height() - HEADING, size.width() - 2 * MARGIN, HEADING - 6)
-        paint_words(painter, box, caption, theme.current().second)
+        paint_text(painter, box, caption, theme.current().second)
     if title:
         _paint_heading(
             painter, QRectF(MARGIN, MARGIN, size.width() - 2 * MARGIN, HEADING - 6), title, subtitle
@@ -124,11 +124,11 @@ def _paint_heading(painter: QPainter, box: QRectF, title: str, subtitle: str) ->
     palette = theme.current()
     painter.setFont(theme.font(bold=True))
     width = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
-    paint_words(painter, box, title, palette.text)
+    paint_text(painter, box, title, palette.text)
     painter.setFont(theme.font(theme.CAPTION))
     remaining = box.adjusted(width, 0, 0, 0)
     if remaining.width() > 0:
-        paint_words(painter, remaining, subtitle, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, remaining, subtitle, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 SHARP = 2.0

@@ -134,7 +134,7 @@ class MenuChip(PaintedButton):
             self.menu.addAction(text.replace("&", "&&")).setData(name)
         self.update()
 
-    def set_words(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Show what is chosen."""
         self.setText(text)
         self.setAccessibleName(f"{self._noun} {text}")
@@ -421,12 +421,12 @@ class DropOverlay(QWidget):
         super().__init__(window)
         self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._words = ""
+        self._text = ""
         self.hide()
 
-    def show_words(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """Cover the window with a sentence."""
-        self._words = text
+        self._text = text
         self.setGeometry(self._window.rect())
         self.raise_()
         self.show()
@@ -441,13 +441,13 @@ class DropOverlay(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(5, 5, -5, -5), 6, 6)
             painter.setFont(theme.font(theme.FIGURE, bold=True))
-            width = painter.fontMetrics().horizontalAdvance(self._words) + 48
+            width = painter.fontMetrics().horizontalAdvance(self._text) + 48
             words = QRectF(box.center().x() - width / 2, box.center().y() - 24, width, 48)
             painter.setBrush(QColor(palette.surface))
             painter.setPen(QPen(QColor(palette.accent), 1))
             painter.drawRoundedRect(words, 6, 6)
             painter.setPen(QColor(palette.text))
-            painter.drawText(words, Qt.AlignmentFlag.AlignCenter, self._words)
+            painter.drawText(words, Qt.AlignmentFlag.AlignCenter, self._text)
 
 
 _WIDTH, _GAP = 340, 12

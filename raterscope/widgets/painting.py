@@ -19,7 +19,7 @@ BOOKMARK = "\N{BLACK STAR}"
 """Symbol of bookmarks in lists and pictures."""
 
 
-def paint_words(
+def paint_text(
     painter: QPainter,
     box: QRectF,
     text: str,

@@ -121,7 +121,7 @@ def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
         current = _figures(names[image], following.watched[image])
         if current != figures_before[image]:
             _update_text("settled", **current)
-    _update_text("settling", text=following.settling_words)
+    _update_text("settling", text=following.settling_text)
 
 
 def _print_next(following: LiveSource, study: Study, limit: int) -> None:

@@ -241,9 +241,9 @@ class RegionsOfImage:
             decision.id, decision.verb, decision.subject, decision.run, decision.voxels, decision.reason
         )
         self.regions.append(region)
-        self._add_words(region)
+        self._add_decisions(region)
 
-    def _add_words(self, region: Region) -> None:
+    def _add_decisions(self, region: Region) -> None:
         """Supersede replaced decisions; an edit replaces nothing beside it."""
         subject = region.subject
         decisions, key = self.decisions, _key(region)

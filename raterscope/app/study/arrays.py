@@ -166,7 +166,7 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
         else:
             fits = type(entry) is field.hint or (entry is None and field.optional)
         if not fits and not _fits(field.hint, entry):
-            expected, actual = _expected(field.hint), _words(entry)
+            expected, actual = _expected(field.hint), _text(entry)
             raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {actual}")
     return kind(**field_values)
 
@@ -245,7 +245,7 @@ def _expected(hint: Any) -> str:
     )
 
 
-def _words(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype.name}"
     names = {type(None): "nothing", bool: "true or false", int: "a number", float: "a number", str: "text"}

@@ -71,12 +71,12 @@ class TopBar(QWidget):
         self._study = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
         self._study.setObjectName("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
-        self._fuse_words = ""
+        self._fuse_text = ""
         self._progress = QProgressBar(minimum=0, maximum=1000, textVisible=False)
         set_lengths(self._progress, width=120)
-        self._progress_words = ElidedLabel()
-        self._progress_words.setObjectName("progressWords")
-        self._progress_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._progress_label = ElidedLabel()
+        self._progress_label.setObjectName("progressWords")
+        self._progress_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.cancel = QPushButton("Cancel")
         self.cancel.setMinimumWidth(BUTTON_WIDTH)
         self.fuse = QPushButton("Fuse")
@@ -90,7 +90,7 @@ class TopBar(QWidget):
         left, right = QHBoxLayout(), QHBoxLayout()
         left.addWidget(self._menu_button)
         left.addWidget(self._study, 1)
-        right.addWidget(self._progress_words, 1)
+        right.addWidget(self._progress_label, 1)
         for widget in (self._progress, self.cancel, self.fuse, self.help):
             right.addWidget(widget)
         right.insertStretch(0)
@@ -125,28 +125,28 @@ class TopBar(QWidget):
         self._possible = possible
         self.fuse.setVisible(possible and self.cancel.isHidden())
 
-    def set_workspace(self, kind: str, fuse_words: str) -> None:
+    def set_workspace(self, kind: str, fuse_text: str) -> None:
         """Mark the tab of the workspace on screen, and set the tooltip of Fuse."""
         self._tabs[kind].setChecked(True)
-        self._fuse_words = fuse_words
+        self._fuse_text = fuse_text
         self.set_stale("")
 
     def set_stale(self, text: str) -> None:
         """Label the button Fuse again, with the reason as its tooltip; without words, Fuse."""
         self.fuse.setText("Fuse again" if text else "Fuse")
         self._fit()
-        self.fuse.setToolTip(text or self._fuse_words)
+        self.fuse.setToolTip(text or self._fuse_text)
 
     def set_fusing(self, job: Job | None) -> None:
         """Show the progress of a job instead of the Fuse button, or the button without a job."""
         busy = job is not None
-        for widget in (self._progress_words, self._progress, self.cancel):
+        for widget in (self._progress_label, self._progress, self.cancel):
             widget.setVisible(busy)
         self.fuse.setVisible(not busy and self._possible)
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
             remaining = time_left(job.seconds_left)
-            self._progress_words.setText(", ".join(part for part in (remaining, job.text) if part))
+            self._progress_label.setText(", ".join(part for part in (remaining, job.text) if part))
             self.cancel.setEnabled(job.state == "running")
 
     def _tab(self, kind: str, title: str) -> QPushButton:
@@ -195,23 +195,23 @@ class NoticeBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         tone = _named_label("noticeTone", "Error")
         tone.setProperty("tone", "error")
-        self._words = _named_label("noticeWords")
-        self._words.setWordWrap(True)
-        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._label = _named_label("noticeWords")
+        self._label.setWordWrap(True)
+        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         dismiss = QToolButton()
         dismiss.setText("Dismiss")
         dismiss.clicked.connect(self.hide)
-        horizontal(tone, (self._words, 1), dismiss, inside=self, margins=(12, 6, 12, 6), spacing=None)
+        horizontal(tone, (self._label, 1), dismiss, inside=self, margins=(12, 6, 12, 6), spacing=None)
         self.hide()
 
     @property
     def text(self) -> str:
         """The message shown."""
-        return self._words.text()
+        return self._label.text()
 
     def show_error(self, sentence: str) -> None:
         """Show an error message."""
-        self._words.setText(sentence)
+        self._label.setText(sentence)
         self.show()
         announce(self, sentence, urgent=True)
 

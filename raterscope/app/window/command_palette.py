@@ -39,7 +39,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.names import SearchText
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import pixels, set_lengths
@@ -239,7 +239,7 @@ class _CommandKind(LineKind[Command]):
         painter.drawText(side, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignHCenter, line.where)
         painter.setFont(theme.font())
         room = box.adjusted(12, 0, side.left() - box.right() - 8, 0)
-        paint_words(painter, room, line.text, colours.text)
+        paint_text(painter, room, line.text, colours.text)
         self._underline(painter, room, line.text)
 
     def _underline(self, painter: QPainter, room: QRectF, words: str) -> None:

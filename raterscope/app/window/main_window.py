@@ -485,9 +485,7 @@ class MainWindow(QMainWindow):
             event.accept()
 
             into = self.document.contents
-            self.drop_overlay.show_words(
-                f"Drop to import into {into.path.name}" if into else "Drop to import"
-            )
+            self.drop_overlay.show_text(f"Drop to import into {into.path.name}" if into else "Drop to import")
 
     def dragLeaveEvent(self, _event: QDragLeaveEvent) -> None:
         """Remove the highlight."""

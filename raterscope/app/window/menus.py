@@ -198,7 +198,7 @@ class Menus(QObject):
     def follow_study(self) -> None:
         """Enable the actions that the study allows, and name what undo and redo change."""
         contents = self._document.contents
-        undo, redo = self._document.undo_words
+        undo, redo = self._document.undo_text
         self.undo_action.setEnabled(bool(undo))
         self.redo_action.setEnabled(bool(redo))
         self.undo_action.setText(f"Undo {undo}".rstrip())

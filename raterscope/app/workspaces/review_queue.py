@@ -323,7 +323,7 @@ class ReviewQueue(QObject):
         if not count:
             self.panel.set_progress(0.0)
             return
-        (image, item), unfused, position = self._nouns, count - totals.fused, self._position_words()
+        (image, item), unfused, position = self._nouns, count - totals.fused, self._position_text()
         words = [position] if position else []
         if totals.disputed:
             words += describe_remaining([totals.part()], f"disputed {item}", totals.contested)
@@ -336,7 +336,7 @@ class ReviewQueue(QObject):
         words.append(f"{totals.done:,} of {counted(count, image)} settled")
         self.panel.set_progress(totals.done / count, *words, tip=self._tip)
 
-    def _position_words(self) -> str:
+    def _position_text(self) -> str:
         """Return the progress on the image on screen: "Case 2 of 8 - GTV: 3 of 5 decided"."""
         position = self._lines.position(self.current)
         if self.current is None or position is None:

@@ -70,13 +70,13 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
             return HistoryEntry(time, f"fuse {run_title(source)}, {_count(source)}")
         if source.id not in cache:
             tone = "plain" if is_measure(source) else TONES.get(source.verb, "plain")
-            cache[source.id] = HistoryEntry(time, _words(contents, source), tone)
+            cache[source.id] = HistoryEntry(time, _text(contents, source), tone)
         return replace(cache[source.id], status=contents.review.status(source.id))
 
     return LinesOnDemand(np.arange(len(dated)), make)
 
 
-def _words(contents: Contents, decision: Decision) -> str:
+def _text(contents: Contents, decision: Decision) -> str:
     about = contents.target(decision) or decision
     items = contents.of(about.subject.kind) if about.subject is not None else ()
     where = ""
@@ -132,7 +132,7 @@ def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 
 
-def outdated_words(contents: Contents, kind: str) -> str:
+def outdated_text(contents: Contents, kind: str) -> str:
     """Return why to fuse again; empty if there is no reason."""
     if kind not in contents.stale:
         return ""

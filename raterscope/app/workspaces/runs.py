@@ -303,14 +303,14 @@ class RunControl(QObject):
         self._screen.history.set_entries(
             run_history.history(contents, self._history_lines) if contents else ()
         )
-        undo, redo = self._document.undo_words
+        undo, redo = self._document.undo_text
         self._screen.history.set_undoable(undo, redo)
         return bool(undo)
 
     def show_outdated(self) -> None:
         """Show whether and why to fuse again."""
         contents = self._document.contents
-        text = run_history.outdated_words(contents, self.kind) if contents else ""
+        text = run_history.outdated_text(contents, self.kind) if contents else ""
         self._screen.fuse_panel.set_changes(text)
         self._screen.stale_changed.emit(text)
 

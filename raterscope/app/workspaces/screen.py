@@ -194,7 +194,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
     def _show_history(self) -> None:
         self.runs.show_history()
-        self.screen.show_undoable(self.document.undo_words[0])
+        self.screen.show_undoable(self.document.undo_text[0])
 
     def _on_cleared(self) -> None:
         self.screen.show_not_converged("")

@@ -289,7 +289,7 @@ class ImageCanvas(WholeView):
                 position, long = self._on_screen(self._hovered)
                 title, line = self.layers.spots.spots.text_of(self._hovered)
                 state = self.layers.spots.spots.state[self._hovered]
-                image_painting.paint_words(painter, self.viewport, position, long + 10, title, line, state)
+                image_painting.paint_text(painter, self.viewport, position, long + 10, title, line, state)
             if self.hasFocus() and not self.layers.bare:
                 paint_focus_frame(painter, QRectF(0, 0, self.viewport.width, self.viewport.height))
 

@@ -144,7 +144,7 @@ def _paint_label(
     painter.restore()
 
 
-def paint_words(
+def paint_text(
     painter: QPainter, viewport: Viewport, position: QPointF, away: float, title: str, line: str, state: str
 ) -> None:
     """Paint what a spot is beside it, on the side where there is room."""
@@ -198,8 +198,8 @@ def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, ins
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    top_words = f"{highest:.2g} clicks / px²"
-    width = max(150, metrics.horizontalAdvance(text), metrics.horizontalAdvance(top_words) + 30) + 20
+    top_text = f"{highest:.2g} clicks / px²"
+    width = max(150, metrics.horizontalAdvance(text), metrics.horizontalAdvance(top_text) + 30) + 20
     height = 52 if text else 36
     left = EDGE + 170
     box = QRectF(left, room.height() - EDGE - height, width, height)
@@ -210,7 +210,7 @@ def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, ins
     painter.setPen(QColor(theme.DARK.text))
     under = QRectF(box.left() + 10, box.top() + 16, width - 20, 16)
     painter.drawText(under, Qt.AlignmentFlag.AlignLeft, "0")
-    painter.drawText(under, Qt.AlignmentFlag.AlignRight, top_words)
+    painter.drawText(under, Qt.AlignmentFlag.AlignRight, top_text)
     if text:
         painter.drawText(under.translated(0, 16), Qt.AlignmentFlag.AlignLeft, text)
     painter.restore()

@@ -72,7 +72,7 @@ class Shapes(QObject):
     def __init__(self, canvas: ImageCanvas, words: Callable[[ShapeMark, Points], str]) -> None:
         super().__init__(canvas)
         self._canvas = canvas
-        self._words = words
+        self._text = words
         self._shapes: tuple[ShapeMark, ...] = ()
         self.selected: Hashable = None
         """Key of the selected shape, or None."""
@@ -155,7 +155,7 @@ class Shapes(QObject):
         mark, draft = self._mark, self._draft
         if mark is None or draft is None:
             return mark
-        return replace(mark, points=draft, text=self._words(mark, draft))
+        return replace(mark, points=draft, text=self._text(mark, draft))
 
     def _others(self) -> list[ShapeMark]:
         return [mark for mark in self._shapes if mark.key != self.selected]

@@ -169,7 +169,7 @@ class _MatrixModel(TableModel):
         mean, low, high = self.estimate(index)
         text = (
             f"true {self.classes[index.row()]}, answer {self.outputs[index.column()]}: {mean:.2f} "
-            f"({low:.2f} to {high:.2f}), {votes_words(self.counts[index.row(), index.column()])}"
+            f"({low:.2f} to {high:.2f}), {votes_text(self.counts[index.row(), index.column()])}"
         )
         return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
 
@@ -238,7 +238,7 @@ class _CellDelegate(QStyledItemDelegate):
         paint_cell(painter, box, ground)
         ink = ink_on(ground)
         digits = max(decimals(low, high), 1) if high > low else 2
-        votes = votes_words(model.counts[index.row(), index.column()])
+        votes = votes_text(model.counts[index.row(), index.column()])
         for text, size, top, height in (
             (f"{mean:.{digits}f}", theme.FIGURE, 3, 20),
             (f"{low:.{digits}f} to {high:.{digits}f}", theme.CAPTION, 23, 15),
@@ -256,7 +256,7 @@ class _CellDelegate(QStyledItemDelegate):
         painter.restore()
 
 
-def votes_words(count: float) -> str:
+def votes_text(count: float) -> str:
     """Format a pseudo-count: "2 votes"."""
     text = f"{count:.3g}" if not 100 <= count < 1e7 else f"{count:,.0f}"
     return f"{text} vote" if text == "1" else f"{text} votes"

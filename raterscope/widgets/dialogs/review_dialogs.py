@@ -231,7 +231,7 @@ class StructureDialog(FormDialog):
         self.codes = QListWidget()
         self.codes.setAccessibleName("Codes found")
         set_lengths(self.codes, minimumHeight=150)
-        self.chosen_words = plain_label()
+        self.chosen_label = plain_label()
         self.category = QComboBox()
         for choice in offer.categories:
             self.category.addItem(choice.text, choice)
@@ -272,7 +272,7 @@ class StructureDialog(FormDialog):
         for choice in (self.side, self.role, self.label):
             choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         form = form_of({
-            "Code": self.chosen_words, "Search": self.search, "": self.codes, "Category": self.category,
+            "Code": self.chosen_label, "Search": self.search, "": self.codes, "Category": self.category,
             "Side of the body": self.side, "Role in radiotherapy": self.role, "Name in exports": self.label,
             " ": self.use_label, "Colour": self.colour,
         })  # fmt: skip
@@ -333,7 +333,7 @@ class StructureDialog(FormDialog):
             self._show_type()
 
     def _show_type(self) -> None:
-        self.chosen_words.setText(_NO_CODE if self._type is None else self._type.text)
+        self.chosen_label.setText(_NO_CODE if self._type is None else self._type.text)
         for widget in (self.category, self.side):
             widget.setEnabled(self._type is not None)
 
@@ -372,21 +372,21 @@ class BudgetDialog(FormDialog):
         self.cleared = False  # whether all annotators are to cost the same again
         self.form = SettingsForm(type(settings), settings)
         self.form.build()
-        self._words = plain_label(costs, "second", wrap=True)
+        self._label = plain_label(costs, "second", wrap=True)
         self.choose, self.clear = QPushButton("Read costs…"), QPushButton("Equal costs")
         self.choose.setToolTip("A table with the columns annotator, cost of a vote, and most")
         for button in (self.choose, self.clear):
             button.setAutoDefault(False)
         self.choose.clicked.connect(self._on_choose)
         self.clear.clicked.connect(self._on_clear)
-        row = horizontal((self._words, 1), self.choose, self.clear, spacing=8)
+        row = horizontal((self._label, 1), self.choose, self.clear, spacing=8)
         self.lay_out("", "", self.form, row, accept="Assign votes")
         self.form.changed.connect(lambda: self.accepting.setEnabled(not self.form.error()))
 
     def set_costs(self, path: Path) -> None:
         """Choose a table of costs."""
         self.costs, self.cleared = path, False
-        self._words.setText(f"Costs of {path.name}")
+        self._label.setText(f"Costs of {path.name}")
 
     def _on_choose(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Costs of annotators", "", "Tables (*.csv *.tsv)")
@@ -395,7 +395,7 @@ class BudgetDialog(FormDialog):
 
     def _on_clear(self) -> None:
         self.costs, self.cleared = None, True
-        self._words.setText("All votes cost the same")
+        self._label.setText("All votes cost the same")
 
 
 HINT = (

@@ -20,7 +20,7 @@ from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
 from raterscope.widgets.figures.chart_figure import ChartChoice
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.painting import paint_rater, paint_words
+from raterscope.widgets.painting import paint_rater, paint_text
 
 NO_PAIRS = "Press Fuse (F5) to compare raters two by two: it takes two raters of one case."
 LARGEST_CELL = 40
@@ -201,7 +201,7 @@ class _Matrix(Figure[tuple[int, int]]):
             painter.setFont(theme.font(theme.CAPTION, bold=chosen))
             tone = palette.text if chosen else palette.second
             right, middle = Qt.AlignmentFlag.AlignRight, Qt.TextElideMode.ElideMiddle
-            paint_words(painter, box, name, tone, side=right, elide=middle)
+            paint_text(painter, box, name, tone, side=right, elide=middle)
 
 
 NEAR = 5.0
@@ -385,7 +385,7 @@ class _Tree(Figure[int]):
             painter.setPen(QColor(palette.line))
             painter.drawLine(QPointF(left - 4, y), QPointF(left, y))
             room = QRectF(0, y - 8, left - 6, 16)
-            paint_words(painter, room, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, room, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
         lit = set(self._under(self.pointed)) if self.pointed is not None else set()
         for part in range(leaves, len(self._members)):
             hit = part in lit or self._selected.issuperset(self._names[leaf] for leaf in self._members[part])
@@ -426,17 +426,17 @@ ALONE = "Only one image, case or block of votes: no plot over time."
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorCourse:
-    """Values of one annotator: P places with value, low and high, (P, 3)."""
+    """Values of one annotator: P points with value, low and high, (P, 3)."""
 
     name: str
     number: int
-    places: tuple[str, ...]
+    points: tuple[str, ...]
     values: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class CourseView:
-    """One value over places."""
+    """One value over points."""
 
     title: str  # "labels: right votes"
     label: str  # of the vertical axis, with the unit
@@ -454,14 +454,14 @@ class CoursePlot(ChartChoice):
 
     def show_courses(self, views: Sequence[CourseView]) -> None:
         """Show courses; the value that was chosen stays chosen where it is there."""
-        long = [view for view in views if any(len(line.places) > 1 for line in view.lines)]
+        long = [view for view in views if any(len(line.points) > 1 for line in view.lines)]
         self.show_charts(
             [_course_chart(view) for view in long], [view.title for view in long], ALONE if views else ""
         )
 
 
 def _course_chart(view: CourseView) -> Chart:
-    longest = max((line.places for line in view.lines), key=len)
+    longest = max((line.points for line in view.lines), key=len)
     short = len(longest) <= NAMED and sum(map(len, longest)) <= LETTERS
     names = longest if short and not view.across.startswith("block") else ()
     ends = (0.0, 1.0) if view.is_share else (None, None)
@@ -476,11 +476,11 @@ def _course_chart(view: CourseView) -> Chart:
         ink = ink if len(view.lines) > 1 else "accent"
         known = np.isfinite(line.values[:, 1:]).all(axis=1)
         low, high = (np.where(known, line.values[:, end], line.values[:, 0]) for end in (1, 2))
-        places = np.arange(len(line.places), dtype=np.float64) + (0 if names else 1)
+        positions = np.arange(len(line.points), dtype=np.float64) + (0 if names else 1)
         marks.append(
             Line(
-                x=places, y=line.values[:, 0], low=low, high=high, interval="bars", ink=ink, dot=7.0,
-                symbol=symbol, title=line.name, text_of=partial(_words, view, line),
+                x=positions, y=line.values[:, 0], low=low, high=high, interval="bars", ink=ink, dot=7.0,
+                symbol=symbol, title=line.name, text_of=partial(_text, view, line),
             )
         )  # fmt: skip
         keys.append(Key(line.name, ink, symbol=symbol, line=True))
@@ -488,7 +488,7 @@ def _course_chart(view: CourseView) -> Chart:
     return Chart(view.title, x, y, tuple(marks), tuple(keys), subtitle="", legend_at="above")
 
 
-def _words(view: CourseView, line: AnnotatorCourse, index: int) -> str:
+def _text(view: CourseView, line: AnnotatorCourse, index: int) -> str:
     value, low, high = line.values[index].tolist()
     name = f"{line.name}, " if len(view.lines) > 1 else ""
-    return f"{name}{line.places[index]}: {view.title} {estimate(value, low, high)}"
+    return f"{name}{line.points[index]}: {view.title} {estimate(value, low, high)}"

@@ -41,7 +41,7 @@ from raterscope.widgets.figures.position_bias import (
     UNDECIDABLE,
     behaviour_colour,
 )
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.theme import set_lengths, text_size
 
 Floats = NDArray[np.float32]
@@ -581,7 +581,7 @@ class _Lines(ChartFigure):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour(theme.current().surface, 225))
         painter.drawRoundedRect(chip, 4, 4)
-        paint_words(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)
 
 
 def _rounded(value: float) -> str:

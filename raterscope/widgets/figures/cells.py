@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, 
 
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS, Theme, community_colour_on, contrast_of
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_words, symbol_path
+from raterscope.widgets.painting import paint_text, symbol_path
 
 BAR_HEIGHT = 24
 THICKNESS = 6
@@ -404,7 +404,7 @@ class TilePainter:
                 else palette.second
             )
             room = QRectF(left, box.bottom(), right - left, NAME_ROOM)
-            paint_words(painter, room, self.captions[row], tone, elide=middle)
+            paint_text(painter, room, self.captions[row], tone, elide=middle)
 
     def _cross_out(self, painter: QPainter, grid: Grid, pairs: list[tuple[int, QRectF]]) -> None:
         lines = [

@@ -17,7 +17,7 @@ from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_text_colour, mixed, paint_rates
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.painting import in_two_lines, paint_words
+from raterscope.widgets.painting import in_two_lines, paint_text
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
@@ -395,7 +395,7 @@ class _Flow(Figure[Part]):
         palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
         for moment, (left, width) in enumerate(placement.columns):
-            paint_words(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], palette.second)
+            paint_text(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], palette.second)
         painter.setPen(Qt.PenStyle.NoPen)
         for part in placement.bands:
             painter.setBrush(self._band_colour(part))
@@ -439,10 +439,10 @@ class _Flow(Figure[Part]):
         name = "none" if block.number < 0 else f"{block.number + 1}"
         ink = palette.second if block.number < 0 else community_text_colour(block.number).name()
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, line, size, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, line, size, palette.second, side=Qt.AlignmentFlag.AlignRight)
         room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(size) - 4
         painter.setFont(theme.font(theme.CAPTION, bold=True))
-        paint_words(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
+        paint_text(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
         if block.number < 0:
             return
         painter.setFont(theme.font(theme.CAPTION))
@@ -450,7 +450,7 @@ class _Flow(Figure[Part]):
         matrix = LEAST_MATRIX if view.prototypes is not None else 0.0
         for words in self._name(block, int((remaining - line.bottom() - matrix) / LINE)):
             line.translate(0, LINE - 1)
-            paint_words(painter, line, words, ink)
+            paint_text(painter, line, words, ink)
         left = QRectF(inner.left(), line.bottom() + 2, inner.width(), remaining - line.bottom() - 2)
         if view.prototypes is not None and left.height() >= LEAST_MATRIX - 2:
             paint_rates(painter, left, view.prototypes[block.moment][block.community])

@@ -29,7 +29,7 @@ from raterscope.widgets.figures.cells import (
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import fits, paint_words
+from raterscope.widgets.painting import fits, paint_text
 from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
@@ -427,7 +427,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         assert view is not None
         painter.setFont(theme.font(theme.CAPTION))
         corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
-        paint_words(painter, corner, SPLIT, palette.third)
+        paint_text(painter, corner, SPLIT, palette.third)
         shown = [view.classes[row] for row in self._rows()]
         answers = [view.outputs[column] for column in self._columns()]
         brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
@@ -436,7 +436,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         tall = max(height, SPARSE_NAMES)
         for row, name in list(enumerate(shown))[::every]:
             box = QRectF(0, grid.top() + (row + 0.5) * height - tall / 2, grid.left() - 6, tall)
-            paint_words(painter, box, name, palette.second, elide=middle, brief=brief[name])
+            paint_text(painter, box, name, palette.second, elide=middle, brief=brief[name])
         if not turned and width < TURNED_FROM:
             return
         for column, name in enumerate(answers):
@@ -446,14 +446,14 @@ class MatrixFigure(Figure[tuple[int, int]]):
                 painter.translate(box.center().x(), grid.top() - 4)
                 painter.rotate(-90)
                 upright = QRectF(0, -8, grid.top() - 4, 16)
-                paint_words(painter, upright, name, palette.second, brief=brief[name])
+                paint_text(painter, upright, name, palette.second, brief=brief[name])
                 painter.restore()
             else:
                 above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
                 if width < 30.0 and not fits(brief[name], painter.fontMetrics(), above.width()):
                     continue  # the rows have the same names
                 centre = Qt.AlignmentFlag.AlignHCenter
-                paint_words(painter, above, name, palette.second, side=centre, brief=brief[name])
+                paint_text(painter, above, name, palette.second, side=centre, brief=brief[name])
 
 
 def _pooled(values: NDArray[np.floating], down: int, across: int) -> NDArray[np.floating]:

@@ -88,7 +88,7 @@ class ConfusionWall(QWidget):
         for widget in (self.scale, self.filter, self.measure, self.direction):
             self.header.row.addWidget(widget)
         set_lengths(self.header, minimumWidth=NARROW[-1])
-        self.tiles = WallTiles(self._words)
+        self.tiles = WallTiles(self._text)
         self.menu = FigureMenu(self, self.tiles, self.table)
         self._nothing = placeholder(NOTHING)
         self._nothing.setContentsMargins(8, 8, 8, 8)
@@ -186,7 +186,7 @@ class ConfusionWall(QWidget):
         view = self._view
         return () if view is None else tuple(view.numbers[list(indices)].tolist())
 
-    def _words(self, row_index: int) -> str:
+    def _text(self, row_index: int) -> str:
         view = self._view
         assert view is not None
         parts = [view.names[row_index]]

@@ -20,7 +20,7 @@ from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch, row_of, text_width
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.theme import pixels, set_lengths, usual
 
 NO_COUNTS = "Press Fuse (F5) to see the expected number of structures on each image."
@@ -183,7 +183,7 @@ class _Rows(Figure[int]):
                 painter.drawRoundedRect(line, 4, 4)
             name = QRectF(4, line.top(), room.left() - 10, ROW)
             tone = palette.text if row == selected else palette.second
-            paint_words(painter, name, view.names[row], tone, elide=Qt.TextElideMode.ElideMiddle)
+            paint_text(painter, name, view.names[row], tone, elide=Qt.TextElideMode.ElideMiddle)
             self._draw_count(painter, room, line, row)
 
     def _draw_scale(self, painter: QPainter, room: QRectF) -> None:
@@ -196,7 +196,7 @@ class _Rows(Figure[int]):
             painter.setPen(QPen(QColor(palette.line), 1))
             painter.drawLine(QPointF(x, HEAD), QPointF(x, self.room.height()))
             box = QRectF(x - 40, 2, 80, HEAD - 4)
-            paint_words(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignHCenter)
+            paint_text(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignHCenter)
 
     def _draw_count(self, painter: QPainter, room: QRectF, line: QRectF, row: int) -> None:
         view, palette, y = self._view, theme.current(), line.center().y()
@@ -209,7 +209,7 @@ class _Rows(Figure[int]):
             painter.drawLine(QPointF(x, y - 6), QPointF(x, y + 6))
         words = QRectF(room.right() + 8, line.top(), self.room.width() - room.right() - 12, ROW)
         if not np.isfinite(view.expected[row]):
-            paint_words(painter, words, "not fused", palette.third)
+            paint_text(painter, words, "not fused", palette.third)
             return
         expected, low, high = (float(part[row]) for part in (view.expected, view.low, view.high))
         painter.setPen(QPen(QColor(palette.accent), 2))
@@ -217,7 +217,7 @@ class _Rows(Figure[int]):
         painter.setBrush(QColor(palette.accent))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.drawEllipse(QPointF(room.left() + expected * scale, y), DOT, DOT)
-        paint_words(painter, words, f"{expected:.1f} ({low:,.0f}-{high:,.0f})", palette.second)
+        paint_text(painter, words, f"{expected:.1f} ({low:,.0f}-{high:,.0f})", palette.second)
 
 
 def _total(view: CountsView) -> str:

@@ -22,7 +22,7 @@ from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch, QtCanvas, polygon_of
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import paint_words, symbol_path
+from raterscope.widgets.painting import paint_text, symbol_path
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import set_lengths
 
@@ -434,7 +434,7 @@ class TernaryPlot(Figure[Part]):
             paint_label(painter, QPointF(8, middle), row, 4)
             left_out = len(self._view.classes) - room
             text = name if row < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
-            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), text, palette.second)
+            paint_text(painter, QRectF(18, middle - 8, end - 22, 16), text, palette.second)
 
     def _draw_path(self, painter: QPainter, row: int) -> None:
         steps, points = self._paths[row]
@@ -470,7 +470,7 @@ class TernaryPlot(Figure[Part]):
             if (points[0] - named).manhattanLength() > APART:
                 named = points[0]
                 box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
-                paint_words(painter, box, words, palette.second)
+                paint_text(painter, box, words, palette.second)
 
     def _draw_marks(self, painter: QPainter, row: int) -> None:
         assert self._view is not None

@@ -142,7 +142,7 @@ class SideCounts(ChartPanel):
         most = float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
         x, y = (Axis(words, 0.0, 1.04 * most, scale, 0.02, integral=True) for words in ("left", "right"))
         rows = self._rows
-        walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, text_of=self._words)
+        walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, text_of=self._text)
         marks: list[Mark] = [EQUAL, walked]
         kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
         for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
@@ -160,7 +160,7 @@ class SideCounts(ChartPanel):
         }  # fmt: skip
         return Chart("Left and right", x, y, tuple(marks), table=PlotTable.of(table))
 
-    def _words(self, index: int) -> str:
+    def _text(self, index: int) -> str:
         view, row = self._view, int(self._rows[index])
         assert view is not None
         text = f"{view.names[row]}: {view.left[row]:,} left, {view.right[row]:,} right"

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 from raterscope.figures.description import Axis, check_lengths
 from raterscope.figures.layout import ticks_of
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 
 BEFORE, AFTER = 0, 1
 GUTTER, MARGIN, SPACE = 48.0, 6.0, 7.0
@@ -233,7 +233,7 @@ def paint_rows(
         _paint_scores(painter, rows)
     for row, word in ((BEFORE, "before"), (AFTER, "after")):
         room = QRectF(0, rows.top(row), GUTTER - 8, rows.side)
-        paint_words(painter, room, word, palette.accent if row == row_at_keys else palette.third)
+        paint_text(painter, room, word, palette.accent if row == row_at_keys else palette.third)
 
 
 def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
@@ -275,12 +275,12 @@ def _paint_card(
         painter.drawPixmap(target, picture, QRectF(picture.rect()))
     if box.height() >= TWO_LINES:
         line = QRectF(room.left(), room.center().y() - 16, room.width(), 16)
-        paint_words(painter, line, rank, palette.second)
+        paint_text(painter, line, rank, palette.second)
         room = line.translated(0, 16)
     else:
-        paint_words(painter, QRectF(room.left(), room.top(), 22, room.height()), rank, palette.second)
+        paint_text(painter, QRectF(room.left(), room.top(), 22, room.height()), rank, palette.second)
         room = room.adjusted(24, 0, 0, 0)
-    paint_words(painter, room, name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+    paint_text(painter, room, name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 def _paint_scores(painter: QPainter, rows: Rows) -> None:
@@ -298,7 +298,7 @@ def _paint_scores(painter: QPainter, rows: Rows) -> None:
         for value, text in ticks_of(Axis(""), least, most, room, theme.CAPTION):
             y = top + (most - value) * scale
             box = QRectF(0, min(max(y - 7, 0), rows.height - 14), GUTTER - 8, 14)
-            paint_words(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
         for item in visible[row].tolist():
             x = rows.card(item, row).center().x()
             if x < GUTTER:

@@ -22,7 +22,7 @@ from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.parts import ElidedLabel, Header, keeps_key, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
@@ -91,12 +91,12 @@ class _HistoryKind(LineKind[HistoryEntry]):
         palette = theme.current()
         tones = {"accepted": palette.accent, "rejected": palette.rejected, "disputed": palette.disputed}
         painter.setFont(theme.font())
-        paint_words(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", palette.third)
+        paint_text(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", palette.third)
         words = QFont(theme.font())
         words.setStrikeOut(line.status == "undone")
         painter.setFont(words)
         tone = tones.get(line.tone, palette.second) if line.status == IN_EFFECT else palette.third
-        paint_words(painter, box.adjusted(50, 0, -4, 0), line.text, tone)
+        paint_text(painter, box.adjusted(50, 0, -4, 0), line.text, tone)
 
 
 NEXT, PREVIOUS, BACK = "Ctrl+J", "Ctrl+Shift+J", "Ctrl+B"
@@ -163,7 +163,7 @@ class _ChangeKind(LineKind[ChangeLine]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ChangeLine) -> None:
         painter.setFont(theme.font())
-        paint_words(painter, box.adjusted(2, 0, -4, 0), line.text, theme.current().text)
+        paint_text(painter, box.adjusted(2, 0, -4, 0), line.text, theme.current().text)
 
 
 RUNNING, CANCELLING = "running", "cancelling"
@@ -263,7 +263,7 @@ class _JobWidget(QWidget):
         self._key = key
         self._line = JobLine(key, "")
         self._title = ElidedLabel()
-        self._words = ElidedLabel("", "small")
+        self._label = ElidedLabel("", "small")
         self._error = plain_label("", "rejected", wrap=True, selectable=True)
         self._bar = QProgressBar(minimum=0, maximum=STEPS, textVisible=False)
         self.cancel = QPushButton("Cancel")
@@ -281,7 +281,7 @@ class _JobWidget(QWidget):
         self._details.setTabChangesFocus(True)
         set_lengths(self._details, height=110)
         self._details.setAccessibleName("Details of the failure")
-        texts = vertical(self._title, self._words, self._bar, self._error, spacing=3)
+        texts = vertical(self._title, self._label, self._bar, self._error, spacing=3)
         row = horizontal((texts, 1), (self.cancel, 0, Qt.AlignmentFlag.AlignVCenter), spacing=12)
         links = horizontal(self.more, self.copy, STRETCH, spacing=None)
         vertical(row, links, self._details, inside=self, spacing=4)
@@ -298,13 +298,13 @@ class _JobWidget(QWidget):
         self._line = line
         self._title.setText(line.title)
         failed = line.state == "failed"
-        self._words.setText(_in_words(line))
-        self._words.setVisible(not failed)
+        self._label.setText(_in_words(line))
+        self._label.setVisible(not failed)
         self._error.setText(line.error)
         self._error.setVisible(failed)
         self._bar.setVisible(self.runs)
         self._bar.setValue(round(STEPS * min(max(line.fraction, 0.0), 1.0)))
-        self._bar.setAccessibleName(f"{line.title}: {self._words.text()}")
+        self._bar.setAccessibleName(f"{line.title}: {self._label.text()}")
         self.cancel.setVisible(self.runs)
         self.cancel.setEnabled(line.state == RUNNING)
         self.cancel.setAccessibleName(f"Cancel {line.title}")

@@ -16,7 +16,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, stacked, vertical
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label
@@ -89,15 +89,13 @@ class CardLineKind(LineKind[CardLine]):
         inner = box.adjusted(12, 0, -12, 0)
         if line.heading:
             painter.setFont(theme.font(theme.CAPTION))
-            paint_words(painter, inner.adjusted(0, 6, 0, 0), line.title.upper(), palette.second)
-            paint_words(
-                painter, inner.adjusted(0, 6, 0, 0), " · ".join(line.texts), palette.third, side=right
-            )
+            paint_text(painter, inner.adjusted(0, 6, 0, 0), line.title.upper(), palette.second)
+            paint_text(painter, inner.adjusted(0, 6, 0, 0), " · ".join(line.texts), palette.third, side=right)
             return
         painter.setFont(theme.font())
         columns = max(len(line.texts), 1)
         name = inner.width() * (0.3 if columns == 1 else 0.28)
-        paint_words(
+        paint_text(
             painter, QRectF(inner.left(), inner.top(), name, inner.height()), line.title, palette.second
         )
         width = (inner.width() - name) / columns
@@ -108,7 +106,7 @@ class CardLineKind(LineKind[CardLine]):
             figures = line.figures[at] if line.figures else (math.nan,) * 3
             bar = math.isfinite(figures[0])
             words = QRectF(cell.left(), cell.top(), cell.width(), cell.height() - (7 if bar else 0))
-            paint_words(painter, words, text or "–", colour)
+            paint_text(painter, words, text or "–", colour)
             if bar:
                 line_box = QRectF(cell.left(), cell.bottom() - 5, cell.width(), 2)
                 ink = palette.accent if colour == palette.text else colour

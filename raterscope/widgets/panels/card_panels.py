@@ -18,7 +18,7 @@ from raterscope.widgets.figures.cells import community_text_colour, paint_commun
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.names import short_class_names
-from raterscope.widgets.painting import in_lines, paint_words
+from raterscope.widgets.painting import in_lines, paint_text
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
@@ -182,7 +182,7 @@ class CommunityCards(QWidget):
         theme.set_role(self, "panel")
         self.setAccessibleName("Communities")
         self.header = Header("Communities")
-        self._words = ElidedLabel(role="small")
+        self._label = ElidedLabel(role="small")
         self.copies = QPushButton()
         theme.set_role(self.copies, "link")
         self.copies.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -190,7 +190,7 @@ class CommunityCards(QWidget):
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.second_row = horizontal((self._words, 1), spacing=8)
+        self.second_row = horizontal((self._label, 1), spacing=8)
         vertical(
             self.header,
             self.second_row,
@@ -225,7 +225,7 @@ class CommunityCards(QWidget):
             card.focused.connect(self._on_focused)
         self._fit_row()
         self.select(chosen)
-        self._words.setText(view.text if view is not None else "")
+        self._label.setText(view.text if view is not None else "")
         self._nothing.setVisible(not count)
         self.set_working("")
 
@@ -348,12 +348,12 @@ class _Card(PaintedButton):
         painter.setFont(theme.font(bold=True))
         title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
         for words in self._title(index):
-            paint_words(painter, title, words, community_text_colour(index).name())
+            paint_text(painter, title, words, community_text_colour(index).name())
             title.translate(0, SECOND_NAME)
         painter.setFont(theme.font(theme.CAPTION))
         line = QRectF(inner.left(), inner.top() + self._name_room, inner.width(), LINE)
         for text in self._lines():
-            paint_words(painter, line, text, palette.second)
+            paint_text(painter, line, text, palette.second)
             line = line.translated(0, LINE)
         if view.prototype is not None:
             paint_rates(
@@ -429,7 +429,7 @@ class TasksView:
         elif settled >= 0:
             detail = f"truth: {self.classes[settled]}"
         elif self.posterior is not None:
-            detail = posterior_words(self._brief, self.posterior[task])
+            detail = posterior_text(self._brief, self.posterior[task])
         else:
             detail = counted(int(self.votes[task]), "vote")
         if task in self.contested:
@@ -440,7 +440,7 @@ class TasksView:
         return QueueItem(task, self.names[task], detail, doubt, settled >= 0, counts=counts, amount=amount)
 
 
-def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
+def posterior_text(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
     """Format a posterior: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
     if len(classes) <= WHOLE_ROW:
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
@@ -487,15 +487,15 @@ class GridView:
     def card(self, index: int) -> Card:
         """Return the card of a task: the given output and the posterior."""
         likeliest, share = self._model(index)
-        return Card(self.names[self.tasks[index]], likeliest, share, self._answer_words(index))
+        return Card(self.names[self.tasks[index]], likeliest, share, self._answer_text(index))
 
     def text_of(self, index: int) -> str:
         """Return the text of a task: "task 12, answered 3, not 0.93"."""
         model = " ".join(self._model(index)).strip()
-        parts = (self.names[self.tasks[index]], self._answer_words(index), model)
+        parts = (self.names[self.tasks[index]], self._answer_text(index), model)
         return ", ".join(part for part in parts if part)
 
-    def _answer_words(self, index: int) -> str:
+    def _answer_text(self, index: int) -> str:
         output = -1 if self.answers is None else int(self.answers[index])
         return f"answered {self.outputs[output]}" if output >= 0 else ""
 

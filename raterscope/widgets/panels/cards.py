@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.painting import PictureShelf, paint_words
+from raterscope.widgets.painting import PictureShelf, paint_text
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
@@ -246,13 +246,13 @@ class CardDelegate(QStyledItemDelegate):
             painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, text)
         painter.setFont(theme.font(theme.CAPTION))
         name = QRectF(picture.left(), picture.bottom() + 2, side, 15)
-        paint_words(painter, name, card.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, name, card.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         name.translate(0, 15)
         middle, right = Qt.TextElideMode.ElideMiddle, Qt.AlignmentFlag.AlignRight
-        paint_words(painter, name.adjusted(0, 0, -FIGURE_ROOM, 0), card.second, palette.second, elide=middle)
-        paint_words(painter, name, card.figure, getattr(palette, card.tone), side=right)
+        paint_text(painter, name.adjusted(0, 0, -FIGURE_ROOM, 0), card.second, palette.second, elide=middle)
+        paint_text(painter, name, card.figure, getattr(palette, card.tone), side=right)
         name.translate(0, 14)
-        paint_words(painter, name, card.third, palette.third, elide=middle)
+        paint_text(painter, name, card.third, palette.third, elide=middle)
         marked = QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver
         if state & (marked | QStyle.StateFlag.State_HasFocus):
             selected = bool(state & QStyle.StateFlag.State_Selected)
@@ -270,12 +270,12 @@ class CardDelegate(QStyledItemDelegate):
         rooms: Sequence[QRectF] = [
             QRectF(left, inner.top(), right - left - 8, inner.height()) for left, right in pairwise(ends)
         ]
-        paint_words(painter, rooms[0], card.title, palette.text, elide=middle)
-        paint_words(painter, rooms[1], card.third, palette.second, elide=middle)
-        paint_words(
+        paint_text(painter, rooms[0], card.title, palette.text, elide=middle)
+        paint_text(painter, rooms[1], card.third, palette.second, elide=middle)
+        paint_text(
             painter, rooms[2], card.figure, getattr(palette, card.tone), side=Qt.AlignmentFlag.AlignRight
         )
-        paint_words(painter, rooms[2].adjusted(0, 0, -36, 0), card.second, palette.second, elide=middle)
+        paint_text(painter, rooms[2].adjusted(0, 0, -36, 0), card.second, palette.second, elide=middle)
 
 
 PICTURE = 88

@@ -17,7 +17,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, paint_key
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.names import SearchText
-from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.painting import paint_bar, paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import FilterField
 from raterscope.widgets.theme import set_lengths
@@ -173,7 +173,7 @@ class _BarKind(LineKind[ClassBar]):
         known = math.isfinite(line.share)
         room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
         figure = f"{line.share:.2f}" if known else "–"
-        paint_words(painter, room, figure, palette.text if known else palette.third,
+        paint_text(painter, room, figure, palette.text if known else palette.third,
                     side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
         right -= FIGURE_ROOM + 8
         name = QRectF(left, box.top() + 3, right - left, 17)
@@ -184,7 +184,7 @@ class _BarKind(LineKind[ClassBar]):
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
                 text = counted(line.votes, "vote")
-                paint_words(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
+                paint_text(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4
             share = max(NAME_SHARE * (right - left), min(self.longest, right - left - LEAST_BAR))
@@ -202,10 +202,10 @@ class _BarKind(LineKind[ClassBar]):
                 name.setRight(note.left() - 8)
             else:
                 bar.setRight(note.left() - 4)
-            paint_words(painter, note, line.note, palette.accent, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, note, line.note, palette.accent, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
         middle = Qt.TextElideMode.ElideMiddle
-        paint_words(painter, name, line.name, palette.text, elide=middle, brief=line.brief)
+        paint_text(painter, name, line.name, palette.text, elide=middle, brief=line.brief)
         tones = {"accent": palette.accent, "disputed": palette.disputed, "plain": palette.third}
         if bar.width() > bar.height():
             paint_bar(painter, bar, line.share, tones[line.tone])

@@ -18,7 +18,7 @@ from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryP
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import Stretch, horizontal, stacked, vertical
-from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_text
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import (
     WIDEST,
@@ -74,12 +74,12 @@ class _ChangeKind(LineKind[ChangeLine]):
         painter.setFont(theme.font(theme.CAPTION))
         wide = min(QFontMetrics(painter.font()).horizontalAdvance(line.when) + 2.0, 0.65 * (right - left))
         when = QRectF(right - wide, box.top() + 3, wide, 18)
-        paint_words(painter, when, line.when, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, when, line.when, palette.second, side=Qt.AlignmentFlag.AlignRight)
         room = QRectF(left, box.top() + 20, right - left, 16)
-        paint_words(painter, room, line.how, palette.second)
+        paint_text(painter, room, line.how, palette.second)
         painter.setFont(theme.font())
         name = QRectF(left, box.top() + 3, right - wide - left - 8, 18)
-        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 FIGURES = {
@@ -365,13 +365,13 @@ class _ConfusionKind(LineKind[Confusion]):
         if self.height == LOW:
             painter.setFont(theme.font())
             room = QRectF(box.right() - FIGURES_WIDTH, box.top(), FIGURES_WIDTH, box.height())
-            paint_words(painter, room, line.figures(), palette.text, side=RIGHT_SIDE)
+            paint_text(painter, room, line.figures(), palette.text, side=RIGHT_SIDE)
             names = box.adjusted(0, 0, -FIGURES_WIDTH - 8, 0)
         else:
             names = QRectF(box.left(), box.top() + 2, box.width(), 17)
             painter.setFont(theme.font(theme.CAPTION))
             room = QRectF(box.left(), box.top() + 19, box.width(), 16)
-            paint_words(painter, room, line.figures(), palette.second)
+            paint_text(painter, room, line.figures(), palette.second)
         painter.setFont(theme.font())
         metrics = QFontMetrics(painter.font())
         arrow = metrics.horizontalAdvance(ARROW) + 2.0
@@ -380,11 +380,11 @@ class _ConfusionKind(LineKind[Confusion]):
         first = min(true, max(free / 2, free - given))
         middle = Qt.TextElideMode.ElideMiddle
         room = QRectF(names.left(), names.top(), first, names.height())
-        paint_words(painter, room, line.true, palette.text, elide=middle)
+        paint_text(painter, room, line.true, palette.text, elide=middle)
         room = QRectF(room.right(), names.top(), arrow, names.height())
-        paint_words(painter, room, ARROW, palette.third)
+        paint_text(painter, room, ARROW, palette.third)
         room = QRectF(room.right(), names.top(), free - first, names.height())
-        paint_words(painter, room, line.given, palette.rejected, elide=middle)
+        paint_text(painter, room, line.given, palette.rejected, elide=middle)
 
 
 def worst_confusions(view: MatrixView) -> list[Confusion]:

@@ -396,13 +396,13 @@ class TrustPanel(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self.plot = CalibrationPlot(axes=axes, nothing=nothing)
-        self._words = plain_label("", "second", wrap=True, selectable=True)
-        self._words.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._words.setContentsMargins(0, 2, 10, 4)
+        self._label = plain_label("", "second", wrap=True, selectable=True)
+        self._label.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._label.setContentsMargins(0, 2, 10, 4)
         self._scroll = QScrollArea(widgetResizable=True)
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         self._scroll.setAccessibleName("How far to trust this")
-        self._scroll.setWidget(self._words)
+        self._scroll.setWidget(self._label)
         self._beside = QWidget()
         vertical(
             Header("How far to trust this"),
@@ -417,13 +417,13 @@ class TrustPanel(QWidget):
     @property
     def text(self) -> str:
         """The sentences shown."""
-        return self._words.text()
+        return self._label.text()
 
     def show_trust(self, lines: Sequence[CalibrationLine], text: str) -> None:
         """Show calibrations and their summary; without either, what belongs here."""
         self.plot.set_lines(lines)
         self.plot.setVisible(bool(lines) or not text)
-        self._words.setText(text)
+        self._label.setText(text)
         self._beside.setVisible(bool(text))
 
     def showEvent(self, event: QShowEvent) -> None:

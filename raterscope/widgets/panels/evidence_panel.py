@@ -20,7 +20,7 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, scroll_area, stacked, vertical
-from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_text
 from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
@@ -333,14 +333,14 @@ class _Kind(LineKind[EvidenceLine]):
         state = metrics.horizontalAdvance(word) + 4 if word else 0
         figure = metrics.horizontalAdvance("0.000") + 8 if line.figure else 0
         right = Qt.AlignmentFlag.AlignRight
-        paint_words(painter, inner, word, getattr(palette, TONES.get(line.state, "third")), side=right)
+        paint_text(painter, inner, word, getattr(palette, TONES.get(line.state, "third")), side=right)
         inner.setRight(inner.right() - state)
-        paint_words(painter, inner.adjusted(0, 0, -6, 0), line.figure, palette.text, side=right)
+        paint_text(painter, inner.adjusted(0, 0, -6, 0), line.figure, palette.text, side=right)
         inner.setRight(inner.right() - figure)
         detail = metrics.horizontalAdvance(line.detail) + 8
-        paint_words(painter, inner, line.detail, palette.second, side=right)
+        paint_text(painter, inner, line.detail, palette.second, side=right)
         inner.setRight(inner.right() - detail)
-        paint_words(painter, inner, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, inner, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 BAR = 96
@@ -390,10 +390,10 @@ class _VoterKind(LineKind[VoterLine]):
         painter.setFont(theme.font())
         label_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
         name = QRectF(left, box.top(), label_left - left - 8, box.height())
-        paint_words(painter, name, line.label, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, name, line.label, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         text = QRectF(label_left, box.top(), 80, box.height())
         clicked = line.clicked
-        paint_words(
+        paint_text(
             painter, text, "clicked" if clicked else "did not", palette.text if clicked else palette.third
         )
         known = math.isfinite(line.reliability)
@@ -401,7 +401,7 @@ class _VoterKind(LineKind[VoterLine]):
         paint_bar(painter, bar, line.reliability, theme.annotator_style(line.annotator)[0])
         figure = f"{line.reliability:.2f}" if known else "–"
         room = QRectF(right - 34, box.top(), 34, box.height())
-        paint_words(
+        paint_text(
             painter, room, figure, palette.text if known else palette.third, side=Qt.AlignmentFlag.AlignRight
         )
 

@@ -17,7 +17,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths
@@ -49,7 +49,7 @@ class ReasonField(QWidget):
             column.addWidget(button)
         self.edit = QLineEdit(placeholderText="or enter another reason", maxLength=200)
         self.edit.setAccessibleName("Reason")
-        self.edit.textChanged.connect(self._on_words)
+        self.edit.textChanged.connect(self._on_text)
         column.addWidget(self.edit)
         self.setFocusProxy(self.edit)
 
@@ -62,7 +62,7 @@ class ReasonField(QWidget):
         self.edit.setText(str(self.sender().property("reason")))
         self.edit.setFocus()
 
-    def _on_words(self, text: str) -> None:
+    def _on_text(self, text: str) -> None:
         self.changed.emit(bool(text.strip()))
 
 
@@ -134,16 +134,16 @@ class ChangeKind(LineKind[Change]):
         named, arrow = inner.width() * NAMED, 20.0
         width = (inner.width() - named - arrow) / 2
         name = QRectF(inner.left(), inner.top(), named - 8, inner.height())
-        paint_words(painter, name, line.name, palette.text, elide=middle)
+        paint_text(painter, name, line.name, palette.text, elide=middle)
         before = QRectF(inner.left() + named, inner.top(), width, inner.height())
-        paint_words(
+        paint_text(
             painter, before, line.before, palette.second, side=Qt.AlignmentFlag.AlignRight, elide=middle
         )
         painter.drawText(
             QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
         )
         after = QRectF(before.right() + arrow, inner.top(), width, inner.height())
-        paint_words(painter, after, line.after, palette.text, elide=middle)
+        paint_text(painter, after, line.after, palette.text, elide=middle)
 
 
 NAMED = 0.56
@@ -233,7 +233,7 @@ class ExclusionPanel(QWidget):
             self._cancel.setEnabled(True)
             self._cancel.setText("Cancel")
         self._bar.setValue(round(STEPS * min(max(fraction, 0.0), 1.0)))
-        self._words.setText(text)
+        self._label.setText(text)
         self._bar.setAccessibleName(text)
 
     def show_preview(self, preview: Preview) -> None:
@@ -272,11 +272,11 @@ class ExclusionPanel(QWidget):
         return page
 
     def _make_working(self) -> QWidget:
-        self._words = ElidedLabel("", "small")
+        self._label = ElidedLabel("", "small")
         self._bar = QProgressBar(minimum=0, maximum=STEPS, textVisible=False)
         self._cancel = QPushButton("Cancel")
         self._cancel.clicked.connect(self._on_cancel)
-        texts = vertical(self._words, self._bar, spacing=4)
+        texts = vertical(self._label, self._bar, spacing=4)
         page = QWidget()
         horizontal((texts, 1), self._cancel, inside=page, spacing=12)
         return page

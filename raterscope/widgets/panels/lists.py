@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QTabl
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.tables.rows import RowDelegate, set_up_view
 from raterscope.widgets.theme import set_lengths
@@ -336,11 +336,11 @@ class _AskKind(LineKind[AskLine]):
         least = GAIN if self._unit else BARE_GAIN
         right = box.right() - max(least, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())
-        paint_words(painter, left, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, left, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         reason_box = QRectF(middle, box.top(), right - middle - 8, box.height())
-        paint_words(painter, reason_box, line.why, palette.second)
+        paint_text(painter, reason_box, line.why, palette.second)
         figure = QRectF(right, box.top(), box.right() - right - 6, box.height())
-        paint_words(painter, figure, gain, palette.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, figure, gain, palette.text, side=Qt.AlignmentFlag.AlignRight)
 
     def _gain(self, line: AskLine) -> str:
         return f"{line.gain:.2f} {self._unit}".rstrip()

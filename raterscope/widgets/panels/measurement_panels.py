@@ -13,7 +13,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import Pair, Stretch, WrappingRow, scroll_area, vertical
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, let_wheel_pass, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
@@ -62,7 +62,7 @@ class MeasurePanel(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Measure")
-        self.scale_words = ElidedLabel("", "second")
+        self.scale_label = ElidedLabel("", "second")
         self.scale = KeyButton("L", "set scale", "second", "Draw along a known length and enter it")
         self.unscale = QPushButton(REMOVE_SCALE)
         self.length = KeyButton("D", "length", "second", "Draw a line")
@@ -73,7 +73,7 @@ class MeasurePanel(QWidget):
         self._nothing = placeholder(NO_SHAPES)
         vertical(
             self._header,
-            self.scale_words,
+            self.scale_label,
             WrappingRow((self.scale, self.length, self.area, self.unscale), 12, 4),
             (self._nothing, 1),
             (self.list, 1),
@@ -93,7 +93,7 @@ class MeasurePanel(QWidget):
 
     def show_scale(self, text: str, removal: str) -> None:
         """Show the pixel size and its source, and the button that removes a scale; empty shows none."""
-        self.scale_words.setText(text)
+        self.scale_label.setText(text)
         self.unscale.setText(removal or REMOVE_SCALE)
         self.unscale.setToolTip(REMOVALS.get(removal, ""))
         self.unscale.setVisible(bool(removal))
@@ -158,12 +158,12 @@ class _ShapeKind(LineKind[ShapeLine]):
         painter.setFont(theme.font())
         third = box.width() / 3
         left = QRectF(box.left() + 6, box.top(), third - 12, box.height())
-        paint_words(painter, left, line.title, palette.second)
+        paint_text(painter, left, line.title, palette.second)
         middle = QRectF(box.left() + 0.75 * third, box.top(), third, box.height())
-        paint_words(painter, middle, line.value, palette.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, middle, line.value, palette.text, side=Qt.AlignmentFlag.AlignRight)
         painter.setFont(theme.font(theme.CAPTION))
         right = QRectF(middle.right() + 12, box.top(), box.right() - middle.right() - 18, box.height())
-        paint_words(painter, right, line.detail, palette.third)
+        paint_text(painter, right, line.detail, palette.third)
 
 
 SCOPES = {
@@ -367,11 +367,11 @@ class _FigureKind(LineKind[FigureLine]):
         painter.setFont(theme.font(bold=bool(line.value)))
         wide = QFontMetrics(painter.font()).horizontalAdvance(line.value)
         right = Qt.AlignmentFlag.AlignRight
-        paint_words(painter, upper, line.value, palette.text, side=right)
+        paint_text(painter, upper, line.value, palette.text, side=right)
         painter.setFont(theme.font())
         title = upper.adjusted(0, 0, -(wide + 12), 0)
-        paint_words(painter, title, line.title, palette.second if line.value else palette.third)
+        paint_text(painter, title, line.title, palette.second if line.value else palette.third)
         painter.setFont(theme.font(theme.CAPTION))
         wide = QFontMetrics(painter.font()).horizontalAdvance(line.interval)
-        paint_words(painter, lower, line.interval, palette.second, side=right)
-        paint_words(painter, lower.adjusted(0, 0, -(wide + 12), 0), line.formula, palette.third)
+        paint_text(painter, lower, line.interval, palette.second, side=right)
+        paint_text(painter, lower.adjusted(0, 0, -(wide + 12), 0), line.formula, palette.third)

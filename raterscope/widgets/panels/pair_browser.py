@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.painting import PictureShelf, paint_words
+from raterscope.widgets.painting import PictureShelf, paint_text
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
@@ -344,15 +344,15 @@ class _PairKind(LineKind[PairLine]):
                 painter.setBrush(QColor(palette.raised))
                 painter.drawRoundedRect(card, 4, 4)
                 room, middle = card.adjusted(PAD, 0, -PAD, 0), Qt.TextElideMode.ElideMiddle
-                paint_words(painter, room, name, palette.text, elide=middle)
+                paint_text(painter, room, name, palette.text, elide=middle)
                 self._frame(painter, card, preferred=side == line.choice, against=line.against)
             words = QRectF(inner.left(), inner.top() + 22, inner.width(), 16)
         painter.setFont(theme.font(theme.CAPTION))
         if self.pictures is None:
-            paint_words(painter, words, _answers_in_words(line), palette.second)
+            paint_text(painter, words, _answers_in_words(line), palette.second)
             return
-        paint_words(painter, words, line.answer, palette.text)
-        paint_words(painter, words.translated(0, 17), line.others, palette.second)
+        paint_text(painter, words, line.answer, palette.text)
+        paint_text(painter, words.translated(0, 17), line.others, palette.second)
 
     def _paint_picture(self, painter: QPainter, card: QRectF, item: int, name: str) -> None:
         assert self.pictures is not None
@@ -360,7 +360,7 @@ class _PairKind(LineKind[PairLine]):
         picture = self.pictures.get(item)
         if picture is None:
             text = name if item in self.pictures else "…"
-            paint_words(painter, card.adjusted(2, 0, -2, 0), text, theme.DARK.second,
+            paint_text(painter, card.adjusted(2, 0, -2, 0), text, theme.DARK.second,
                         side=Qt.AlignmentFlag.AlignHCenter, elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
             return
         size = picture.size().toSizeF().scaled(card.size(), Qt.AspectRatioMode.KeepAspectRatio)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QStyle
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import BOOKMARK, fits, paint_words
+from raterscope.widgets.painting import BOOKMARK, fits, paint_text
 from raterscope.widgets.panels.lists import LineKind
 
 FLAG = "\N{BLACK FLAG}"
@@ -141,7 +141,7 @@ def is_named(item: QueueItem, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _note_words(item: QueueItem) -> str:
+def _note_text(item: QueueItem) -> str:
     return "".join(f", {text}" for key, _, text in _NOTES if item.counts.get(key))
 
 
@@ -176,14 +176,14 @@ class QueueKind(LineKind[QueueItem]):
         flagged = "" if line.flag is None else ", flagged"
         measure = f", {self.measures[line.key]}" if line.key in self.measures else ""
         done = ", done" if line.done else ""
-        return f"{line.title}, {line.detail}{measure}{done}{flagged}{_note_words(line)}"
+        return f"{line.title}, {line.detail}{measure}{done}{flagged}{_note_text(line)}"
 
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         line = self._shown(line)
         decided = line.counts.get("decided", 0)
         more = f", {counted(decided)} decided by you" if decided else ""
-        more += _note_words(line)
+        more += _note_text(line)
         more += f", {line.amount}" if line.amount and not line.done else ""
         more += f", {self.measures[line.key]}" if line.key in self.measures else ""
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
@@ -211,11 +211,11 @@ class QueueKind(LineKind[QueueItem]):
         painter.setFont(theme.font())
         title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
         if line.flag is not None:
-            paint_words(painter, title, FLAG, palette.rejected)
+            paint_text(painter, title, FLAG, palette.rejected)
             title.setLeft(title.left() + 16)
         for key, symbol, _ in _NOTES:
             if line.counts.get(key):
-                paint_words(painter, title, symbol, palette.text if symbol == BOOKMARK else palette.second)
+                paint_text(painter, title, symbol, palette.text if symbol == BOOKMARK else palette.second)
                 title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))
@@ -223,10 +223,10 @@ class QueueKind(LineKind[QueueItem]):
         elide = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
         if name is brief and brief != line.title:  # names of one pattern share the first word
             elide = Qt.TextElideMode.ElideLeft
-        paint_words(painter, title, name, palette.text, elide=elide)
+        paint_text(painter, title, name, palette.text, elide=elide)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
-        paint_words(painter, detail, line.detail, palette.second)
+        paint_text(painter, detail, line.detail, palette.second)
         bar = QRectF(inner.left(), box.bottom() - 10, inner.width(), 3)
         painter.fillRect(bar, QColor(palette.line))
         share = 0.0 if line.score is None else min(1.0, line.score / self.most)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox, QStackedLayout,
 from raterscope.text import counted, natural
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.painting import in_lines, paint_bar, paint_words
+from raterscope.widgets.painting import in_lines, paint_bar, paint_text
 from raterscope.widgets.panels.lists import LineList, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, QueueKind, is_named
 from raterscope.widgets.parts import ChoiceBox, Header, announce, let_wheel_pass, plain_label, plain_tip
@@ -131,12 +131,12 @@ class QueuePanel(QueueFrame):
         self.many.setAccessibleName("More than")
         let_wheel_pass(self.many)
         self.group = ChoiceBox("Group")
-        self._group_words = plain_label("", "small", wrap=True)
+        self._group_label = plain_label("", "small", wrap=True)
         self._group_of: Mapping[Hashable, str] = {}
         choosing = QWidget()
         row = horizontal((self.choice, 1), self.many, spacing=4)
-        vertical(row, self.order, self.group, self._group_words, inside=choosing, spacing=8)
-        for widget in (self.group, self._group_words):
+        vertical(row, self.order, self.group, self._group_label, inside=choosing, spacing=8)
+        for widget in (self.group, self._group_label):
             widget.hide()
         self._given = self._queued = QueuedItems()
         self._rank: Mapping[Hashable, float] | None = None
@@ -189,7 +189,7 @@ class QueuePanel(QueueFrame):
     def _show_group(self) -> None:
         """Show how much there is in the chosen group, whatever the other filters."""
         chosen = self.group.key is not None
-        self._group_words.setVisible(chosen)
+        self._group_label.setVisible(chosen)
         if not chosen:
             return
         own = [item for item in self._queued.listed if self._in_group(item)]
@@ -197,7 +197,7 @@ class QueuePanel(QueueFrame):
         for name in ("detections", "disputed"):
             if any(name in item.counts for item in own):
                 words.append(f"{counted(sum(item.counts.get(name, 0) for item in own))} {name}")
-        self._group_words.setText(" | ".join(words))
+        self._group_label.setText(" | ".join(words))
 
     def update_item(self, item: QueueItem) -> None:
         """Replace an item by a changed one; only its row changes, and moves where it is finished now."""
@@ -349,7 +349,7 @@ class _Progress(QWidget):
             palette, box = theme.current(), enlarge(painter, self.rect())
             line = QRectF(0, 0, box.width(), self.LINE)
             for words, first in self._lines:
-                paint_words(painter, line, words, palette.text if first else palette.second)
+                paint_text(painter, line, words, palette.text if first else palette.second)
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
             paint_bar(painter, bar, self.share, palette.accent)

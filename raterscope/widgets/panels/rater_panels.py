@@ -22,7 +22,7 @@ from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, pa
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
 from raterscope.widgets.hints import TitledPage
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
-from raterscope.widgets.painting import paint_rater, paint_words
+from raterscope.widgets.painting import paint_rater, paint_text
 from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ChoiceBox, Header, PaintedButton, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
@@ -289,9 +289,9 @@ class _Card(PaintedButton):
         inner = box.adjusted(PAD, 4, -PAD, -4)
         painter.setFont(theme.font(bold=self.isChecked()))
         top = QRectF(inner.left(), inner.top(), inner.width(), 22)
-        paint_words(painter, top.adjusted(0, 0, -44, 0), alternative.title, palette.text)
+        paint_text(painter, top.adjusted(0, 0, -44, 0), alternative.title, palette.text)
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(
+        paint_text(
             painter, top, f"{alternative.weight:.2f}", palette.second, side=Qt.AlignmentFlag.AlignRight
         )
         picture = QRectF(inner.left(), top.bottom() + 2, PICTURE, PICTURE)
@@ -316,8 +316,8 @@ class _Card(PaintedButton):
             belongs = share >= 0.5
             paint_rater(painter, QRectF(line.left(), line.top(), 16, line.height()), number)
             tone = palette.text if belongs else palette.third
-            paint_words(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
-            paint_words(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
+            paint_text(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
             line = line.translated(0, ROW)
         if len(members) > MOST_NAMED:
-            paint_words(painter, line, f"{len(members) - MOST_NAMED} more", palette.second)
+            paint_text(painter, line, f"{len(members) - MOST_NAMED} more", palette.second)

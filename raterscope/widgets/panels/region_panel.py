@@ -15,7 +15,7 @@ from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, stacked, vertical
-from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
+from raterscope.widgets.painting import paint_bar, paint_rater, paint_text, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.parts import Header, Menu, announce, placeholder, plain_label
@@ -99,16 +99,16 @@ class _VoteKind(LineKind[RegionVote]):
         sample = QRectF(box.left(), box.top(), 18, box.height())
         paint_rater(painter, sample, line.number)
         name = QRectF(box.left() + 26, box.top(), right - VERDICT - SHARE - box.left() - 34, box.height())
-        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         share = QRectF(right - VERDICT - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
         tone = palette.text if inside else palette.third
-        paint_words(painter, share, "inside" if inside else "outside", tone)
+        paint_text(painter, share, "inside" if inside else "outside", tone)
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
         room = QRectF(right - VERDICT, box.top(), VERDICT, box.height())
         text = "program" if line.program else line.direction()
-        paint_words(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 NARROWEST = 336

@@ -281,25 +281,25 @@ class Offers(WrappingRow):
         self.replay, self.watch = QPushButton("Replay these clicks"), QPushButton("Watch a file or folder…")
         self.resume = QPushButton("Resume")
         theme.set_role(self.replay, "primary")
-        self._replay_words = plain_label(REPLAY, "second", wrap=True)
+        self._replay_label = plain_label(REPLAY, "second", wrap=True)
         self._source = ElidedLabel("", elide=Qt.TextElideMode.ElideMiddle)
-        self._resume_words = plain_label("", "second", wrap=True)
-        self._resume = _Offer(self.resume, self._source, self._resume_words)
+        self._resume_label = plain_label("", "second", wrap=True)
+        self._resume = _Offer(self.resume, self._source, self._resume_label)
         watch = _Offer(self.watch, plain_label(WATCH, "second", wrap=True))
-        replay = _Offer(self.replay, self._replay_words)
+        replay = _Offer(self.replay, self._replay_label)
         super().__init__((self._resume, replay, watch), 24, 12)
         self._resume.hide()
 
     def set_replayable(self, why_not: str = "") -> None:
         """Show why nothing can be replayed; an empty text enables the replay."""
         self.replay.setEnabled(not why_not)
-        self._replay_words.setText(why_not or REPLAY)
+        self._replay_label.setText(why_not or REPLAY)
         self._choose_first()
 
     def set_resumable(self, name: str = "", text: str = "") -> None:
         """Offer to resume a stopped source, with its progress; an empty name offers none."""
         self._source.setText(name)
-        self._resume_words.setText(text)
+        self._resume_label.setText(text)
         self.resume.setAccessibleName(f"Resume {name}")
         self._resume.setVisible(bool(name))
         self._choose_first()

@@ -19,7 +19,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels, short_names
-from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_text
 from raterscope.widgets.panels.class_bars import (
     FOLDED,
     UNFOLDED,
@@ -127,12 +127,12 @@ class _VoteKind(LineKind[TaskVote]):
         figure = f"{line.weight:+.1f}".replace("-", "−") if math.isfinite(line.weight) else "–"
         painter.setFont(theme.font())
         room = QRectF(right - WEIGHT, box.top(), WEIGHT, box.height())
-        paint_words(painter, room, figure, palette.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_text(painter, room, figure, palette.text, side=Qt.AlignmentFlag.AlignRight)
         right -= WEIGHT + 8
         if box.width() >= TIME_FROM and line.time:
             painter.setFont(theme.font(theme.CAPTION))
             room = QRectF(right - TIME, box.top(), TIME, box.height())
-            paint_words(painter, room, line.time, palette.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, room, line.time, palette.third, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
             right -= TIME + 8
         left = box.left() + 20
@@ -144,11 +144,11 @@ class _VoteKind(LineKind[TaskVote]):
         most = max(LABELLED * (right - left), right - left - beside)
         width = min(metrics.horizontalAdvance(text) + 2, most)
         room = QRectF(right - width, box.top(), width, box.height())
-        paint_words(painter, room, text, palette.rejected if line.marked else palette.text,
+        paint_text(painter, room, text, palette.rejected if line.marked else palette.text,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         middle = Qt.TextElideMode.ElideMiddle
-        paint_words(painter, name, line.name, palette.second, elide=middle, brief=line.brief_name)
+        paint_text(painter, name, line.name, palette.second, elide=middle, brief=line.brief_name)
 
 
 SIDE, NARROW_SIDE = 120, 72
@@ -314,7 +314,7 @@ class TaskPanel(QWidget):
         programs = len(view.votes) - view.vote_count
         votes = counted(view.vote_count, "vote") + (f", {counted(programs, 'program')}" if programs else "")
         many = has_many(view.classes)
-        self._header.set_subtitle(f"{_order_words(view)} | {votes}" if many else votes)
+        self._header.set_subtitle(f"{_order_text(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:
             self._picture.setVisible(view.pictures)
         self._picture.show_picture(view.picture)
@@ -542,7 +542,7 @@ def _enumerated(words: Sequence[str]) -> str:
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
 
 
-def _order_words(view: TaskView) -> str:
+def _order_text(view: TaskView) -> str:
     """Describe which classes the digits select, where a task has many."""
     if view.covered:
         return f"1 to 9: the first of {len(view.classes):,} classes"

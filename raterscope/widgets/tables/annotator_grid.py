@@ -14,11 +14,11 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, QPointF,
 from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
-from raterscope.text import counted, estimate, figure, p_words
+from raterscope.text import counted, estimate, figure, p_text
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_text
 from raterscope.widgets.parts import FilterField, Header, Menu, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, RowDelegate, SortedModel, paint_interval, row_view
 from raterscope.widgets.theme import pixels, set_lengths
@@ -92,7 +92,7 @@ class GridColumn:
         if self.form == "count":
             return f"{value:,.0f}"
         if self.form == "p":
-            return p_words(float(value))
+            return p_text(float(value))
         text = figure(value, *self._usual_interval) if brief else estimate(value, *self.interval(row))
         sign = "+" if self.form == "signed" and value > 0 and text.strip("0.") else ""
         return f"{sign}{text}{f' {self.unit}' if self.unit else ''}"
@@ -209,13 +209,13 @@ class GridDelegate(RowDelegate):
             font = QFont(painter.font())
             font.setStrikeOut(out)
             painter.setFont(font)
-            paint_words(painter, inner.adjusted(22, 0, 0, 0), column.text_of(row), colour)
+            paint_text(painter, inner.adjusted(22, 0, 0, 0), column.text_of(row), colour)
         elif column.form == "count":
-            paint_words(painter, inner, column.text_of(row) or "–", faint, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, inner, column.text_of(row) or "–", faint, side=Qt.AlignmentFlag.AlignRight)
         elif column.form == "words":
-            paint_words(painter, inner, column.text_of(row), faint)
+            paint_text(painter, inner, column.text_of(row), faint)
         elif not math.isfinite(column.values[row]):
-            paint_words(painter, inner, "–", palette.third)
+            paint_text(painter, inner, "–", palette.third)
         else:
             self._paint_figure(painter, inner, column, row, colour)
 
@@ -224,10 +224,10 @@ class GridDelegate(RowDelegate):
     ) -> None:
         text = column.text_of(row, brief=True)
         if column.form != "share":
-            paint_words(painter, box, text, colour)
+            paint_text(painter, box, text, colour)
             return
         room = max(FIGURE_WIDTH, QFontMetrics(painter.font()).horizontalAdvance(text) + 6)
-        paint_words(painter, QRectF(box.left(), box.top(), room, box.height()), text, colour)
+        paint_text(painter, QRectF(box.left(), box.top(), room, box.height()), text, colour)
         bar = QRectF(box.left() + room, box.center().y() - 1.5, box.width() - room, 3)
         palette = theme.current()
         ink = palette.accent if colour == palette.text else colour

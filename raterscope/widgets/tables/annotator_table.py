@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QStyleO
 from raterscope.figures.drawing import DENSE, column_spans
 from raterscope.text import UNKNOWN, counted, estimate, figure, part_of_one
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_text
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.rows import (
     ROW,
@@ -245,15 +245,15 @@ class AnnotatorModel(ShownModel[AnnotatorRow]):
         if role == ROW:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return _words(row, column)
+            return _text(row, column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(f"{row.name}: {_words(row, column)}" if column != "annotator" else row.name)
+            return plain_tip(f"{row.name}: {_text(row, column)}" if column != "annotator" else row.name)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{column} {_words(row, column) or ('1' if column == 'weight' else 'no')}"
+            return f"{column} {_text(row, column) or ('1' if column == 'weight' else 'no')}"
         return None
 
 
-def _words(row: AnnotatorRow, column: str) -> str:
+def _text(row: AnnotatorRow, column: str) -> str:
     if column == "annotator":
         return row.name
     if column == "clicks":
@@ -287,9 +287,9 @@ class AnnotatorDelegate(RowDelegate):
             font = QFont(painter.font())
             font.setStrikeOut(row.excluded)
             painter.setFont(font)
-            paint_words(painter, inner.adjusted(20, 0, 0, 0), words, ink, elide=middle)
+            paint_text(painter, inner.adjusted(20, 0, 0, 0), words, ink, elide=middle)
         elif column == "clicks":
-            paint_words(painter, inner, words, ink, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, inner, words, ink, side=Qt.AlignmentFlag.AlignRight)
         elif column == "by image":
             if row.course is not None:
                 paint_course(painter, course_box(box), row.course)
@@ -299,7 +299,7 @@ class AnnotatorDelegate(RowDelegate):
         else:
             value, *interval = row.figures(column)
             brief = figure(value, *interval)  # the bar shows the interval, and the tooltip says it
-            paint_words(painter, inner.adjusted(0, 0, 0, -5), words, ink, brief=brief)
+            paint_text(painter, inner.adjusted(0, 0, 0, -5), words, ink, brief=brief)
             if math.isfinite(value):
                 bar = QRectF(inner.left(), inner.bottom() - 5, inner.width(), 2)
                 paint_interval(painter, bar, value, (interval[0], interval[1]), palette.accent, (2.0, 1.0))
@@ -338,7 +338,7 @@ def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
     painter.drawRoundedRect(chip, 4, 4)
     painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, row.part)
     rest, middle = box.adjusted(chip.width() + 6, 0, 0, 0), Qt.TextElideMode.ElideMiddle
-    paint_words(painter, rest, row.why, palette.second, elide=middle)
+    paint_text(painter, rest, row.why, palette.second, elide=middle)
 
 
 WIDTHS = {"annotator": 128, "clicks": 76, "by image": 92, "weight": 120}

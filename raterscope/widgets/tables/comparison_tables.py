@@ -203,7 +203,7 @@ class _ComparisonModel(TableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, measure = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._words(row, measure)
+            return self._text(row, measure)
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(row.tip or f"{row.title}, {row.text}")
         best = measure >= 0 and self.measures[measure].worth(row.figures[measure][0]) == self._best[measure]
@@ -211,11 +211,11 @@ class _ComparisonModel(TableModel):
             return theme.widget_font(bold=best)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             name = self.measures[measure].name if measure >= 0 else self._subject
-            text = self._words(row, measure).replace("\n", ", ")
+            text = self._text(row, measure).replace("\n", ", ")
             return f"{name} {text}" + (", the best" if best else "")
         return None
 
-    def _words(self, row: ComparisonRow, index: int) -> str:
+    def _text(self, row: ComparisonRow, index: int) -> str:
         if index < 0:
             return f"{row.title}{'' if row.text.startswith(chr(10)) else '  '}{row.text}"
         text = self.measures[index].write(*row.figures[index])

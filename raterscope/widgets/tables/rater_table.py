@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHeaderView
 
 from raterscope.text import small_figure
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
+from raterscope.widgets.painting import paint_bar, paint_rater, paint_text, rater_colour, readable
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.rows import (
     ROW,
@@ -126,7 +126,7 @@ class RaterModel(FiguresModel[RaterRow]):
         if role == ROW:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.name if column == "rater" else _words(self.figure(row, column), column)
+            return row.name if column == "rater" else _text(self.figure(row, column), column)
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(self._tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
@@ -151,7 +151,7 @@ class RaterModel(FiguresModel[RaterRow]):
         value = self.figure(row, column)
         if math.isnan(value):
             return f"{column} unknown"
-        return direction(value) if column == "bias mm" else SPOKEN[column].format(_words(value, column))
+        return direction(value) if column == "bias mm" else SPOKEN[column].format(_text(value, column))
 
     def _tip(self, row: RaterRow, column: str) -> str:
         if column != "rater":
@@ -176,7 +176,7 @@ def direction(bias_mm: float) -> str:
     return f"draws {abs(bias_mm):.1f} mm {direction}"
 
 
-def _words(value: float, column: str) -> str:
+def _text(value: float, column: str) -> str:
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -299,11 +299,11 @@ class _RaterDelegate(RowDelegate):
             font.setStrikeOut(row.excluded)
             painter.setFont(font)
             if room := model.note_width(QFontMetrics(painter.font()), row):
-                paint_words(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
+                paint_text(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
                 name.setRight(name.right() - room)
-            paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
+            paint_text(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif model.is_blank(row):
-            paint_words(painter, box.adjusted(2, 0, 0, 0), row.note, palette.disputed)
+            paint_text(painter, box.adjusted(2, 0, 0, 0), row.note, palette.disputed)
         elif column == "weight" and not math.isnan(row.weight):
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
             hue = palette.third if row.excluded else readable(rater_colour(row.number)).name()
@@ -311,10 +311,10 @@ class _RaterDelegate(RowDelegate):
         elif column == "weight":
             inside = row.note and not model.note_width(QFontMetrics(painter.font()), row)
             words, hue = (row.note, palette.disputed) if inside else (str(index.data()), tone)
-            paint_words(painter, box.adjusted(2, 0, 0, 0), words, hue)
+            paint_text(painter, box.adjusted(2, 0, 0, 0), words, hue)
         else:
             number = box.adjusted(2, 0, -8, 0)
-            paint_words(painter, number, str(index.data()), tone, side=Qt.AlignmentFlag.AlignRight)
+            paint_text(painter, number, str(index.data()), tone, side=Qt.AlignmentFlag.AlignRight)
 
 
 NO_MODEL = "Press Fuse (F5) to see the model's estimates for each rater."
@@ -386,7 +386,7 @@ class _ModelModel(FiguresModel[ModelRow]):
         row, column = self.at(index.row()), self.columns[index.column()]
         if role == ROW:
             return row
-        text = row.name if column == "rater" else _model_words(self.figure(row, column), column)
+        text = row.name if column == "rater" else _model_text(self.figure(row, column), column)
         if role == Qt.ItemDataRole.DisplayRole:
             return text
         if role == Qt.ItemDataRole.AccessibleTextRole and column != "rater":
@@ -401,13 +401,13 @@ class _ModelDelegate(RowDelegate):
         if index.column() == 0:
             paint_rater(painter, QRectF(box.left(), box.top(), 18, box.height()), row.number)
             name = box.adjusted(26, 0, -4, 0)
-            paint_words(painter, name, row.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+            paint_text(painter, name, row.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         else:
             side = Qt.AlignmentFlag.AlignRight
-            paint_words(painter, box.adjusted(2, 0, -6, 0), str(index.data()), palette.text, side=side)
+            paint_text(painter, box.adjusted(2, 0, -6, 0), str(index.data()), palette.text, side=side)
 
 
-def _model_words(value: float, column: str) -> str:
+def _model_text(value: float, column: str) -> str:
     if math.isnan(value):
         return "–"
     if column == "dof":

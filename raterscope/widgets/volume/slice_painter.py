@@ -236,7 +236,7 @@ SLABS = (0.0, 10.0, math.inf)
 Key = tuple[str, int, int]
 
 
-def slab_words(thickness: float) -> str:
+def slab_text(thickness: float) -> str:
     """Name a slab: "MIP 10 mm"; empty for one slice."""
     if not thickness:
         return ""

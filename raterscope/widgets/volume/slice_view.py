@@ -38,7 +38,7 @@ from raterscope.widgets.volume.slice_painter import (
     Projector,
     SlicePainter,
     boxes_on,
-    slab_words,
+    slab_text,
 )
 
 FIT_MARGIN = 22.0
@@ -157,7 +157,7 @@ class SliceView(WholeView):
         if plane is not None and plane.oblique >= OBLIQUE_FROM:
             words.append(f"oblique {plane.oblique:.0f}°")
         if plane is not None and plane.slices > 1 and self._scene.slab:
-            words.append(slab_words(self._scene.slab))
+            words.append(slab_text(self._scene.slab))
         return ", ".join(words)
 
     # Where it is looked at ---------------------------------------------------------------------

@@ -226,7 +226,7 @@ class SurfaceView(WholeView):
         self._scene, self.grid = scene, Grid.plain((1, 1, 1))
         self.model: SurfaceModel | None = None
         """Model that is shown."""
-        self._words = ""
+        self._text = ""
         self._renderer = SurfaceRenderer(self)
         self._meshes: dict[str, Mesh] = {}
         self.camera = self._home = Camera()
@@ -255,7 +255,7 @@ class SurfaceView(WholeView):
         """Show a model, or a sentence; the camera stays while the same structure is shown."""
         shown = self.model
         same = model is not None and shown is not None and (grid, model.title) == (self.grid, shown.title)
-        self.model, self.grid, self._words = model, grid, text
+        self.model, self.grid, self._text = model, grid, text
         self._meshes = {}
         if model is not None:
             corners, surface = model.surface.corners, model.surface
@@ -273,7 +273,7 @@ class SurfaceView(WholeView):
     @property
     def text(self) -> str:
         """The sentence that is shown instead of a model."""
-        return self._words if self.model is None else ""
+        return self._text if self.model is None else ""
 
     def set_camera(self, camera: Camera) -> None:
         """Turn, zoom or move; edges are smoothed when it rests."""
@@ -351,7 +351,7 @@ class SurfaceView(WholeView):
         model = self.model
         picture = None if model is None else self._draw()
         if model is None or picture is None:
-            self._paint_words(painter, self._words if model is None else NO_OPENGL)
+            self._paint_text(painter, self._text if model is None else NO_OPENGL)
             return
         painter.drawImage(QPointF(0, 0), picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -365,7 +365,7 @@ class SurfaceView(WholeView):
         if model.heat is not None and room:
             self._paint_bar(painter, model.heat, text)
 
-    def _paint_words(self, painter: QPainter, text: str) -> None:
+    def _paint_text(self, painter: QPainter, text: str) -> None:
         self.setAccessibleDescription(text)
         painter.save()
         box = enlarge(painter, QRectF(self.rect())).adjusted(16, 16, -16, -16)

@@ -59,7 +59,7 @@ class DisputeStrip(WholeView):
     def set_slice(self, index: int) -> None:
         """Set the visible slice."""
         self._slice = index
-        self.setAccessibleDescription(self._words(index))
+        self.setAccessibleDescription(self._text(index))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -144,11 +144,11 @@ class DisputeStrip(WholeView):
     def event(self, event: QEvent) -> bool:
         """Describe the slice under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self._words(self._slice_at(event.pos().y())), self)
+            QToolTip.showText(event.globalPos(), self._text(self._slice_at(event.pos().y())), self)
             return True
         return super().event(event)
 
-    def _words(self, index: int) -> str:
+    def _text(self, index: int) -> str:
         total = float(self._dispute.sum())
         share = 100 * float(self._dispute[index]) / total if total > 0 else 0.0
         most = int(self._dispute.argmax()) + 1
@@ -402,7 +402,7 @@ class WindowControl(QObject):
 
     def _show(self, centre: float, width: float) -> None:
         self.levels = Levels(centre, width)
-        self.chip.set_words(self._choice.text_of(*self.window))
+        self.chip.set_text(self._choice.text_of(*self.window))
         self.changed.emit(*self.window)
 
 

@@ -277,10 +277,10 @@ def test_the_preview_of_a_second_exclusion_includes_the_first_in_every_kind(four
 def test_courses_follow_an_annotator_through_all_kinds(four_study):
     with Study.open(four_study) as study:
         found = read_courses({"anna", "Anna K."}, study)
-    places = {course.kind: course.places for course in found}
-    assert places["clicks"] == ("one.png", "two.png", "three.png")
-    assert places["labels"][0] == "votes 1 to 10"
-    assert len(places["masks"]) == 2
+    points = {course.kind: course.points for course in found}
+    assert points["clicks"] == ("one.png", "two.png", "three.png")
+    assert points["labels"][0] == "votes 1 to 10"
+    assert len(points["masks"]) == 2
 
 
 def test_a_folder_of_studies_gives_one_table_and_a_broken_study_is_named(four_study, tmp_path, capsys):

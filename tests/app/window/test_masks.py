@@ -213,7 +213,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     qtbot.waitUntil(lambda: window.findChild(StructureDialog) is not None, timeout=LONG)
     dialog = window.findChild(StructureDialog)
     qtbot.waitUntil(dialog.search.isEnabled, timeout=LONG)
-    assert "Heart" in dialog.chosen_words.text()
+    assert "Heart" in dialog.chosen_label.text()
     dialog.search.setText("liver")
     dialog.codes.setCurrentRow(0)
     dialog.role.setCurrentText("AVOIDANCE")

@@ -57,7 +57,7 @@ def test_a_code_is_found_and_chosen_by_keyboard(opened, qtbot, answers):
 def test_what_is_known_is_shown_and_stays(opened, answers):
     known = StructureChoice(HEART, CodeChoice("SRT:T-D0050", "Tissue"), "right", (1, 2, 3), "GTV", "H")
     dialog = opened(known)
-    assert "Heart" in dialog.chosen_words.text()
+    assert "Heart" in dialog.chosen_label.text()
     assert dialog.colour.text() == "#010203"
     dialog.accepting.click()
     assert answers == [known]

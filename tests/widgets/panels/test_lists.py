@@ -75,7 +75,7 @@ def test_who_finds_how_much_is_read_whole_in_a_narrow_panel(qtbot, monkeypatch):
     def note(painter, box, text, *_, **__):
         written.append((text, QFontMetrics(painter.font()).horizontalAdvance(text) <= box.width()))
 
-    monkeypatch.setattr("raterscope.widgets.panels.lists.paint_words", note)
+    monkeypatch.setattr("raterscope.widgets.panels.lists.paint_text", note)
     widget = AskList("annotator", "corrected decisions", "", "Fuse the clicks first.")
     qtbot.addWidget(widget)
     widget.resize(295, 160)

@@ -73,7 +73,7 @@ def test_counts_of_a_group_follow_its_items(qtbot):
     panel.set_groups({1: "patient 1"})
     panel.group.setCurrentIndex(1)
     panel.update_item(replace(item, counts={"disputed": 1}))
-    assert panel._group_words.text() == "1 in the group | 0 decided | 1 disputed"
+    assert panel._group_label.text() == "1 in the group | 0 decided | 1 disputed"
 
 
 def test_names_of_a_pattern_stay_distinct_in_a_narrow_queue(qtbot):

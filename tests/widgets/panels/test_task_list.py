@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.widgets.panels.card_panels import TaskList, TasksView, posterior_words
+from raterscope.widgets.panels.card_panels import TaskList, TasksView, posterior_text
 from tests.reading import accessible_text, visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -43,7 +43,7 @@ def test_a_line_shows_the_posterior_and_the_decision(tasks):
 
 
 def test_of_many_classes_the_two_likeliest_are_named(tasks):
-    assert posterior_words(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: 0.96, 0: 0.04"
+    assert posterior_text(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: 0.96, 0: 0.04"
     posterior = np.array([[0.02, 0.31, 0.62, 0.05]])
     tasks.set_tasks(view(1, classes=("newt", "toad", "frog", "eft"), posterior=posterior))
     assert accessible_text(tasks.view, 0) == "task 0000, frog 0.62, toad 0.31"

@@ -152,7 +152,7 @@ def _answers(client: Any) -> Iterator[None]:
     try:
         yield
     except requests.exceptions.ConnectionError as error:
-        raise InputError(f"{host}: {_failure_words(error)}") from error
+        raise InputError(f"{host}: {_failure_text(error)}") from error
     except requests.exceptions.Timeout as error:
         raise InputError(f"{host}: did not answer within {_TIMEOUT} s") from error
     except requests.exceptions.HTTPError as error:
@@ -379,7 +379,7 @@ class DimseArchive:
         except TimeoutError as error:
             raise InputError(f"{self._name}: did not answer within {_TIMEOUT} s") from error
         except OSError as error:
-            raise InputError(f"{self._name}: {_failure_words(error)}") from error
+            raise InputError(f"{self._name}: {_failure_text(error)}") from error
 
     def _limit(self, event: Any) -> None:
         """Limit how long the archive may be silent, and how much it may send in a message."""
@@ -456,7 +456,7 @@ def _contexts(*names: str, syntaxes: Sequence[str] = _UNCOMPRESSED) -> list[Any]
     return [build_context(getattr(sop_class, name), list(syntaxes)) for name in names]
 
 
-def _failure_words(error: BaseException | None) -> str:
+def _failure_text(error: BaseException | None) -> str:
     """Explain why no connection was made, from an error and those that caused it."""
     while error is not None:
         if isinstance(error, socket.gaierror):

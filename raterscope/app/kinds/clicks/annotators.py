@@ -340,18 +340,18 @@ def _verdicts(fusion: Fusion, image: int, state: ReviewState) -> tuple[IntArray,
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
     """Return sensitivity, precision and reliability by image; see `AnnotatorFunctions`."""
-    places, values = [], []
+    points, values = [], []
     for entry, run, fusion in _results(study, watch):
         marked = [row for row, name in enumerate(study.clicks(entry.id, run).annotators) if name in names]
         for row in marked[:1]:
             rates = fusion.rates
-            places.append(entry.name)
+            points.append(entry.name)
             values.append([rates.sensitivity[row], rates.precision[row], rates.reliability[row]])
-    table = np.array(values).reshape(len(places), 3, 3)
+    table = np.array(values).reshape(len(points), 3, 3)
     return [
-        Course("clicks", measure, tuple(places), "image", table[:, at])
+        Course("clicks", measure, tuple(points), "image", table[:, at])
         for at, measure in enumerate((SENSITIVITY, PRECISION, RELIABILITY))
-        if places
+        if points
     ]
 
 

@@ -294,7 +294,7 @@ class LiveSource:
         return self._settler.has_settled(image, self.watched.get(image))
 
     @property
-    def settling_words(self) -> str:
+    def settling_text(self) -> str:
         """What the last settling changed, or may change."""
         settler = self._settler
         if not can_share_streams(self.request.plan.stream):
@@ -310,10 +310,10 @@ class LiveSource:
 
     @property
     def settling_notice(self) -> str:
-        """The `settling_words`; empty where the last settling changed few decisions."""
+        """The `settling_text`; empty where the last settling changed few decisions."""
         settler = self._settler
         few = settler.changed <= LIMIT * settler.detections
-        return "" if settler.ended and few else self.settling_words
+        return "" if settler.ended and few else self.settling_text
 
     def settle(self, watch: Watch = silent) -> list[int]:
         """Fuse the complete images as a run over all of them does; return those changed."""

@@ -42,8 +42,7 @@ from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.labels.evaluation import cross_validate
-from raterscope.app.kinds.labels.evaluation import curves_in_words as folded_in_words
+from raterscope.app.kinds.labels.evaluation import cross_validate, curves_in_words
 from raterscope.app.kinds.labels.fusion_tables import (
     DecisionRates,
     QuestionOutput,
@@ -205,7 +204,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
     lines = [*summary_of(answer, time.perf_counter() - clock, judged)]
     for name, folded in curves.items():
         notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
-        lines += [f"{where(answer, name)}{line}" for line in folded_in_words(folded)]
+        lines += [f"{where(answer, name)}{line}" for line in curves_in_words(folded)]
     print_results(dict.fromkeys(notices), lines)
     print_files(files, saved.path)
     saved.check_path("All results are in")

@@ -166,16 +166,16 @@ def _verdicts(
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
     """Return bias, Dice and HD95 by case and structure; see `AnnotatorFunctions`."""
-    places, values, calibrated = [], [], False
+    points, values, calibrated = [], [], False
     several = len({fusion.structures[0] for *_, fusion, _ in _results(study, part(watch, 0.0, 0.5))}) > 1
     for entry, _, fusion, report in _results(study, part(watch, 0.5, 1.0)):
         for p in [p for p, name in enumerate(_outlined(fusion, report)) if name in names][:1]:
             calibrated |= entry.lattice.calibrated
-            places.append(f"{entry.name}, {fusion.structures[0]}" if several else entry.name)
+            points.append(f"{entry.name}, {fusion.structures[0]}" if several else entry.name)
             values.append(_figures(report)[p])
-    table = np.array(values).reshape(len(places), 4, 3)
+    table = np.array(values).reshape(len(points), 4, 3)
     return [
-        Course("masks", measure, tuple(places), "case", table[:, at])
+        Course("masks", measure, tuple(points), "case", table[:, at])
         for at, measure in enumerate(_measures("mm" if calibrated else "px"))
         if np.isfinite(table[:, at, 0]).any()
     ]

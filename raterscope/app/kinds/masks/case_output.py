@@ -115,7 +115,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     )  # fmt: skip
     if outcome.fusion is not None:
         calibrated = answer.inputs.given[name].grid.calibrated
-        record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
+        record["uncertainty"] = uncertainty_text(outcome.fusion.reports[0], calibrated=calibrated)
     record["weights"] = dict(answer.inputs.weights)
     record["programs"] = list(answer.inputs.programs)
     return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
@@ -165,7 +165,7 @@ BY_RATER = {
 """Content of the maps of each rater, by the beginning of their names."""
 
 
-def uncertainty_words(report: Report, *, calibrated: bool) -> str:
+def uncertainty_text(report: Report, *, calibrated: bool) -> str:
     """Describe the map of uncertainty."""
     if report.calibration is None:
         return "not written: needs two raters and a marked voxel"

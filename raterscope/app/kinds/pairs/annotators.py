@@ -159,11 +159,11 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             own = own[np.argsort(pairs.time[own], kind="stable")]
         if not len(own):
             continue
-        places, values = [], []
+        points, values = [], []
         for block in blocks(len(own)):
             choice = pairs.choice[own[block]]
             left, sided = float((choice > 0).sum()), int((choice != 0).sum())
-            places.append(f"comparisons {block.start + 1:,} to {block.stop:,}")
+            points.append(f"comparisons {block.start + 1:,} to {block.stop:,}")
             share = left / sided if sided else float("nan")
             values.append((share, *wilson(left, sided)))
         about = f", {plain(answered.question.name)}" if len(answers) > 1 else ""
@@ -171,7 +171,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             "left", f"left side{about}", "Share of the left among choices of a side in a block",
             ideal=0.5, is_share=True,
         )  # fmt: skip
-        listed.append(Course("pairs", measure, tuple(places), "block of comparisons", np.array(values)))
+        listed.append(Course("pairs", measure, tuple(points), "block of comparisons", np.array(values)))
     return listed
 
 

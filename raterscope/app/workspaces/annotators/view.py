@@ -277,7 +277,7 @@ def courses(
             measure = course.measure
             title = f"{course.kind}: {measure.title}"
             line = AnnotatorCourse(
-                prepared.shown[row], int(prepared.table.numbers[row]), course.places, course.values
+                prepared.shown[row], int(prepared.table.numbers[row]), course.points, course.values
             )
             before = views[title].lines if title in views else ()
             label = f"{measure.title}, {measure.unit}" if measure.unit else measure.title

@@ -394,7 +394,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _show_history(self) -> None:
         contents = self._document.contents
         self.history.set_entries(run_history.history(contents, self._lines) if contents else ())
-        self.history.set_undoable(*self._document.undo_words)
+        self.history.set_undoable(*self._document.undo_text)
 
     def _on_job(self, job: Job) -> None:
         self.job_list.set_job(run_history.job_line(job))
@@ -444,10 +444,10 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         shown = None if self.prepared is None else view.card(self.prepared, self.table.selected)
         if shown is None or len(shown.names) > 1:
             return shown
-        words = (self._decision_words("exclude", "Excluded"), self._decision_words("mark", "Flagged"))
+        words = (self._decision_text("exclude", "Excluded"), self._decision_text("mark", "Flagged"))
         return replace(shown, sentences=(*filter(None, words), *shown.sentences))
 
-    def _decision_words(self, verb: str, done: str) -> str:
+    def _decision_text(self, verb: str, done: str) -> str:
         """Return who excluded or flagged the selected annotator, when and why; empty without a decision."""
         contents, name = self._document.contents, next(iter(self.table.selected), "")
         if contents is None:

@@ -407,7 +407,7 @@ class _Preview:
 
     def changes(self) -> Sequence[Change]:
         return [
-            Change(key, f"{change.name}  {_position_words(change)}", change.before, change.after)
+            Change(key, f"{change.name}  {_position_text(change)}", change.before, change.after)
             for key, change in enumerate(() if self.blind else self.changed)
         ]
 
@@ -549,5 +549,5 @@ def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     return ""
 
 
-def _position_words(change: ChangedSpot) -> str:
+def _position_text(change: ChangedSpot) -> str:
     return f"at {change.x:.0f}, {change.y:.0f}" if change.cluster is None else f"spot {change.cluster + 1}"

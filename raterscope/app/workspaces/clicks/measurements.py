@@ -72,7 +72,7 @@ class Measurements(ClicksPart):
         """Micrometres a pixel by the file of the image on screen."""
         self.measures = Measures()  # current scales, lengths and areas
         self.shapes = Shapes(core.screen.canvas, self._words_of)
-        self.drawing = Drawing(core.screen.canvas, self._words)
+        self.drawing = Drawing(core.screen.canvas, self._text)
         self.drawing.drawn.connect(self._on_drawn)
         self.drawing.mode_changed.connect(self._on_mode)
         self.shapes.chosen.connect(core.screen.measure.choose)
@@ -261,7 +261,7 @@ class Measurements(ClicksPart):
     def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
         """Describe the measurement of a shape with other points."""
         number = mark.text.split(maxsplit=1)[0]
-        return f"{number}  {self._words('area' if mark.closed else 'length', points)}"
+        return f"{number}  {self._text('area' if mark.closed else 'length', points)}"
 
     def _show(self) -> None:
         self.shapes.set_shapes(self._marks())
@@ -311,7 +311,7 @@ class Measurements(ClicksPart):
         where = "all images" if decision.subject.everywhere else "this image"
         return f"{size:.4g} µm a pixel, set for {where} by {decision.who}{when}", True
 
-    def _words(self, mode: str, points: FloatArray) -> str:
+    def _text(self, mode: str, points: FloatArray) -> str:
         """Describe the measurement of a drawing."""
         if mode == "scale":
             return f"{length_of(points):,.1f} px"

@@ -340,13 +340,13 @@ class RunDivider(ClicksPart):
             return
         run, fusion, annotators = self._other
         spots = spots_of(fusion, annotators, contents.review.spots(session.scene.image.id))
-        choices = tuple((str(each.id), _run_words(each)) for each in self._others(contents))
-        left = Side(_run_words(session.scene.run))
+        choices = tuple((str(each.id), _run_text(each)) for each in self._others(contents))
+        left = Side(_run_text(session.scene.run))
         marks = view.detection_marks(spots, self._core.bookmarks)
-        self._canvas.set_compared(marks, (left, Side(_run_words(run), choices)))
+        self._canvas.set_compared(marks, (left, Side(_run_text(run), choices)))
 
 
-def _run_words(run: RunEntry) -> str:
+def _run_text(run: RunEntry) -> str:
     return f"run {run.id}: {run_title(run)}"
 
 

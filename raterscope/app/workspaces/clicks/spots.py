@@ -176,10 +176,8 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
         sources.append(("experts", f"differ: {spot.contested}"))
     if spot.cluster is not None and fusion is not None:
         share = spot.votes / max(spot.looked, 1)
-        share_words = (
-            "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
-        )
-        sources.append(("votes", f"{spot.votes} of {spot.looked} ({percent(share)}): {share_words}"))
+        share_text = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
+        sources.append(("votes", f"{spot.votes} of {spot.looked} ({percent(share)}): {share_text}"))
         model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
         sources.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
     return tuple(sources)

@@ -128,7 +128,7 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
         low=course.low,
         high=course.high,
         informed=drift.align_rows(*about),
-        changes=tuple((change.step, change.true, _words(change, fusion.outputs)) for change in changes),
+        changes=tuple((change.step, change.true, _text(change, fusion.outputs)) for change in changes),
         step=steps - 1,
         summary=_summary(scene, analysis, annotator, changes),
         together=_together(scene, annotator),
@@ -210,7 +210,7 @@ def _row(scene: Scene, change: drift.ChangePoint) -> str:
     return f"where {scene.fusion.classes[change.true]} is true: {text}"
 
 
-def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
+def _text(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
     """Describe the labels given more and less often since: "says 3 more often, 1 less"."""
     difference = change.after - change.before
     more, less = outputs[int(difference.argmax())], outputs[int(difference.argmin())]

@@ -145,7 +145,7 @@ class MethodComparer(MasksPart):
         return plan_of(run) or plan
 
     def _on_read(self, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
-        job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)
+        job = self._jobs.start(TITLE, partial(compare_cases, inputs, plans), costly=True)
         self._task.follow(
             job, self._on_compared, progressed=self._on_progress, failed=self.refused.emit,
             stopped=partial(self._panel.set_busy, False),
@@ -202,10 +202,6 @@ class MethodComparer(MasksPart):
         panel.table.set_rows(
             _rows(methods, reference), f"{REFERENCES[reference]}, {cases}", _measures(methods)
         )
-
-
-def _compare(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch) -> ComparedMethods:
-    return compare_cases(inputs, plans, watch)
 
 
 def _rows(methods: ComparedMethods, reference: str) -> list[ComparisonRow]:

@@ -106,12 +106,12 @@ def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan,
     measured: list[Measured] = []
     cases = len(plan.images)
     for done, image in enumerate(plan.images):
-        step = _with_case_words(watch, done, cases)
+        step = _with_case_name(watch, done, cases)
         measured += measure(read_case(image, plan, study, part(step, 0.0, 0.5)), part(step, 0.5, 1.0))
     return plan, tuple(measured)
 
 
-def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
+def _with_case_name(watch: Watch, done: int, cases: int) -> Watch:
     """Return a watch that reports the number of the case."""
     step = part(watch, done / cases, (done + 1) / cases)
 
@@ -284,7 +284,7 @@ class RunComparison(MasksPanel):
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
         self._read_out = True
-        self._measures_words = ""
+        self._measures_text = ""
         self.label = ElidedLabel("", "small")
         self.structure = ChoiceBox("Structure that is measured", letters=8)
         self.structure.currentIndexChanged.connect(self._summarize)
@@ -394,7 +394,7 @@ class RunComparison(MasksPanel):
         """Show the progress of the comparison, else the measures of the run on screen."""
         self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
-        self.label.setText(progress or self._measures_words or vote)
+        self.label.setText(progress or self._measures_text or vote)
         self.label.setVisible(bool(self.label.text()))
         self.stop.setVisible(bool(progress))
         self.table.setVisible(not progress)
@@ -435,7 +435,7 @@ class RunComparison(MasksPanel):
         self._show_measures(f"Against truth: {in_words(compared, grid)}")
 
     def _show_measures(self, text: str) -> None:
-        self._measures_words = text
+        self._measures_text = text
         self._update_text(self._progress)
 
 

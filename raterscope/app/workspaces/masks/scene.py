@@ -313,7 +313,7 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
     report = scene.report(structure)
     if report is None or scene.run is None:
         return ()
-    last = _last_words(decided, structure, scene.run.id)
+    last = _last_decisions(decided, structure, scene.run.id)
     regions = []
     for number, dispute in enumerate(report.disputes, start=1):
         decision = last.get(number, last.get(None))
@@ -429,7 +429,7 @@ def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     doubt, contested = 0.0, 0
     for structure in structures:
         name = str(structure.get("structure", ""))
-        last = _last_words(decided, name, run)
+        last = _last_decisions(decided, name, run)
         volumes = structure.get("disputed_ml", [])
         outside = _outside(decided, name, run, len(volumes))
         numbers = (*range(1, len(volumes) + 1), *outside)
@@ -456,7 +456,7 @@ def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts), contested)
 
 
-def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
+def _last_decisions(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
     """Find the last decision on each numbered region of a run; skipping a settled one changes nothing.
 
     The key None is the decision on the whole structure, which applies to every region without a later one.

@@ -60,7 +60,7 @@ class MapBar(QWidget):
         theme.set_role(self, "panel")
         self.structure = ChoiceBox("Structure")
         set_lengths(self.structure, minimumWidth=80)
-        self._structure_words = plain_label("structure", "small")
+        self._structure_label = plain_label("structure", "small")
         self.map = ChoiceBox("Map over the image", MAPS)
         set_lengths(self.map, minimumWidth=100)
         self.map.setToolTip(plain_tip("Heat map over the image (D shows the next one)"))
@@ -81,9 +81,9 @@ class MapBar(QWidget):
         set_lengths(self.opacity, maximumWidth=90, minimumWidth=48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
-        self._faint_words = (_faint("map"), _faint("opacity"))
-        first = (self._structure_words, self.structure, STRETCH, self.truth, self._faint_words[0], self.map)
-        second = (self.band, self.share, self._faint_words[1], self.opacity)
+        self._faint_labels = (_faint("map"), _faint("opacity"))
+        first = (self._structure_label, self.structure, STRETCH, self.truth, self._faint_labels[0], self.map)
+        second = (self.band, self.share, self._faint_labels[1], self.opacity)
         self._rows = horizontal(
             (horizontal(*first, spacing=8), 1), horizontal(*second, spacing=8),
             inside=self, margins=(12, 4, 12, 4), spacing=8,
@@ -110,9 +110,9 @@ class MapBar(QWidget):
 
     def _make_room(self) -> None:
         room, several = self.width() >= ROOM_FOR_WORDS, self.structure.count() > 1
-        for words in self._faint_words:
+        for words in self._faint_labels:
             words.setVisible(room)
-        self._structure_words.setVisible(room and several)
+        self._structure_label.setVisible(room and several)
         self.structure.setVisible(several)
         self.opacity.setVisible(room or not several)
 

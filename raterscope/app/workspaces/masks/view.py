@@ -214,11 +214,11 @@ def region_boxes(
 def covered(region: DisputedRegion, scene: Scene) -> RegionEvidence:
     """Return the position of a region without its evidence, for blind mode."""
     return RegionEvidence(
-        f"Region {region.number}", region.state, float("nan"), position=_slice_words(region, scene)
+        f"Region {region.number}", region.state, float("nan"), position=_slice_text(region, scene)
     )
 
 
-def _slice_words(region: DisputedRegion, scene: Scene) -> str:
+def _slice_text(region: DisputedRegion, scene: Scene) -> str:
     first, last = region.dispute.origin[0] + 1, region.dispute.origin[0] + region.dispute.shape[0]
     if scene.image.lattice.flat:
         return ""
@@ -243,7 +243,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
         sentence=sentence,
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
-        position=_slice_words(region, scene),
+        position=_slice_text(region, scene),
     )
 
 

@@ -196,7 +196,7 @@ class ReadingScreen(QWidget):
             return
         marks = self.reader.marks
         number = position - session.places[0]
-        self.header.set_progress(f"Case {number + 1} of {len(session.places)}", _session_words(session, self))
+        self.header.set_progress(f"Case {number + 1} of {len(session.places)}", _session_text(session, self))
         done = {each - session.places[0] for each in session.done}
         self.header.strip.set_cases(len(session.places), done, number)
         self.surface.show_marks(marks)
@@ -307,7 +307,7 @@ class ReadingScreen(QWidget):
         first = session.places[0]
         missing = [position - first + 1 for position in session.places if position not in session.done]
         self.header.set_progress(
-            f"{len(session.done)} of {len(session.places)} read", _session_words(session, self)
+            f"{len(session.done)} of {len(session.places)} read", _session_text(session, self)
         )
         self.header.strip.set_cases(len(session.places), {each - first for each in session.done}, -1)
         back = partial(self.reader.go_to, first + missing[0] - 1 if missing else session.places[-1])
@@ -335,7 +335,7 @@ class ReadingScreen(QWidget):
         self._welcome()
 
 
-def _session_words(session: SessionState, screen: ReadingScreen) -> str:
+def _session_text(session: SessionState, screen: ReadingScreen) -> str:
     assignment = screen.reader.assignment
     total = assignment.sessions if assignment is not None else 1
     return f"session {session.session} of {total}" if total > 1 else ""

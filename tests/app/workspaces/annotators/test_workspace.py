@@ -126,7 +126,7 @@ def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, mo
     workspace.table.select(("eve", "dan"))
     workspace.decisions.exclude()
     panel = workspace.decisions.dialog.panel
-    qtbot.waitUntil(lambda: panel._words.text() == "fitting" and panel._bar.value() == 400)
+    qtbot.waitUntil(lambda: panel._label.text() == "fitting" and panel._bar.value() == 400)
     assert panel._cancel.isVisible()
     qtbot.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
     assert panel.state == "unknown"

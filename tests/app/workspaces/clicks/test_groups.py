@@ -47,8 +47,8 @@ def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeyp
     listed = len(queue.shown())
     queue.group.setCurrentIndex(2)
     assert [item.key for item in queue.shown()] == [first]
-    assert "1 in the group" in queue._group_words.text()
-    assert "detections" in queue._group_words.text()
+    assert "1 in the group" in queue._group_label.text()
+    assert "detections" in queue._group_label.text()
     panel = opened.workspace.parasitaemia
     opened.workspace.middle_tabs.setCurrentWidget(panel)
     idle(opened, qtbot)

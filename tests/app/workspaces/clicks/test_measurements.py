@@ -51,7 +51,7 @@ def test_a_drawn_line_of_known_length_sets_the_scale_of_all_images_until_it_is_u
     set_scale(opened, qtbot, 20.0)
     assert pixel_size(opened) == pytest.approx(0.1, rel=0.01)
     assert workspace.canvas._pixel_size == pixel_size(opened)
-    assert "set for all images" in workspace.measure.scale_words.text()
+    assert "set for all images" in workspace.measure.scale_label.text()
     assert workspace.measure.unscale.text() == "Remove scale"  # the file states none
     press(opened, qtbot, Qt.Key.Key_PageDown)
     assert pixel_size(opened) == pytest.approx(0.1, rel=0.01)

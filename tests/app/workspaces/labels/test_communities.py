@@ -121,7 +121,7 @@ def cards(workspace) -> list[str]:
 
 
 def words(workspace) -> str:
-    return workspace.cards._words.text()
+    return workspace.cards._label.text()
 
 
 def split_of(workspace) -> np.ndarray:

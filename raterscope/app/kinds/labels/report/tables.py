@@ -267,7 +267,7 @@ def annotators_table(
     for name in sorted({*answered.run.excluded, *programs} & set(labels.annotators)):
         reason = f"excluded: {plain(excluded.get(name, '')) or 'no reason given'}"
         k = labels.annotators.index(name)
-        title = f"{plain(name, 40)} ({_program_words(answered, name) if name in programs else reason})"
+        title = f"{plain(name, 40)} ({_program_text(answered, name) if name in programs else reason})"
         if answered.question.excluded is None or not rates.votes[k]:
             rows.append([title, *[NONE] * 4])
             continue
@@ -285,7 +285,7 @@ def annotators_table(
     return Table("Annotators, the best and the worst", columns, rows, note, frozenset({4}))
 
 
-def _program_words(answered: Answered, name: str) -> str:
+def _program_text(answered: Answered, name: str) -> str:
     """Describe a program: whether it is excluded, or the power of its probabilities."""
     weights = answered.result.programs
     if name in answered.run.excluded:
