@@ -42,7 +42,7 @@ class SearchText:
             worst += kind
         return worst, len(text)
 
-    def places(self, text: str) -> frozenset[int]:
+    def matched_indices(self, text: str) -> frozenset[int]:
         """Return the positions of the matched letters in a text."""
         folded = text.casefold()
         if len(folded) != len(text):

@@ -68,9 +68,9 @@ def test_without_letters_everything_keeps_its_order():
 
 
 def test_the_letters_found_are_reported_by_place():
-    assert SearchText("im").places("Copy as image") == {8, 9}
-    assert SearchText("cai").places("Copy as image") == {0, 5, 8}
-    assert SearchText("cop im").places("Copy as image") == {0, 1, 2, 8, 9}
+    assert SearchText("im").matched_indices("Copy as image") == {8, 9}
+    assert SearchText("cai").matched_indices("Copy as image") == {0, 5, 8}
+    assert SearchText("cop im").matched_indices("Copy as image") == {0, 1, 2, 8, 9}
 
 
 def test_of_very_many_the_best_come_first_too():

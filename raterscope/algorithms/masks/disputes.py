@@ -314,7 +314,7 @@ def _thicknesses(fusion: MaskFusion) -> FloatArray:
 class _Disputed:
     """The N voxels on which some rater and the consensus differ."""
 
-    places: IntArray  # (N,): flat indices of the box
+    indices: IntArray  # (N,): flat indices of the box
     # (P, N): mm: depth in the part that only one of rater and consensus marks; 0 where they agree
     depth: Float32Array
     held: BoolArray  # (N,): voxels of the consensus
@@ -332,7 +332,7 @@ def _regions(scene: _Scene, check: Check) -> list[Dispute]:
     disputed = _disputed(
         scene, None if marked is consensus else _thickness(marked, scene, flat, check), check
     )
-    voxels, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
+    voxels, deepest = disputed.indices, disputed.depth.max(axis=0, initial=0.0)
     cores, count = cores_of(
         voxels, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
         scene.points, check,
@@ -424,7 +424,7 @@ def _described(
     beyond = tuple(p for p in order if far[0][p] >= far[1][p])
     short = tuple(p for p in order if far[0][p] < far[1][p])
     leader = order[0]
-    voxels = disputed.places[members]
+    voxels = disputed.indices[members]
     weight = float("nan")
     if scene.fusion.weight is not None:
         layer = scene.fusion.weight[scene.structure, leader]

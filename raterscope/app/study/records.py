@@ -139,7 +139,7 @@ class TruePoints:
     known: bool
 
     @property
-    def places(self) -> FloatArray:
+    def positions(self) -> FloatArray:
         """Coordinates, (K, 2)."""
         return np.column_stack([self.x, self.y])
 

@@ -247,7 +247,7 @@ class _CommandKind(LineKind[Command]):
         metrics = QFontMetrics(theme.font())
         under = room.center().y() + metrics.ascent() / 2 + 3
         painter.setPen(QColor(theme.current().accent))
-        for index in self.typed.places(words):
+        for index in self.typed.matched_indices(words):
             left = room.left() + metrics.horizontalAdvance(words[:index])
             right = room.left() + metrics.horizontalAdvance(words[: index + 1])
             if right <= room.right():

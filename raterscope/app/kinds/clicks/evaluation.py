@@ -74,7 +74,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
             continue
         run, fusion = result
         if truth.known and not run.log.get("truth_held"):
-            _, right = match_spots([(fusion, truth.places)], radius)
+            _, right = match_spots([(fusion, truth.positions)], radius)
             free = past.free(run, image, fusion)
             by_truth.append((fusion.detection.posterior[free], right[free]))
         if not by_truth:
@@ -137,7 +137,7 @@ class Accuracy:
 def truths_of(study: Study) -> dict[int, FloatArray]:
     """Return the true positions, (T, 2), of every image that has ground truth."""
     truths = {entry.id: study.truth(entry.id) for entry in study.images()}
-    return {image: points.places for image, points in truths.items() if points.known}
+    return {image: points.positions for image, points in truths.items() if points.known}
 
 
 def evaluate_fusion(fusion: Fusion, truth: FloatArray, radius: float) -> Evaluation:

@@ -119,7 +119,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
         tools.write_report(study, results / REPORT, part(watch, 0.95, 1.0))
         radius = study.settings.matching_radius()
-        true_positions = {name: study.truth(number).places for name, number in inputs.items.items()}
+        true_positions = {name: study.truth(number).positions for name, number in inputs.items.items()}
     evaluations = evaluate_outcomes(answer.outcomes, true_positions, radius)
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,

@@ -290,7 +290,7 @@ class BatchReview(ClicksPart):
         """Return a spot by its number in the grid."""
         return self._listed.get(number)
 
-    def places(self, numbers: Sequence[int]) -> str:
+    def positions_text(self, numbers: Sequence[int]) -> str:
         """Write the positions of spots, a line each, for pasting into a table."""
         contents = self._document.contents
         listed = [self._listed[number] for number in numbers if number in self._listed]

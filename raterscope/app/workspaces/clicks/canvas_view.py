@@ -351,7 +351,7 @@ class SpotMenu(ClicksPart):
             ("Show on the image", partial(grid.opened.emit, number)),
             (
                 "Copy the position" if count == 1 else "Copy the positions",
-                partial(_copy, self._batch_review.places(chosen)),
+                partial(_copy, self._batch_review.positions_text(chosen)),
             ),
         )
         self._open(title, entries, grid.view.viewport().mapToGlobal(position), picture=False)

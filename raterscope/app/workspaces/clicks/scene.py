@@ -177,7 +177,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         clicks=study.clicks(image, run_shown),
         run=run_shown,
         fusion=fusion,
-        truth=study.truth(image).places,
+        truth=study.truth(image).positions,
         later=_imported_since(image, run_shown, study),
     )
 

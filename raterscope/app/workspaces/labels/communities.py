@@ -288,7 +288,7 @@ class SimilarityPlot(LabelsPart):
         picture = self._screen.similarity
         picture.header.set_title(drawn.title)
         picture.show_similarity(drawn.values, drawn.edges, names, label=drawn.label, high=drawn.high)
-        picture.show_graph(drawn.places, drawn.links, drawn.weights, names, community)
+        picture.show_graph(drawn.positions, drawn.links, drawn.weights, names, community)
 
     def _on_rows(self, row: int, column: int) -> None:
         if self._drawn is not None:

@@ -450,7 +450,7 @@ class Similarity:
     values: NDArray[np.floating]  # (m, m): 0 to 1; NaN on the diagonal of tasks in common
     edges: NDArray[np.int64]  # (C + 1,): start and end rows of the communities
     rows: tuple[NDArray[np.int64], ...]  # m arrays of annotators
-    places: NDArray[np.float64]  # (m, 2): positions of the rows as marks of a graph
+    positions: NDArray[np.float64]  # (m, 2): positions of the rows as marks of a graph
     links: NDArray[np.int64]  # (e, 2): pairs of linked rows
     weights: NDArray[np.float64]  # (e,)
     label: str  # name of the values

@@ -111,10 +111,12 @@ def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
     known_images = [image for image in images if image.truth.known]
     if not known_images:
         return []
-    fused = [evaluate_fusion(image.fusion, image.truth.places, radius) for image in known_images]
+    fused = [evaluate_fusion(image.fusion, image.truth.positions, radius) for image in known_images]
     decided = [
         evaluate(
-            np.column_stack([image.spots.x, image.spots.y])[image.spots.present], image.truth.places, radius
+            np.column_stack([image.spots.x, image.spots.y])[image.spots.present],
+            image.truth.positions,
+            radius,
         )
         for image in known_images
     ]
@@ -174,7 +176,7 @@ def _share(part: int, total: int) -> str:
 
 def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
     """Draw precision over sensitivity and the calibration of the spots that no decision held fixed."""
-    posterior, true = match_spots([(image.fusion, image.truth.places) for image in images], radius)
+    posterior, true = match_spots([(image.fusion, image.truth.positions) for image in images], radius)
     free = np.concatenate([image.free for image in images])
     known = sum(len(image.truth) for image in images) - int(true[~free].sum())
     posterior, true = posterior[free], true[free]
