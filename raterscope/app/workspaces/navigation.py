@@ -118,6 +118,7 @@ class Navigation(QObject):
         if self.current is None:
             self.arrived.emit(None, None)
             return
+        self._show_state("Reading")
         read = partial(self._read, self.current, self._runs.run_of(self.current))
         self._task.follow(self._document.ask(f"Reading {self._noun}", read), self._on_scene)
 
@@ -125,8 +126,14 @@ class Navigation(QObject):
         if self._analyse is None:
             self._arrive(scene, None)
             return
+        self._show_state("Analysing")
         job = self._jobs.start(f"Analysing {self._noun}", partial(self._analyse, scene), quiet=True)
         self._task.follow(job, partial(self._arrive, scene), failed=self.refused.emit)
+
+    def _show_state(self, verb: str) -> None:
+        """Show why the screen is empty: the first analysis after installation takes half a minute."""
+        if self.on_screen is None:
+            self._runs.show_state(f"{verb} {self._noun}…")
 
     def _arrive(self, scene: Any, analysis: object) -> None:
         self.on_screen = scene.item.id

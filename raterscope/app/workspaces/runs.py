@@ -266,6 +266,10 @@ class RunControl(QObject):
             return None
         return run.id
 
+    def show_state(self, words: str) -> None:
+        """Show words in place of the item and run on screen."""
+        self._screen.status_changed.emit(words)
+
     def forget(self) -> None:
         """Start over with another study."""
         self.session.run = None

@@ -384,3 +384,20 @@ def test_without_truths_results_of_comparable_crowds_are_shown(window, qtbot, tm
     assert "On the nearest crowd measured (" in trust.text
     assert "mistakes that many annotators share" in trust.text
     assert not opened.workspace.queue.doubt.isVisible()
+
+
+def test_the_status_line_names_what_is_read_while_the_screen_is_empty(fused, qtbot):
+    path, statuses = fused.document.contents.path, []
+    fused.workspace.status_changed.connect(statuses.append)
+    fused.files.close_study()
+    idle(fused, qtbot)
+    fused.files.open_study(path)
+    idle(fused, qtbot)
+    shown = [words for words in statuses if words]
+    assert shown[:2] == ["Reading votes…", "Analysing votes…"]
+    assert fused.status.text.text() == shown[-1]
+    assert "run 1" in shown[-1]
+    del statuses[:]
+    fused.workspace.navigation.read_again()  # the screen is not empty meanwhile
+    idle(fused, qtbot)
+    assert not any("…" in words for words in statuses)
