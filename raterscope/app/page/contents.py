@@ -84,16 +84,16 @@ class Table:
         return column == 0 or column in self.text_columns
 
 
-_MOST_ROWS = 400
+MOST_ROWS = 400
 """Rows of a table with one for each image: more are no reading."""
 
 
 def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the first `_MOST_ROWS` rows, and a row that says how many more there are."""
-    more = len(rows) - _MOST_ROWS
+    """Return the first `MOST_ROWS` rows, and a row that says how many more there are."""
+    more = len(rows) - MOST_ROWS
     if more <= 0:
         return list(rows)
-    return [*rows[:_MOST_ROWS], (f"… and {more:,} more", *[""] * (len(rows[0]) - 1))]
+    return [*rows[:MOST_ROWS], (f"… and {more:,} more", *[""] * (len(rows[0]) - 1))]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.report import sections as click_pictures
 from raterscope.app.kinds.clicks.report.sections import detections_gallery
-from raterscope.app.kinds.clicks.report.tables import read_counted_image
+from raterscope.app.kinds.clicks.report.tables import counts_table, read_counted_image
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import (
@@ -188,6 +188,22 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     assert [picture.title for picture in gallery.pictures] == ["b"]
     assert gallery.pictures[0].text == "3 found, 3 in dispute"
     assert "Of 2 images" in gallery.note
+
+
+def test_of_more_images_than_a_table_lists_the_sum_and_those_in_dispute_come_first(crowd):
+    counted = read_counted_image(crowd, crowd.images()[0], fold([]), EarlierRuns(crowd))
+    doubtful = replace(counted, spots=replace(counted.spots, posterior=np.full(3, 0.5)))
+    images = [counted] * 500
+    images[450] = replace(doubtful, entry=replace(counted.entry, name="late"))
+    table = counts_table(images)
+    assert [row[0] for row in table.rows[:2]] == ["all images", "late"]
+    assert table.rows[0][3] == "1,500"
+    assert table.rows[1][5] == "3"
+    assert table.rows[-1][0] == "… and 100 more"
+    assert "raterscope export --what counts" in table.note
+    assert [row[0] for row in counts_table(images[449:452]).rows] == [
+        "smear <one>", "late", "smear <one>", "all images"
+    ]  # fmt: skip
 
 
 def test_thousands_of_decisions_are_summed_up(crowd, page):

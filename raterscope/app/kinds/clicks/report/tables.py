@@ -39,6 +39,7 @@ from raterscope.app.kinds.clicks.parasitaemia import (
 )
 from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.page.contents import (
+    MOST_ROWS,
     NONE,
     Block,
     Gallery,
@@ -302,10 +303,16 @@ _MOST_COMPARED = 1000
 
 def counts_table(images: Sequence[CountedImage]) -> Table:
     """Report the number of structures on each image and on all together."""
-    rows = shortened([_counts(plain(image.entry.name), [image]) for image in images])
+    cut = len(images) > MOST_ROWS
+    listed = sorted(images, key=lambda image: -int(image.disputed.sum())) if cut else images
+    rows = shortened([_counts(plain(image.entry.name), [image]) for image in listed])
     if len(images) > 1:
-        rows.append(_counts("all images", images))
+        rows.insert(0 if cut else len(rows), _counts("all images", images))
     note = (
+        f"The {MOST_ROWS} images with the most spots in dispute are listed; raterscope export --what counts "
+        "writes all. " if cut else ""
+    )  # fmt: skip
+    note += (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
         "probabilities that a spot is a structure, with the 95 % interval of the number of structures among "
         "the spots. All probabilities may be too high or too low together, as those of other crowds were; "
