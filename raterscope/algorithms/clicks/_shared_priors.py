@@ -256,10 +256,14 @@ def _ease(
     ease = np.zeros(len(number))
     expected, variance = np.zeros(odds.shape), np.zeros(odds.shape)
     active = np.arange(len(number))
+    against = np.exp(-(odds[:, :, None] + shift))
     for _ in range(20):
-        chance = 1 / (1 + np.exp(-(odds[active][:, :, None] + shift + ease[active][:, None, None])))
-        structures = number[active][:, None]
-        mean, spread = structures * (chance @ share), structures * ((chance * (1 - chance)) @ share)
+        chance = against[active] * np.exp(-ease[active])[:, None, None]
+        chance += 1
+        np.reciprocal(chance, out=chance)
+        structures, usual = number[active][:, None], chance @ share
+        mean = structures * usual
+        spread = structures * (usual - np.square(chance, out=chance) @ share)
         expected[active], variance[active] = mean, spread
         slope = (worth[active] * (hits[active] - mean)).sum(axis=1)
         slope /= np.maximum((worth[active] * spread).sum(axis=1), EDGE)

@@ -408,7 +408,7 @@ def ascend(
         done += steps
         parts.append([row[:count] for row, count in zip(objective, steps.tolist(), strict=True)])
         starts = False
-    objectives = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+    objectives = parts[0] if len(parts) == 1 else [np.concatenate(rows) for rows in zip(*parts, strict=True)]
     return StackedEMResult(stack, ClusterPosteriors(*looks), state, objectives, converged)
 
 
