@@ -115,22 +115,21 @@ def test_an_algorithm_and_an_export_of_a_plugin_work_from_file_to_report(site, t
     assert "experienced annotators" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_format_of_a_plugin_is_imported_and_its_faults_are_named(site, tmp_path):
+def test_formats_of_plugins_are_imported_and_their_faults_are_named(site, tmp_path):
     (tmp_path / "smear.dots").write_text("a.png anna 3 4\na.png ben 3 5\n")
     (tmp_path / "short.dots").write_text("a.png anna 3\n")
     (tmp_path / "word.dots").write_text("a.png anna 3 north\n")
-    names = ("smear", "short", "word")
-    done = commands(site, tmp_path, *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in names))
-    assert done.stdout.splitlines()[-1] == "[0, 1, 1]", done.stderr
+    (tmp_path / "one.answers").write_text("any")
+    done = commands(
+        site, tmp_path,
+        *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in ("smear", "short", "word")),
+        "import s.rscope one.answers",
+        "fuse labels one.answers -o out",
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[0, 1, 1, 0, 0]", done.stderr
     assert done.stdout.startswith("2 clicks by 2 annotators on 1 image")
     assert "short.dots, line 1: expected image, annotator, x and y" in done.stderr
     assert "word.dots: the plugin dots cannot read it: ValueError" in done.stderr
-
-
-def test_a_format_of_labels_of_a_plugin_is_imported(site, tmp_path):
-    (tmp_path / "one.answers").write_text("any")
-    done = commands(site, tmp_path, "import s.rscope one.answers", "fuse labels one.answers -o out")
-    assert done.stdout.splitlines()[-1] == "[0, 0]", done.stderr
     assert "one.answers: 2 votes by 2 annotators on 1 task" in done.stdout
 
 

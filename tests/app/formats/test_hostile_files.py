@@ -2,6 +2,7 @@
 
 import base64
 import bz2
+import functools
 import gzip
 import json
 import os
@@ -185,6 +186,7 @@ def painted_all(side: int) -> list[int]:
     return [int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)]
 
 
+@functools.cache
 def white(side: int) -> bytes:
     """Return a PNG of one bit a pixel, all white."""
     row = zlib.compress((b"\0" + b"\xff" * -(-side // 8)) * side, 9)
@@ -330,7 +332,7 @@ def write_bombs(folder: Path) -> None:
         "gzip.nii.gz": nifti,
         "pages.tif": lambda: pages_of_one_strip(1000, 1000),
         "lidc.xml": lambda: lidc(300),
-        "table.csv.gz": lambda: gzip.compress(b"annotator,image,x,y\n" + b"ann,a.png,1,2\n" * 10_000_000),
+        "table.csv.gz": lambda: gzip.compress(b"annotator,image,x,y\n" + b"ann,a.png,1,2\n" * 10_000_000, 1),
     }  # fmt: skip
     for name, built in texts.items():
         content = built()
