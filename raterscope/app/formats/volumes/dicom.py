@@ -339,6 +339,8 @@ _UNPACKED = (*NATIVE, "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99", _RLE)
 
 _AT_ONCE = 8
 _PROCESSES = 2
+_WORTH_ANOTHER = 1 << 22
+"""Number of values from which a second process decodes sooner than it starts."""
 
 
 def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
@@ -472,7 +474,8 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
     def tick(done: int) -> None:
         watch(0.1 + 0.9 * done / len(tasks), f"unpacking {len(packed)} slices")
 
-    answers = in_processes(decode_frames, tasks, min(_PROCESSES, processors()), tick)
+    jobs = min(_PROCESSES, processors()) if values.size >= _WORTH_ANOTHER else 1
+    answers = in_processes(decode_frames, tasks, jobs, tick)
     for name, some in slices.items():
         answer = answers.get(name)
         head = heads[some[0]]
