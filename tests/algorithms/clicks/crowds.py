@@ -6,6 +6,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -70,6 +71,7 @@ def votes_of_text(rows, verdict=None, stray=None, positions=0.0):
     return Votes(marked, weight, verdict.astype(np.int8), stray, positions)
 
 
+@cache
 def quantius(folder: Path) -> list[RealImage]:
     """Read the paid crowd: positions are exact or an expert's."""
     position = folder / "clicks" / "quantius"
@@ -104,6 +106,7 @@ def displacement(positions: np.ndarray, truth: np.ndarray, reach: float) -> np.n
     return shift
 
 
+@cache
 def iguanas(folder: Path) -> list[RealImage]:
     """Read the volunteers: an expert counted, places are not known, sizes neither."""
     position = folder / "clicks" / "iguanas"

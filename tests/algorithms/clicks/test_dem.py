@@ -308,7 +308,7 @@ def test_known_truths_are_fixed_and_teach():
 
 def test_truths_make_the_rest_better():
     errors = np.zeros(2)
-    for seed in range(60):
+    for seed in range(20):
         crowd = voting_crowd(5, 30, seed, sensitivity=0.65, specificity=0.65)
         verdict = np.full(30, -1, dtype=np.int8)
         verdict[:20] = crowd.present[:20]
