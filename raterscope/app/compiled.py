@@ -75,8 +75,8 @@ def _private_folder() -> Path | None:
         status = folder.lstat()
     except OSError:
         return None
-    mine = user is None or (status.st_uid == user and not status.st_mode & 0o077)
-    return folder if stat.S_ISDIR(status.st_mode) and mine else None
+    own = user is None or (status.st_uid == user and not status.st_mode & 0o077)
+    return folder if stat.S_ISDIR(status.st_mode) and own else None
 
 
 def is_prepared() -> bool:

@@ -415,10 +415,10 @@ def _store(
     before = {entry.id for entry in study.images() if entry.path is not None}
     if readings.images:
         entries += study.add_images(readings.images, part(watch, 0.0, share / 2))
-        sentences.append(_came("image", {entry.id for entry in entries}, before, len(entries)))
+        sentences.append(_describe_added("image", {entry.id for entry in entries}, before, len(entries)))
     if readings.volumes:
         added = study.add_volumes(readings.volumes, part(watch, share / 2, share))
-        sentences.append(_came("volume", {entry.id for entry in added}, before, len(added)))
+        sentences.append(_describe_added("volume", {entry.id for entry in added}, before, len(added)))
         sentences += [notice for volume in readings.volumes for notice in volume.notices]
         entries += added
     if readings.labels:
@@ -452,15 +452,15 @@ def _store(
     for placed_mask, at in zip(placement.masks, placement.where, strict=True):
         placed.setdefault(placed_mask.file, []).append((placed_mask, numbers[at]))
     for file, step in steps_of(part(watch, middle, 1.0), readings.masks):
-        mine = placed.get(file.path, [])
+        own = placed.get(file.path, [])
         changes = Counter(
-            explain_change_of_grid(placed_mask.mask.grid, grids[number]) for placed_mask, number in mine
+            explain_change_of_grid(placed_mask.mask.grid, grids[number]) for placed_mask, number in own
         )
         notices = [
             *file.notices,
             *(f"{counted(many, 'mask')} {text}." for text, many in changes.items() if text),
         ]
-        masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
+        masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in own]
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _in_words(reports, placement)
@@ -547,7 +547,7 @@ def _shown_in_words(shown: int, study: Study) -> str:
     return f"{text} {'has' if shown == 1 else 'have'} a picture now."
 
 
-def _came(noun: str, entries: set[int], before: set[int], named: int) -> str:
+def _describe_added(noun: str, entries: set[int], before: set[int], named: int) -> str:
     new = len(entries - before)
     text = counted(new, noun)
     known = named - new

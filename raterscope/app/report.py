@@ -519,8 +519,8 @@ def _decisions_section(
     own = [decision for decision, _ in entries]
     blocks: list[Block] = [_authors_in_words(own, state), *_pace(own), *_samples(state), *viewed]
     is_plain = [not (decision.reason or decision.annotators) for decision, _ in entries]
-    notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
-    listed = [entries[index] for index in sorted(notable)]
+    shown = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
+    listed = [entries[index] for index in sorted(shown)]
     rows = [_row(decision, items, state) for decision, items in listed]
     columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Status")
     used = [

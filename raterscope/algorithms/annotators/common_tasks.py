@@ -401,8 +401,8 @@ def _events(
     events = []
     for old in range(len(old_number)):
         if old not in stayed:
-            went = _majority_column(flow[old])
-            other = int(new_number[went]) if 0 <= went < len(new_number) else -1
+            destination = _majority_column(flow[old])
+            other = int(new_number[destination]) if 0 <= destination < len(new_number) else -1
             events.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
     for new in range(len(new_number)):
         if new not in known:

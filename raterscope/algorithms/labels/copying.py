@@ -363,8 +363,8 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
         rates = np.log(fusion.confusion.mean())
         posterior, power = _log_posterior(labels, fusion, rates)
         fair = FairConsensus(cluster, np.full(annotators, power), rates, posterior, {})
-    swayed = bool((cluster >= 0).any())
-    right = _accuracy(labels, first, softmax(fair.posterior, axis=1) if swayed else fusion.posterior)
+    has_suspects = bool((cluster >= 0).any())
+    right = _accuracy(labels, first, softmax(fair.posterior, axis=1) if has_suspects else fusion.posterior)
     by_chance = float(np.square(np.bincount(labels.label) / len(labels)).sum())
     skill = np.clip((right - by_chance) / max(1 - by_chance, 1e-9), 0.0, 1.0)
     pairs_found = []

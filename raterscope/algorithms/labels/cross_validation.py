@@ -98,9 +98,9 @@ def predict_folds(
 def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:
     """Assign tasks to folds, with the classes distributed evenly."""
     shuffled = np.random.default_rng(seed).permutation(judged)
-    dealt = shuffled[np.argsort(truth[shuffled], kind="stable")]
+    ordered = shuffled[np.argsort(truth[shuffled], kind="stable")]
     fold = np.full(len(truth), OPEN, dtype=np.int16)
-    fold[dealt] = np.arange(len(dealt)) % folds
+    fold[ordered] = np.arange(len(ordered)) % folds
     return fold
 
 

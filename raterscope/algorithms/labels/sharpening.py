@@ -120,8 +120,8 @@ def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> Fl
     covariance = np.square(_SPREAD) * np.exp(-0.5 * np.square(distance)) + 1e-6 * np.eye(len(_PLACES))
     precision = np.linalg.inv(covariance)
     logs = np.log(np.maximum(known, 1e-12))
-    ones, noughts = _MISTAKES
-    powers, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
+    ones, zeros = _MISTAKES
+    powers, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + zeros - 2)
     for _ in range(_TURNS):
         power = np.exp(design @ powers)
         share = _raise(known, power[:, None])
@@ -135,7 +135,7 @@ def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> Fl
         step = np.clip(np.linalg.solve(curvature, gradient), -_LARGEST_STEP, _LARGEST_STEP)
         powers = powers + step
         wrong = float((mistaken / known.shape[1] / likelihood).sum())
-        mistaken = (wrong + ones - 1) / (len(truth) + ones + noughts - 2)
+        mistaken = (wrong + ones - 1) / (len(truth) + ones + zeros - 2)
         if np.abs(step).max() < _CHANGE:
             break
     return powers

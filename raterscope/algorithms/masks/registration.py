@@ -222,9 +222,11 @@ def _confirm(
     apart = 0.0
     for number in range(_RESTARTS):
         sign = 1 - 2 * (number % 2)
-        jolt = RigidMotion((4 * sign, -4 * sign, 4 * sign), (6 * sign, -6 * sign, 6 * sign), centre_of(grid))
+        perturbation = RigidMotion(
+            (4 * sign, -4 * sign, 4 * sign), (6 * sign, -6 * sign, 6 * sign), centre_of(grid)
+        )
         step = part(watch, number / _RESTARTS, (number + 1) / _RESTARTS)
-        start = np.linalg.inv(best.motion.matrix) @ jolt.matrix
+        start = np.linalg.inv(best.motion.matrix) @ perturbation.matrix
         answer = search.run(start, step, seed=_SEED + 1 + number)
         if answer is None:
             continue

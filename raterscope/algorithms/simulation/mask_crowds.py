@@ -306,10 +306,10 @@ def _pelvis(
         )
         paint(bone + 1.2 * wave, np.asarray(_BONE + 70 * wave, dtype=np.float32))
         paint(bone + 1.2 * wave - 3.0, np.asarray(_MARROW + 40 * texture, dtype=np.float32), edge=1.0)
-        seat = _ellipse(
+        buttocks = _ellipse(
             axes, (deep / 2, 0.92 * high, (0.5 + 0.26 * sign) * wide), (endless, 0.16 * high, 0.24 * wide)
         )
-        paint(seat + 1.5 * wave, _MUSCLE)
+        paint(buttocks + 1.5 * wave, _MUSCLE)
     joint = _ellipse(axes, (deep * 0.45, 0.1 * high, 0.5 * wide), (0.4 * deep, 0.07 * high, 0.17 * wide))
     paint(joint + wave, _BONE)
     paint(joint + wave - 3.0, _MARROW, edge=1.0)

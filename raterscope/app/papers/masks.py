@@ -263,7 +263,7 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
     """
     masks = named(case.masks, case.spacing)
     school = np.array([alternative.wider for alternative in case.raters])
-    planted = school[:, None] == school
+    same_school = school[:, None] == school
     pairs = np.triu_indices(len(school), 1)
     result: dict[str, float] = {}
     for kind, options in (("printed", {"as_published": "yes"}), ("default", {})):
@@ -271,7 +271,7 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
         sides = [alternative.responsibility for alternative in fuse(masks, plan).alternatives]
         together = same_consensus(sides or [np.ones(len(school))]) > 0
         result |= {
-            f"{kind} pairs": float((together == planted)[pairs].mean()),
+            f"{kind} pairs": float((together == same_school)[pairs].mean()),
             f"{kind} apart": float(not together.all()),
         }
     return result

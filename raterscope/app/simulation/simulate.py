@@ -262,8 +262,8 @@ def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
     )
     assert labels.meaning is not None
     meanings = (labels.classes[index] for index in labels.meaning.tolist())
-    stands = dict(zip(labels.outputs, meanings, strict=True))
-    return Drawn((data,), (truth,), beside, classes=stands)
+    class_of = dict(zip(labels.outputs, meanings, strict=True))
+    return Drawn((data,), (truth,), beside, classes=class_of)
 
 
 def _label_rows(labels: Labels, watch: Watch) -> Iterable[Sequence[str]]:
@@ -455,8 +455,8 @@ def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
     if files.classes:
         fuse.append("--outputs=" + ",".join(files.classes))
         fuse.append("--classes " + shlex.quote(",".join(dict.fromkeys(files.classes.values()))))
-        stands = (shlex.quote(f"{path}={label}") for path, label in files.classes.items())
-        fuse.append("--stands " + " ".join(stands))
+        meanings = (shlex.quote(f"{path}={label}") for path, label in files.classes.items())
+        fuse.append("--stands " + " ".join(meanings))
     fuse.append(f"-o {at('fused')}")
     inputs = " ".join(at(path.name) for path in (*files.data, *files.truth))
     if files.structure is not None:

@@ -208,8 +208,8 @@ def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreemen
     for kind in ("clicks", "labels", "pairs"):
         experts = [who for of, who in verdicts if of == kind]
         for first, second in combinations(experts, 2):
-            own, theirs = verdicts[kind, first], verdicts[kind, second]
-            both = [(own[subject], theirs[subject]) for subject in own if subject in theirs]
+            own, other = verdicts[kind, first], verdicts[kind, second]
+            both = [(own[subject], other[subject]) for subject in own if subject in other]
             if both:
                 yield kind, first, second, agreement_of(both)
     for first, second in combinations(regions, 2):

@@ -143,14 +143,14 @@ def write_marks(
         if isinstance(table, ClickTable) and annotator_ids is not None:
             annotator = annotator_ids[table.annotator[rows]]
             markers = np.unique(annotator)
-            lookers = np.union1d(markers, looks[image]) if image in looks else markers
+            viewers = np.union1d(markers, looks[image]) if image in looks else markers
             time = None if table.time is None else table.time[rows]
             label = None if table.label is None else table.label[rows]
             record = MarksRecord(
-                x, y, annotator, lookers.astype(np.int64), time, classes=table.classes, label=label
+                x, y, annotator, viewers.astype(np.int64), time, classes=table.classes, label=label
             )
-            visited.update(lookers.tolist())
-            empty += len(lookers) - len(markers)
+            visited.update(viewers.tolist())
+            empty += len(viewers) - len(markers)
         else:
             assert isinstance(table, PointTable)
             record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])

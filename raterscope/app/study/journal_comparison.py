@@ -194,20 +194,20 @@ def compare_others(journals: Journals) -> Comparison:
             for key, verdict in _verdicts(decision):
                 on.setdefault(key, []).append((decision.id, verdict))
     names = journals.studies[0].names()
-    for key, theirs in sides[1].items():
+    for key, other in sides[1].items():
         own = sides[0].get(key)
         if own is None:
             continue
         kind, item, subject = key
         if kind in compared.both:
-            compared.both[kind].append((own[-1][1], theirs[-1][1]))
-        if own[-1][1] == theirs[-1][1]:
+            compared.both[kind].append((own[-1][1], other[-1][1]))
+        if own[-1][1] == other[-1][1]:
             continue
         conflict = Conflict(
             kind, "" if item is None else names.get((kind, item), ""), subject,
-            journals.in_words(0, *own[-1]), journals.in_words(1, *theirs[-1]),
+            journals.in_words(0, *own[-1]), journals.in_words(1, *other[-1]),
         )  # fmt: skip
-        decided = journals.states[1].decision(theirs[-1][0])
+        decided = journals.states[1].decision(other[-1][0])
         if decided is not None and isinstance(decided.subject, (TaskSubject, BiasSubject)):
             instead = Decision(
                 verb="reopen", item=item, reason=conflict.reason,
@@ -216,7 +216,7 @@ def compare_others(journals: Journals) -> Comparison:
             )  # fmt: skip
             compared.differences.append(Difference(conflict, instead=(instead,)))
             continue
-        decisions = ([number for number, _ in own], [number for number, _ in theirs])
+        decisions = ([number for number, _ in own], [number for number, _ in other])
         annotator = None if kind else subject.removeprefix(_ANNOTATOR)
         compared.differences.append(Difference(conflict, decisions, annotator=annotator))
     return compared
@@ -294,9 +294,9 @@ def _compare_structure(
         known = [known_voxels(*pair, structure, origin, shape) for pair in zip(of, settled, strict=True)]
         return [np.full(shape, OPEN, dtype=np.int8) if values is None else values for values in known]
 
-    own, theirs = combined(sides)
-    settled_by_both = overlap_of(own, theirs)
-    differs = (own != OPEN) & (theirs != OPEN) & (own != theirs)
+    own, other = combined(sides)
+    settled_by_both = overlap_of(own, other)
+    differs = (own != OPEN) & (other != OPEN) & (own != other)
     if not differs.any():
         return [], settled_by_both
     touching = [
@@ -307,12 +307,12 @@ def _compare_structure(
         ]
         for side, of in zip(sides, pieces, strict=True)
     ]
-    own, theirs = combined(touching)
-    agreed = np.where(own == OPEN, theirs, np.where((theirs == OPEN) | (theirs == own), own, OPEN))
+    own, other = combined(touching)
+    agreed = np.where(own == OPEN, other, np.where((other == OPEN) | (other == own), own, OPEN))
     count = int(differs.sum())
     words = [
         journals.in_words(side, of[-1].decision, f"{int((values[differs] == 1).sum()):,} of them inside")
-        for side, (of, values) in enumerate(zip(touching, (own, theirs), strict=True))
+        for side, (of, values) in enumerate(zip(touching, (own, other), strict=True))
     ]
     name = journals.studies[0].image(image).name
     conflict = Conflict("masks", name, f"{structure}, {count:,} voxels", words[0], words[1])

@@ -305,8 +305,8 @@ class Answers:
     def of(cls, fusion: Fusion) -> Answers:
         """Extract them from a result."""
         detection, clustering = fusion.detection, fusion.clustering
-        lookers = len(fusion.rates.clicks)
-        return cls(lookers, detection.posterior, detection.detected, clustering.mean, clustering.covariance)
+        viewers = len(fusion.rates.clicks)
+        return cls(viewers, detection.posterior, detection.detected, clustering.mean, clustering.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,13 +366,13 @@ class Outline:
         spot_ranges = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         return {
             image: Answers(
-                lookers,
+                viewers,
                 self.posterior[spot_range],
                 self.detected[spot_range],
                 mean[spot_range],
                 covariance[spot_range],
             )
-            for image, lookers, spot_range in zip(
+            for image, viewers, spot_range in zip(
                 self.items.tolist(), self.looked.tolist(), spot_ranges, strict=True
             )
         }

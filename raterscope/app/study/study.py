@@ -346,14 +346,14 @@ class Study:
         """
         entry = self.image(image_id) if entry is None else entry
         last = None if run is None else run.imported
-        marks, lookers = self._read_clicks(image_id, last)
+        marks, viewers = self._read_clicks(image_id, last)
         scores, names = self.scores(image_id, last), self.annotators()
         try:
             clicks = Clicks(
                 x=marks.x,
                 y=marks.y,
-                annotator=np.searchsorted(lookers, marks.annotator),
-                annotators=tuple(names[number] for number in lookers.tolist()),
+                annotator=np.searchsorted(viewers, marks.annotator),
+                annotators=tuple(names[number] for number in viewers.tolist()),
                 extent=entry.extent,
                 time=marks.time,
                 scores=scores,
@@ -393,9 +393,9 @@ class Study:
             raise StudyError("is damaged: a mark has no annotator", file=self.path)
         occurs = np.zeros(annotators, dtype=np.bool_)
         occurs[occurring] = True
-        lookers = np.flatnonzero(occurs)
-        self._click_counts[image_id, last] = len(marks.x), len(lookers)
-        return marks, lookers
+        viewers = np.flatnonzero(occurs)
+        self._click_counts[image_id, last] = len(marks.x), len(viewers)
+        return marks, viewers
 
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
         """Return a program's detections on an image: x, y and score, (K, 3).

@@ -433,7 +433,7 @@ class AnswersDialog(FormDialog):
     def answers(self) -> Answers:
         """Answers and classes entered in the dialog."""
         classes = self._classes()
-        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
+        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._meanings())
         return Answers(self._outputs(), classes, meaning, self._prior(), self.ordered.isChecked())
 
     def _put_in_place(self, question: str) -> None:
@@ -462,7 +462,7 @@ class AnswersDialog(FormDialog):
         items = (self.outputs.item(row, 0) for row in range(self.outputs.rowCount()))
         return tuple(item.text() for item in items if item is not None)
 
-    def _stands(self) -> list[str]:
+    def _meanings(self) -> list[str]:
         boxes = [self.outputs.cellWidget(row, 1) for row in range(self.outputs.rowCount())]
         return [str(box.key) for box in boxes if isinstance(box, ChoiceBox)]
 
@@ -473,11 +473,11 @@ class AnswersDialog(FormDialog):
     def _name(classes: tuple[str, ...], row: int) -> str:
         return classes[row] if row != OPEN else ""
 
-    def _fill(self, outputs: tuple[str, ...], stands: list[str]) -> None:
+    def _fill(self, outputs: tuple[str, ...], meanings: list[str]) -> None:
         """List outputs in an order, each with its class."""
         self.outputs.setRowCount(len(outputs))
         classes = self._classes()
-        for row, (output, name) in enumerate(zip(outputs, stands, strict=True)):
+        for row, (output, name) in enumerate(zip(outputs, meanings, strict=True)):
             self.outputs.setItem(row, 0, QTableWidgetItem(output))
             entries = {**dict(zip(classes, classes, strict=True)), "": NOTHING}
             box = ChoiceBox(f"Class of answer {output}", entries)
@@ -494,12 +494,12 @@ class AnswersDialog(FormDialog):
     def _move_output(self, by: int) -> None:
         row = self.outputs.currentRow()
         target = row + by
-        names, stands = list(self._outputs()), self._stands()
+        names, meanings = list(self._outputs()), self._meanings()
         if not (0 <= row < len(names) and 0 <= target < len(names)):
             return
         names[row], names[target] = names[target], names[row]
-        stands[row], stands[target] = stands[target], stands[row]
-        self._fill(tuple(names), stands)
+        meanings[row], meanings[target] = meanings[target], meanings[row]
+        self._fill(tuple(names), meanings)
         self.outputs.setCurrentCell(target, 0)
         self._show_prior()
 
@@ -533,12 +533,12 @@ class AnswersDialog(FormDialog):
         self._quiet = True
         item.setData(Qt.ItemDataRole.UserRole, item.text().strip())
         self._quiet = False
-        stands = [item.text().strip() if name == before else name for name in self._stands()]
-        self._fill(self._outputs(), stands)
+        meanings = [item.text().strip() if name == before else name for name in self._meanings()]
+        self._fill(self._outputs(), meanings)
         self._show_prior()
 
     def _classes_changed(self) -> None:
-        self._fill(self._outputs(), self._stands())
+        self._fill(self._outputs(), self._meanings())
         self._show_prior()
 
     def _on_meaning(self) -> None:
@@ -560,7 +560,7 @@ class AnswersDialog(FormDialog):
         if settings == PriorSettings():
             return None
         classes = self._classes()
-        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
+        meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._meanings())
         return _meant(self._outputs(), classes, meaning, settings)
 
     def _check(self) -> None:

@@ -479,12 +479,12 @@ def _write_annotators(study: Study, request: Request) -> Path:
     annotators, rates = pool_rates(fusions, names)
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
     accuracy = class_accuracy(fusions, names)
-    untold = [None] * (len(ANNOTATORS) - 1)
+    unknown = [None] * (len(ANNOTATORS) - 1)
     rows = []
     for name in dict.fromkeys([*rates_rows, *(name for name in counted if name not in aliases)]):
         weighed = counted.get(name, Weighed(1.0, ""))
         named = (accuracy.get(name),) if accuracy else ()
-        rows.append((*rates_rows.get(name, (name, *untold)), *named, f"{weighed.weight:g}", weighed.reason))
+        rows.append((*rates_rows.get(name, (name, *unknown)), *named, f"{weighed.weight:g}", weighed.reason))
     header = (*ANNOTATORS, "class_accuracy") if accuracy else ANNOTATORS
     return write_table(request.path, (*header, "weight", "reason"), rows)
 

@@ -112,10 +112,10 @@ def assign_annotators(
         if None in annotators:
             unknown[path] = strip_suffixes(path)
             continue
-        mine, true = _split_truth(file, [person or "" for person in annotators], pictures)
-        if mine.looked:
-            clicks.append(mine)
-        if true.searched or not mine.looked:
+        own, true = _split_truth(file, [person or "" for person in annotators], pictures)
+        if own.looked:
+            clicks.append(own)
+        if true.searched or not own.looked:
             truths.append(true)
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown, assumed)
@@ -170,9 +170,9 @@ def _image_name(
 
 def _is_within(image: str, path: Path) -> bool:
     """Return whether an image's name is part of a file's: smear 01 in napari_smear_01_anna."""
-    mine, words = words_of(image), words_of(path.name)
-    return bool(mine) and any(
-        words[start : start + len(mine)] == mine for start in range(len(words) - len(mine) + 1)
+    own, words = words_of(image), words_of(path.name)
+    return bool(own) and any(
+        words[start : start + len(own)] == own for start in range(len(words) - len(own) + 1)
     )
 
 

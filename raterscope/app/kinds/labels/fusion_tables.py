@@ -432,7 +432,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     outcome, question = answer.outcomes[name], answer.inputs.given[name]
     labels = question.labels
     assert labels.meaning is not None
-    stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
+    classes = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
     record = record_of(
         answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_once(name, question),
         inputs=inputs, started=answer.started, seconds=outcome.seconds,
@@ -440,7 +440,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     return record | {
         "outputs": list(labels.outputs),
         "classes": list(labels.classes),
-        "stands_for": dict(zip(labels.outputs, stands, strict=True)),
+        "stands_for": dict(zip(labels.outputs, classes, strict=True)),
         "ordered": labels.ordered,
         "prior": None if labels.prior is None else labels.prior.tolist(),
         "weights": dict(answer.inputs.weights),

@@ -96,7 +96,7 @@ class LabelInterpretation:
             for truth in truths:
                 scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
                 notices += [] if self.stands else guessed
-        scheme = replace(self._standing(scheme), ordered=True if grades else self.ordered)
+        scheme = replace(self._apply_meanings(scheme), ordered=True if grades else self.ordered)
         if self.prior is None:
             return scheme, notices
         try:
@@ -108,7 +108,7 @@ class LabelInterpretation:
                 f"{plain_names(scheme.outputs)}"
             ) from None
 
-    def _standing(self, scheme: Scheme) -> Scheme:
+    def _apply_meanings(self, scheme: Scheme) -> Scheme:
         meaning = list(scheme.meaning)
         for output, true in self.stands:
             if output not in scheme.outputs:

@@ -347,12 +347,14 @@ def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
     if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
         return labels
     assert labels.meaning is not None
-    stands = {
+    class_of = {
         output: labels.classes[at] if at != OPEN else ""
         for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
     }
     index_of = {name: number for number, name in enumerate(fusion.classes)}
-    meaning = np.array([index_of.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
+    meaning = np.array(
+        [index_of.get(class_of.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16
+    )
     return replace(
         labels,
         label=class_indices(labels.label, labels.outputs, fusion.outputs),

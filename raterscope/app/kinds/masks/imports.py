@@ -241,8 +241,8 @@ def read_mask_files(
         all_volumes = list(volumes)
         if not (is_voxel_file(path) or is_plain_image(path)):  # contours, drawn on a series
             known_volumes = at_hand.series(step) if known_volumes is None else known_volumes
-            mine = {volume.identifier for volume in volumes if volume.identifier}
-            all_volumes += [volume for volume in known_volumes if volume.identifier not in mine]
+            own = {volume.identifier for volume in volumes if volume.identifier}
+            all_volumes += [volume for volume in known_volumes if volume.identifier not in own]
         try:
             tables.append(
                 read_masks(

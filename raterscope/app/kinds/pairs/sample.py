@@ -91,10 +91,10 @@ def about() -> str:
     """Describe the simulated parts of the sample, which are all."""
     crowd = simulate_crowd()
     counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
-    always, mostly, doubt, tires = counts[1:]
+    always, mostly, doubt, tiring = counts[1:]
     moves = (
         f"{always} always, {mostly} mostly, {doubt} when in doubt,\n"
-        f"{'':24}{tires} as they begin to tire; {int((crowd.side > 0).sum())} the left one"
+        f"{'':24}{tiring} as they begin to tire; {int((crowd.side > 0).sum())} the left one"
     )
     return _TEXT.format(
         study=STUDY, file=COMPARISONS, pictures=f"{PICTURES}/", annotators=_CROWD.annotators,

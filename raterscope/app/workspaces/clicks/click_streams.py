@@ -67,7 +67,7 @@ class LiveWatch(QObject):
         self.paused = False
         self.notice = ""
         self.refused_lines = 0
-        self._came: float | None = None
+        self._latest_arrival: float | None = None
         document.decided.connect(self._on_decided)
 
     @property
@@ -78,7 +78,7 @@ class LiveWatch(QObject):
     @property
     def since(self) -> float | None:
         """Seconds since the last new clicks; None without any."""
-        return None if self._came is None else time.monotonic() - self._came
+        return None if self._latest_arrival is None else time.monotonic() - self._latest_arrival
 
     def start(self, request: WatchRequest) -> None:
         """Watch a source, from the position where it was left."""
@@ -86,7 +86,7 @@ class LiveWatch(QObject):
         self.paused = self._stopping = False
         self.notice = ""
         self.refused_lines = 0
-        self._came = None
+        self._latest_arrival = None
         job = self._document.ask("Beginning to watch", partial(_begin, request), changes=True)
         self._run_step(job, self._on_begun)
 
@@ -145,7 +145,7 @@ class LiveWatch(QObject):
         arrived = growth.table is not None
         self.refused_lines += growth.refused
         if arrived:
-            self._came = time.monotonic()
+            self._latest_arrival = time.monotonic()
         self._more = growth.more
         if arrived or self._moved or growth.position != following.position:
             self._moved = False

@@ -475,10 +475,10 @@ def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
 
 def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
     communities_found = groups.communities
-    devotion = communities_found.participation[
+    participation = communities_found.participation[
         np.arange(len(communities_found.members)), communities_found.community
     ]
-    order = np.lexsort((-devotion, communities_found.community))
+    order = np.lexsort((-participation, communities_found.community))
     share = max(1, -(-len(order) // MOST_ROWS))
     rows: list[NDArray[np.int64]] = []
     edges = [0]

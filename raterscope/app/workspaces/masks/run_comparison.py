@@ -299,7 +299,7 @@ class RunComparison(MasksPanel):
         vertical(row, (self.table, 1), Stretch(0), inside=self)
         core.document.changed.connect(self._on_changed)
         core.session.view_changed.connect(self._on_view)
-        core.session.cleared.connect(self._clear_standing)
+        core.session.cleared.connect(self._clear_measures)
         self.forget()
 
     # Runs side by side
@@ -401,14 +401,14 @@ class RunComparison(MasksPanel):
 
     # The run on screen
 
-    def _clear_standing(self) -> None:
+    def _clear_measures(self) -> None:
         self._measures_task.cancel()
         self._show_measures("")
         self._read_out = True
 
     def _on_view(self, scene: Scene) -> None:
         """Measure another case, run or structure against the truth, once the panel is visible."""
-        self._clear_standing()
+        self._clear_measures()
         self._read_out = False
         if self.isVisible():
             self._measure_scene(scene)
@@ -429,9 +429,9 @@ class RunComparison(MasksPanel):
         grid = scene.image.lattice
         work = partial(measure_one, mask, scene.truth[structure], grid, structure)
         job = self._jobs.start("Measuring against truth", work, quiet=True)
-        self._measures_task.follow(job, partial(self._on_standing, grid), failed=self.refused.emit)
+        self._measures_task.follow(job, partial(self._on_measured, grid), failed=self.refused.emit)
 
-    def _on_standing(self, grid: Grid, compared: Comparison) -> None:
+    def _on_measured(self, grid: Grid, compared: Comparison) -> None:
         self._show_measures(f"Against truth: {in_words(compared, grid)}")
 
     def _show_measures(self, text: str) -> None:

@@ -291,8 +291,8 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
         if smallest < largest
         else f"{largest:,} a task"
     )
-    stands = [
-        _standing(output, labels.classes[at] if at >= 0 else "none")
+    given = [
+        _describe_output(output, labels.classes[at] if at >= 0 else "none")
         for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
     ]
     shares = [
@@ -303,7 +303,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(annotators, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
-        ("Labels given", listed(stands, _MOST_CLASSES)),
+        ("Labels given", listed(given, _MOST_CLASSES)),
         ("Expected shares of the classes", listed(shares, _MOST_CLASSES)),
     ]
     held_count = int((fusion.known != OPEN).sum())
@@ -324,7 +324,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     return Facts([*facts, *(("Note", plain(sentence, 1000)) for sentence in notices)])
 
 
-def _standing(output: str, true: str) -> str:
+def _describe_output(output: str, true: str) -> str:
     return named(output) if output == true else f"{named(output)} (for {named(true)})"
 
 

@@ -325,8 +325,8 @@ def truth_table(question: ComparedQuestion) -> Table | None:
 def ranking_table(question: ComparedQuestion) -> Table:
     """List the best, the worst and the most moved items, before and after."""
     pairs, fusion = question.pairs, question.fusion
-    mine = np.flatnonzero(fusion.component == 0)
-    order = mine[np.lexsort((mine, question.after[mine]))]
+    own = np.flatnonzero(fusion.component == 0)
+    order = own[np.lexsort((own, question.after[own]))]
     moved = question.before - question.after
     is_shown = np.zeros(len(order), dtype=bool)
     is_shown[:_ENDS] = is_shown[-_ENDS:] = True
