@@ -243,7 +243,7 @@ class Likelihood:
     kind: int  # as the kernels count them
     dof: float = math.nan  # initial degrees of freedom or shape; NaN if there are none
     learn: bool = False  # whether to estimate them
-    # (2, n): table of `double_pareto.table`, for the double Pareto with q(tau) q(z); else empty
+    # (2, n): table of `robust.table`, for the double Pareto with q(tau) q(z); else empty
     table: FloatArray = field(default_factory=lambda: np.empty((2, 0)), compare=False)
 
 
