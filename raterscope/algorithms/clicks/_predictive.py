@@ -24,6 +24,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,7 +37,7 @@ from raterscope.algorithms.clicks._prospects import (
     mark_rates,
 )
 from raterscope.algorithms.clicks._structure_share import times
-from raterscope.algorithms.clicks._vote_model import EDGE, Problem, run_em
+from raterscope.algorithms.clicks._vote_model import EDGE, Problem, run_em, run_em_of_starts
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Fusion, Marks
 from raterscope.algorithms.progress import silent
@@ -144,12 +145,12 @@ def draw_changes(
     later = chances.chance_of_both[chances.level] / chances.chance[chances.level, : -chances.more, None]
     votes = np.rint(crowd.problem.count).astype(np.int64)
     later = later[np.arange(clusters), votes]
-    own = _estimate(crowd, crowd.problem, start)
+    own = _estimate(crowd, [crowd.problem], start)[0]
     order, ranked = _order(fusion), np.lexsort((crowd.state.chance, crowd.state.odds))
     chance = np.zeros((draws, clusters))
-    for row in range(draws):
-        coming = _draw_votes(crowd, structure[row], chances.more, order, ranked, generator)
-        after = _estimate(crowd, _with_newcomers(crowd.problem, *coming), start)
+    drawn = [_draw_votes(crowd, item, chances.more, order, ranked, generator) for item in structure]
+    estimated = _estimate(crowd, [_with_newcomers(crowd.problem, *coming) for coming in drawn], start)
+    for row, (coming, after) in enumerate(zip(drawn, estimated, strict=True)):
         # the run's answer follows from more than this image's votes: its odds keep their ratio to EM's
         posterior = times(crowd.posterior, after * (1 - own) / (own * (1 - after)))
         stays = (posterior >= threshold) * later[np.arange(clusters), coming[0].sum(axis=0)]
@@ -258,8 +259,14 @@ def _with_newcomers(problem: Problem, marks: BoolArray, chosen: IntArray) -> Pro
     )
 
 
-def _estimate(crowd: ImageModel, problem: Problem, start: FloatArray) -> FloatArray:
-    """Return the posteriors (M,) of an image with these votes, by EM from the present ones."""
-    present = run_em(problem, start, ROUNDS, EDGE, silent).looks.present
-    share = problem.count / (problem.crowd or 1.0)
-    return np.clip(present * crowd.structure_share.mean(share), EDGE, 1 - EDGE)
+def _estimate(crowd: ImageModel, problems: Sequence[Problem], start: FloatArray) -> list[FloatArray]:
+    """Return the posteriors (M,) of an image with each of several votes, by EM from the present ones."""
+    if len(crowd.problem.prior.shift) > 1:
+        ascents = run_em_of_starts(problems, [start] * len(problems), ROUNDS, EDGE, silent)
+    else:
+        ascents = [run_em(problem, start, ROUNDS, EDGE, silent) for problem in problems]
+    shares = [crowd.structure_share.mean(problem.count / (problem.crowd or 1.0)) for problem in problems]
+    return [
+        np.clip(ascent.looks.present * share, EDGE, 1 - EDGE)
+        for ascent, share in zip(ascents, shares, strict=True)
+    ]
