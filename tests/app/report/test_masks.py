@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from PIL import Image
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Cancelled
+from raterscope.algorithms.progress import Cancelled, silent
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.masks.methods import (
     compare_cases,
@@ -20,6 +21,8 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     store_methods,
 )
+from raterscope.app.kinds.masks.report.agreement import agreement_section
+from raterscope.app.kinds.masks.report.sections import cases_table, read_figures
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.page.contents import units_of
 from raterscope.app.report import write_report
@@ -319,3 +322,24 @@ def test_large_volumes_and_their_difference_agree_to_the_ml():
     units = units_of(Grid.plain((2, 2, 2), (1.0, 1.0, 1.0), calibrated=True))
     assert [units.amount(1382.2), units.amount(1397.9)] == ["1,382 ml", "1,398 ml"]
     assert units.difference(1382.2 - 1397.9, 1397.9) == "\N{MINUS SIGN}16 ml (\N{MINUS SIGN}1 %)"
+
+
+def test_of_more_cases_than_a_table_lists_the_doubtful_ones_come_first(study):
+    fuse(study)
+    (entry,) = study.images()
+    (case,) = read_figures(study, entry, study.review_state().regions(entry.id), silent)
+    agreed = np.ones_like(case.report.pair_dice)
+    settled = replace(case, report=replace(case.report, disputes=(), pair_dice=agreed))
+    late = replace(case, entry=replace(entry, name="late"))
+    cases = [settled] * 500
+    cases[450] = late
+    table = cases_table([[figures] for figures in cases])
+    assert case.report.doubt_ml > 0
+    assert table.rows[0][0] == "late"
+    assert table.rows[-1][0] == "… and 100 more"
+    assert "The most disputed come first" in table.note
+    section = agreement_section([[figures] for figures in cases], {}, volumes=False)
+    blocks = [block for part in (section, *section.sections) for block in part.blocks]
+    (table,) = [block for block in blocks if getattr(block, "title", "") == "Case by case"]
+    assert [row[0] for row in table.rows[:2]] == ["mean of cases", "late"]
+    assert table.rows[-1][0] == "… and 100 more"

@@ -34,6 +34,7 @@ from raterscope.app.kinds.masks.variability import (
     variability_table,
 )
 from raterscope.app.page.contents import (
+    MOST_ROWS,
     NONE,
     Block,
     Cell,
@@ -46,6 +47,7 @@ from raterscope.app.page.contents import (
     draw_paper,
     p_value,
     share,
+    shortened,
     signed,
     units_of,
 )
@@ -106,7 +108,7 @@ def _variability(structure: str, figures_list: Sequence[StructureFigures]) -> Va
 
 
 def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
-    rows: list[list[str]] = []
+    rows: list[Sequence[str]] = []
     columns: list[list[float]] = [[], [], []]
     for figures in figures_list:
         dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
@@ -125,10 +127,14 @@ def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
                 f"{agreement.voxels:,}",
             ]
         )
+    cut = len(rows) > MOST_ROWS
+    if cut:
+        rows = shortened([rows[row] for row in np.argsort(columns[0]).tolist()])
     if len(figures_list) > 1:
         means = [_mean(np.array(column)) for column in columns]
-        rows.append(
-            ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""]
+        rows.insert(
+            0 if cut else len(rows),
+            ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""],
         )
     unit = "pixels" if all(figures.entry.lattice.flat for figures in figures_list) else "voxels"
     note = (
@@ -136,6 +142,8 @@ def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
         f"{DOMAINS['masks']}: the more agreed background counts, the higher they are. "
         "Dice does not depend on it."
     )
+    if cut:
+        note = f"The least agreement comes first; raterscope export --what agreement writes all. {note}"
     return Table(
         "Case by case",
         (

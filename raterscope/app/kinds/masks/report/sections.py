@@ -57,6 +57,7 @@ from raterscope.app.kinds.masks.report.tables import (
 )
 from raterscope.app.kinds.masks.runs import explain_not_converged, gather
 from raterscope.app.page.contents import (
+    MOST_ROWS,
     NONE,
     Block,
     Facts,
@@ -69,6 +70,7 @@ from raterscope.app.page.contents import (
     Units,
     draw_paper,
     run_in_words,
+    shortened,
     significant,
     units_of,
 )
@@ -134,32 +136,37 @@ def case_section(
 def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
     """List all cases and structures: size, disputed part, regions left to decide."""
     rows = []
-    for case in cases:
-        for figures in case:
-            units = units_of(figures.entry.lattice)
-            verdicts = figures.latest_verdicts()
-            settled = sum(verdict.verb not in ("skip", "reopen") for verdict in verdicts.values())
-            regions = len(figures.report.disputes)
-            dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
-            dice = dice[np.isfinite(dice)]
-            rows.append(
-                (
-                    plain(figures.entry.name),
-                    plain(figures.structure),
-                    str(len(figures.fusion.annotators)),
-                    units.amount(figures.final_ml),
-                    f"{dice.mean():.3f}" if len(dice) else "",
-                    str(regions),
-                    units.amount(figures.report.doubt_ml) if regions else "",
-                    f"{settled} of {regions}" if regions else "nothing to settle",
-                )
+    listed = [figures for case in cases for figures in case]
+    cut = len(listed) > MOST_ROWS
+    if cut:
+        listed.sort(key=lambda figures: -figures.report.doubt_ml)
+    for figures in listed:
+        units = units_of(figures.entry.lattice)
+        verdicts = figures.latest_verdicts()
+        settled = sum(verdict.verb not in ("skip", "reopen") for verdict in verdicts.values())
+        regions = len(figures.report.disputes)
+        dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
+        dice = dice[np.isfinite(dice)]
+        rows.append(
+            (
+                plain(figures.entry.name),
+                plain(figures.structure),
+                str(len(figures.fusion.annotators)),
+                units.amount(figures.final_ml),
+                f"{dice.mean():.3f}" if len(dice) else "",
+                str(regions),
+                units.amount(figures.report.doubt_ml) if regions else "",
+                f"{settled} of {regions}" if regions else "nothing to settle",
             )
+        )
     columns = (
         "Case", "Structure", "Raters", "Consensus", "Mean Dice of pairs", "Disputed regions", "Doubt in them",
         "Settled",
     )  # fmt: skip
     note = f"The {MOST_SHOWN} most disputed cases follow one by one." if len(cases) > MOST_SHOWN else ""
-    return Table("Cases", columns, rows, note, text_columns=frozenset({1}))
+    if cut:
+        note = f"The most disputed come first; raterscope export --what agreement writes all. {note}"
+    return Table("Cases", columns, shortened(rows), note, text_columns=frozenset({1}))
 
 
 def grid_in_words(entry: ImageEntry) -> str:
