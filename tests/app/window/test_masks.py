@@ -164,6 +164,7 @@ def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, f
     qtbot.waitUntil(lambda: "Exported consensus of run" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     more = sorted({file.name for file in out.iterdir()} - {*names})
+    assert more.pop() == "consensus-2.run.json"  # beside the record of the first export
     assert [name[:9] for name in more] == ["case-001_", "case-002_"]
     assert {name[9:] for name in more} == {"consensus_seg.dcm", "consensus.nii.gz"}
 
