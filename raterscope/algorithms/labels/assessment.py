@@ -407,9 +407,9 @@ def _little_data_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     sentences = []
     if not is_identified(replace(labels, known=fusion.known)):
         sentences.append(
-            "Nearly every task has one vote, which does not show how often annotators are right. Their"
-            " accuracies and confusion matrices are unknown; intervals of the latter are 0 to 1. Collect"
-            " second votes, or hold the truth of some tasks fixed."
+            "Nearly every task has one vote, which does not show how often annotators are right. Confusion"
+            " matrices are unknown: their intervals are 0 to 1. Collect second votes, or hold the truth of"
+            " some tasks fixed."
         )
     if reasons:
         remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."

@@ -108,7 +108,7 @@ def test_few_votes_a_task_are_reported(each: int) -> None:
     labels, _ = simulated(600, 20, each, 2, np.full((20, 600), 0.8))
     sentences = advice(labels, ibcc(labels))
     assert any(f"no more than {each} vote" in sentence for sentence in sentences)
-    assert any("intervals of the latter are 0 to 1" in sentence for sentence in sentences) == (each == 1)
+    assert any("their intervals are 0 to 1" in sentence for sentence in sentences) == (each == 1)
     enough, _ = simulated(600, 20, 5, 2, np.full((20, 600), 0.8))
     assert len(advice(enough, ibcc(enough))) == 1
 
