@@ -85,7 +85,7 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
 
 @compiled(error_model="numpy")
 def _tabulated(e: float, table: Array) -> Array:
-    """Interpolate a table of `double_pareto.table` by cubics: the bound, and its derivative by log E."""
+    """Interpolate a table of `robust.table` by cubics: the bound, and its derivative by log E."""
     step = (LAST - FIRST) / (table.shape[1] - 1)
     point = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
     i = int(point)
@@ -187,7 +187,7 @@ def sweep(
     `data`, `weight`: (P, C) and (C,) float32. `t`, `s`: (C,). `state`: (C,) int8, 1 or -1 where settled.
     `rater`: (4, P), bias, its variance, Sigma, nu. `prior`: (C,) or empty. `sums`: (4, P), sums of the
     precisions, times the residual, times its expected square, and the log density before the update.
-    `totals`: (1,), entropy of q(T). `table`: (2, n), as from `double_pareto.table`, or empty. `weights`: (P,)
+    `totals`: (1,), entropy of q(T). `table`: (2, n), as from `robust.table`, or empty. `weights`: (P,)
     or None, weights of the raters, for q(T) alone.
     """
     raters = len(data)
