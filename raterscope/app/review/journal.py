@@ -203,9 +203,11 @@ class ReviewState:
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has judged, by the first decision on each."""
         decided = self._decided.get(("clicks", image))
-        spots = list(decided.spots) if isinstance(decided, SpotsOfImage) else []
+        if not isinstance(decided, SpotsOfImage):
+            return []
         names = self.names_of("clicks")
-        return [replace(spot, label=names.get(spot.label, spot.label)) for spot in spots] if names else spots
+        spots = decided.spots
+        return [replace(spot, label=names.get(spot.label, spot.label)) if names else spot for spot in spots]
 
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""

@@ -100,12 +100,13 @@ class _Rows(Figure[int]):
 
     def show_counts(self, view: CountsView | None) -> None:
         self.point(None)
-        self._view = view
+        before, self._view = self._view, view
         if view is not None:
             ends = np.concatenate([view.high, view.known])
             self._most = round_up(float(np.nanmax(ends, initial=1.0)))
-            advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
-            self._names_width = max(map(advance, view.names), default=0) + 12.0
+            if before is None or view.names != before.names:
+                advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
+                self._names_width = max(map(advance, view.names), default=0) + 12.0
             set_lengths(self, minimumHeight=HEAD + ROW * len(view.names) + EDGE)
         self.update()
 

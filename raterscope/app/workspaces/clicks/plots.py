@@ -117,7 +117,7 @@ class LinkedPlots(ClicksPart):
         }
         for image in self._counts.keys() - made_from.keys():
             del self._counts[image]
-        stale = {image: made_from[image][0] for image in made_from if self._is_stale(image, made_from[image])}
+        stale = {image: made[0] for image, made in made_from.items() if self._made_from.get(image) != made}
         self._show()
         if stale and not self._under_way:
             self._under_way = True
@@ -125,10 +125,6 @@ class LinkedPlots(ClicksPart):
             job = self._jobs.start("Counting", partial(_count, stale, review), quiet=True)
             job.finished.connect(self._on_counted)
             job.ended.connect(self._on_ended)
-
-    def _is_stale(self, image: int, made_from: MadeFrom) -> bool:
-        previous = self._made_from.get(image)
-        return previous is None or previous[0] is not made_from[0] or previous[1] != made_from[1]
 
     def _on_counted(self, counts: Mapping[int, Count]) -> None:
         self._counts.update(counts)
