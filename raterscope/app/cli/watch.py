@@ -56,17 +56,17 @@ def _made_or_opened(path: Path) -> Iterator[Study]:
 
 
 def _watch(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
-    _update_text("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
+    _print_event("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
     names = {entry.id: entry.name for entry in study.images()}
     for image, answer in following.watched.items():
-        _update_text("image", **_figures(names[image], answer))
+        _print_event("image", **_figures(names[image], answer))
     try:
         reason = _follow(following, study, stop, options)
     except InputError as error:
         following.end(study, str(error))
         raise
     following.end(study, f"Stopped: {reason}.")
-    _update_text("stopped", why=reason, run=following.keep_run(study))
+    _print_event("stopped", why=reason, run=following.keep_run(study))
 
 
 def _follow(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
@@ -78,7 +78,7 @@ def _follow(following: LiveSource, study: Study, stop: threading.Event, options:
             growth = following.look(tick, ended=options.once)
             if growth.notices != reported:  # the same every two seconds would bury the rest
                 for words in growth.notices:
-                    _update_text("notice", text=words)
+                    _print_event("notice", words=words)
                 reported = growth.notices
             following.store(study, growth)
             if _take_up(following, study, stop) and options.ask:
@@ -107,7 +107,7 @@ def _take_up(following: LiveSource, study: Study, stop: threading.Event) -> bool
         ]
         following.keep(study, [image])
         for line in lines:
-            _update_text("image", **line)
+            _print_event("image", **line)
     return bool(images)
 
 
@@ -120,8 +120,8 @@ def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
     for image in images:
         current = _figures(names[image], following.watched[image])
         if current != figures_before[image]:
-            _update_text("settled", **current)
-    _update_text("settling", text=following.settling_text)
+            _print_event("settled", **current)
+    _print_event("settling", words=following.settling_text)
 
 
 def _print_next(following: LiveSource, study: Study, limit: int) -> None:
@@ -134,7 +134,7 @@ def _print_next(following: LiveSource, study: Study, limit: int) -> None:
         {"annotator": name, "gain": _number(value)}
         for name, value in zip(ranking.annotators[:limit], ranking.gain.tolist(), strict=False)
     ]
-    _update_text("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
+    _print_event("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
 
 
 def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def _update_text(event: str, **fields: object) -> None:
+def _print_event(event: str, **fields: object) -> None:
     line = {"event": event, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     print(json.dumps(line, allow_nan=False), flush=True)
 
