@@ -220,6 +220,37 @@ def expect(
 
 
 @compiled(error_model="numpy")
+def effective_number(first: int, last: int, votes: Array, spread: Array, weights: Array | None) -> float:
+    """Return the effective number of some votes, (sum s)^2 / sum s^2; see `effective_votes`.
+
+    `first`, `last`: range of votes.
+    `votes`: as in `count_pairs`.
+    `spread`: (P,) float64, s of each annotator's votes for each output; see `spread_of_votes`.
+    `weights`: as in `expect`.
+    """
+    _, pair, owner = votes
+    total = squares = 0.0
+    for v in range(first, last):
+        p = pair[v]
+        weighted = spread[p] if weights is None else spread[p] * weights[owner[p]]
+        total += weighted
+        squares += weighted * spread[p]
+    return total * total / max(squares, _TINY)
+
+
+@compiled(error_model="numpy")
+def effective_numbers(votes: Array, spread: Array, weights: Array | None, numbers: Array) -> None:
+    """Compute the effective number of votes on each task.
+
+    `votes`, `spread`, `weights`: as in `effective_number`.
+    `numbers`: (N,) float64, overwritten.
+    """
+    start = votes[0]
+    for i in range(len(numbers)):
+        numbers[i] = effective_number(start[i], start[i + 1], votes, spread, weights)
+
+
+@compiled(error_model="numpy")
 def temper(
     first: int,
     last: int,
@@ -231,7 +262,7 @@ def temper(
     answers: Array,
     each_class: Array,
     weights: Array | None,
-    numbers: Array,
+    spread: Array,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
@@ -242,7 +273,7 @@ def temper(
     `posterior`: (N, J) floating, of the fit.
     `answers`: (R, N, J) floating, overwritten for tasks with votes.
     `each_class`, `weights`: as in `expect`.
-    `numbers`: (N,) float64, effective numbers of votes; fewer than 1 count as 1.
+    `spread`: as in `effective_number`, which is n; fewer than 1 count as 1.
     """
     start, pair, owner = votes
     above, below = model
@@ -265,8 +296,9 @@ def temper(
         _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class, weights)
         for j in range(classes):
             product[j] = math.log(product[j])
+        number = effective_number(start[i], start[i + 1], votes, spread, weights)
         for r in range(len(correlations)):
-            effect = 1.0 + max(numbers[i] - 1.0, 0.0) * correlations[r]
+            effect = 1.0 + max(number - 1.0, 0.0) * correlations[r]
             for j in range(classes):
                 logs[j] = product[j] / effect + log_shares[j]
             normalise(logs)
@@ -287,7 +319,7 @@ def score_correlation(
     most_votes: int,
     scores: Array,
     weights: Array | None,
-    numbers: Array,
+    spread: Array,
 ) -> None:
     """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
 
@@ -298,7 +330,7 @@ def score_correlation(
     `most_votes`: largest number of votes on a task.
     `scores`: (R,) float64, added to.
     `weights`: as in `expect`.
-    `numbers`: as in `temper`; the others of n votes have a share (n - 1) / n of it.
+    `spread`: as in `temper`; the others of n votes have a share (n - 1) / n of their effective number.
     """
     small_code()
     start, pair, owner = votes
@@ -327,12 +359,13 @@ def score_correlation(
                 if weights is not None:
                     logs[j, n] *= weight
                 total[j] += logs[j, n]
+        effective = effective_number(start[i], start[i + 1], votes, spread, weights)
         for r in range(len(correlations)):
             for n in range(count):
                 weight = 1.0
                 if weights is not None:
                     weight = weights[owner[pair[start[i] + n]]]
-                others = numbers[i] * (number - weight) / max(number, _TINY)
+                others = effective * (number - weight) / max(number, _TINY)
                 effect = 1.0 + max(others - 1.0, 0.0) * correlations[r]
                 most = -1e300
                 for j in range(classes):

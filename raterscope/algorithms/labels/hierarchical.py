@@ -472,31 +472,32 @@ def _peak(
             best, length = ahead, 2 * length
 
 
-def effective_votes(crowd: Crowd, fit: Fit) -> FloatArray:
-    """Compute the effective number of votes on each task, (sum s)^2 / sum s^2, (N,) ([kish1965]_).
+def spread_of_votes(crowd: Crowd, fit: Fit) -> FloatArray:
+    """Return the standard deviation, over the classes, of the logarithm of the rates of each pair, (P,).
 
-    s is the standard deviation, over the classes, of the logarithm of a vote's rates. Votes of annotators who
-    guess have no s: they neither inform of the class nor correlate with those that do.
+    Votes of annotators who guess have none: they neither inform of the class nor correlate with the others.
     """
     above, below = fit.tables(crowd)
-    clear, numbers = np.empty(len(above)), np.zeros(len(crowd.start) - 1)
+    spread = np.empty(len(above))
 
     def measure(first: int, last: int) -> None:
         logs = np.log(np.maximum(above[first:last] / below[crowd.owner[first:last]], FLOOR))
         logs -= (logs @ fit.shares)[:, None]
-        clear[first:last] = np.sqrt(np.square(logs) @ fit.shares)
+        spread[first:last] = np.sqrt(np.square(logs) @ fit.shares)
 
     run_parts(measure, parts_of(len(above), max(1, TERMS // above.shape[1])), no_check)
+    return spread
 
-    def count(first: int, last: int) -> None:
-        pair = crowd.pair[crowd.start[first] : crowd.start[last]]
-        task = np.repeat(np.arange(last - first), np.diff(crowd.start[first : last + 1]))
-        of_vote = clear[pair]
-        weighed = of_vote if crowd.weights is None else of_vote * crowd.weights[crowd.owner[pair]]
-        total, squares = (np.bincount(task, w, last - first) for w in (weighed, weighed * of_vote))
-        numbers[first:last] = np.square(total) / np.maximum(squares, FLOOR**2)
 
-    run_parts(count, crowd.spans, no_check)
+def effective_votes(crowd: Crowd, fit: Fit) -> FloatArray:
+    """Compute the effective number of votes on each task, (sum s)^2 / sum s^2, (N,) ([kish1965]_).
+
+    s is the spread of a vote's rates, see `spread_of_votes`.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import effective_numbers
+
+    numbers, spread = np.empty(len(crowd.start) - 1), spread_of_votes(crowd, fit)
+    effective_numbers(crowd.by_task, spread, crowd.weights, numbers)
     return numbers
 
 
@@ -508,14 +509,14 @@ def tempered_posteriors(
 
     answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
     model, effects = fit.tables(crowd), np.array(correlations)
-    numbers = effective_votes(crowd, fit)
+    spread = spread_of_votes(crowd, fit)
 
     def weigh(first: int, last: int) -> None:
         answers[:, first:last] = posterior[first:last]  # of tasks without votes
         for low, high, shares in crowd.split(first, last, fit.shares):
             temper(
                 low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.each_class,
-                crowd.weights, numbers,
+                crowd.weights, spread,
             )  # fmt: skip
 
     run_parts(weigh, crowd.spans, partial(watch, 0.0, "weighting correlated votes"))
@@ -543,13 +544,13 @@ def predictive_scores(
     ends = np.concatenate([[0], np.cumsum(votes[tasks])])
     model = fit.tables(crowd)
     most = int(votes[tasks].max())
-    numbers = effective_votes(crowd, fit)
+    spread = spread_of_votes(crowd, fit)
 
     def score(first: int, last: int) -> FloatArray:
         scores = np.zeros(len(correlations))
         score_correlation(
             first, last, tasks, crowd.by_task, model, fit.shares, posterior, correlations, most, scores,
-            crowd.weights, numbers,
+            crowd.weights, spread,
         )  # fmt: skip
         return scores
 
@@ -568,11 +569,11 @@ def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: floa
     tasks = _predictable(crowd)
     most = int(np.diff(crowd.start)[tasks].max(initial=0))
     model, used, scores = fit.tables(crowd), np.array([correlation]), np.zeros((len(tasks), 1))
-    numbers = effective_votes(crowd, fit)
+    spread = spread_of_votes(crowd, fit)
     for at in range(len(tasks)):
         score_correlation(
             at, at + 1, tasks, crowd.by_task, model, fit.shares, posterior, used, most, scores[at],
-            crowd.weights, numbers,
+            crowd.weights, spread,
         )  # fmt: skip
     return scores[:, 0]
 
