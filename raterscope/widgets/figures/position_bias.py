@@ -237,6 +237,7 @@ class BiasOverTime(FigurePanel):
 
     def __init__(self) -> None:
         self.figure = _Windows("Bias over time")
+        set_lengths(self.figure, minimumHeight=60)
         super().__init__("Bias over time", self.figure, TOO_FEW)
         self.figure.chosen.connect(self.chosen)
 
