@@ -408,3 +408,18 @@ def test_the_chosen_bumps_do_not_round_off_a_nodule(nodule):
 
     printed = run("laplace", nodule, spatial_prior=True, spatial_spacing=4.0, spatial_radius=12.0)
     assert dice(run("laplace", nodule, spatial_prior=True)) > dice(printed) + 0.01
+
+
+@pytest.mark.parametrize("fuser", [gaussian, laplace, student])
+def test_two_raters_who_cancel_each_other_out_leave_background(fuser):
+    first = np.zeros((1, 60, 60), dtype=bool)
+    first[0, 5:25, 5:25] = True
+    alone = first.copy()
+    alone[0, 30:55, 20:55] = True  # far from the outline of the other rater
+    for raters in ((first, alone), (alone, first)):
+        fused = fuser(Masks(np.stack(raters), ("a", "b"), (1.0, 1.0, 1.0)))
+        assert fused.probability[0, 0, 40, 40] == 0.5
+        assert not fused.mask[0, 0, 30:55, 20:55].any()
+        assert fused.mask[0, 0, 10:20, 10:20].all()
+        (number,) = (notice.split()[0] for notice in fused.notices if "tied" in notice)
+        assert int(number.replace(",", "")) == (fused.probability == 0.5).sum() > 100
