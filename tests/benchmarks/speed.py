@@ -315,14 +315,14 @@ class Bench:
         scratch, compiled = inputs.parent / "scratch", inputs.parent / "compiled"
         if not command.cold:
             remove(output)
-            self.run(command.text_of(inputs, output))  # fills the caches of compiled code and of the disk
+            self.run(command.words(inputs, output))  # fills the caches of compiled code and of the disk
         ours: list[Figures] = []
         peers: list[Figures] = []
         floors: list[Figures] = []
         for _ in range(1 if command.cold else self.runs):
             remove(output, peer_output, compiled, scratch)
             environment = {"NUMBA_CACHE_DIR": str(compiled)} if command.cold else None
-            ours.append(self.run(command.text_of(inputs, output), environment))
+            ours.append(self.run(command.words(inputs, output), environment))
             if command.peer:
                 peers.append(self.run(peer_command(command.peer, inputs, peer_output)))
             floors.append(self.run(peer_command("floor", inputs, output, scratch)))
@@ -384,7 +384,7 @@ class Bench:
             times = []
             for _ in range(self.runs):
                 remove(output)
-                times.append(self.run(command.text_of(inputs, output)).seconds)
+                times.append(self.run(command.words(inputs, output)).seconds)
             seconds.append(statistics.median(times))
         beyond = np.maximum(np.array(seconds) - self.start, 1e-3)
         return float(np.polyfit(np.log(sizes), np.log(beyond), 1)[0]), seconds
