@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.click_classes import class_names, sort_classes
 from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
+from raterscope.algorithms.clicks.voting import AssignmentSettings, votes_of
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
@@ -40,7 +40,7 @@ from raterscope.app.formats.points.writing import (
     write_layer,
     write_reductions,
 )
-from raterscope.app.kinds.clicks.runs import reduced_weights
+from raterscope.app.kinds.clicks.runs import plan_of, reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
@@ -103,7 +103,6 @@ def click_columns(results: Results, fusions: Mapping[str, Fusion]) -> tuple[tupl
 
     Rows are in the order of the input if it is known.
     """
-    threshold = results.plan.assignment.outlier_threshold
     timed = any(clicks.time is not None for clicks in results.clicks.values())
     index: dict[str, int] = {}
     judged = []
@@ -117,7 +116,7 @@ def click_columns(results: Results, fusions: Mapping[str, Fusion]) -> tuple[tupl
                 clicks.x,
                 clicks.y,
                 np.full(len(clicks), np.nan) if clicks.time is None else clicks.time,
-                *judge_clicks(fusions.get(name), clicks.annotator, threshold),
+                *judge_clicks(fusions.get(name), clicks, results.plan.assignment),
             )
         )
     annotator, x, y, time, inlier, cluster, vote = (
@@ -251,27 +250,23 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
 
 
 def judge_clicks(
-    fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
+    fusion: Fusion | None, clicks: Clicks, assignment: AssignmentSettings
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the inlier probability, cluster and vote of each of N clicks, (N,) each.
 
     `fusion`: without one, the values are NaN and -1.
-    `annotator`: (N,), annotator of each click, a row of `Fusion.marked`.
-    `threshold`: clicks less probably inliers than this belong to no cluster.
-    The probability is NaN where it is unknown, the cluster is -1 for an outlier. The vote is 1 if the
-        annotator marked the click's cluster, with a click within its ellipse, else 0; it is -1 where it is
-        unknown.
+    `assignment`: settings of the fusion, see `votes_of`.
+    The probability is NaN where it is unknown, the cluster is -1 for an outlier, and the vote is -1 where it
+    is unknown.
     """
-    count = len(annotator)
     if fusion is None:
+        count = len(clicks)
         return np.full(count, np.nan), np.full(count, -1), np.full(count, -1)
-    inlier = fusion.clustering.inlier[fusion.mark]
-    nearest = fusion.clustering.nearest[fusion.mark]
-    cluster = np.where(inlier >= threshold, nearest, -1)
-    vote = np.zeros(count, dtype=np.int64)
-    if fusion.marked.shape[1]:
-        vote = ((cluster >= 0) & fusion.marked[annotator, cluster]).astype(np.int64)
-    return inlier, cluster, vote
+    inlier, nearest = fusion.clustering.inlier[fusion.mark], fusion.clustering.nearest[fusion.mark]
+    clustering = replace(fusion.clustering, inlier=inlier, nearest=nearest)
+    threshold = assignment.outlier_threshold
+    vote = votes_of(clicks, clustering, threshold, assignment.vote_coverage)
+    return inlier, np.where(inlier >= threshold, nearest, -1), vote.astype(np.int64)
 
 
 def click_rows(
@@ -500,22 +495,17 @@ def _write_clicks(study: Study, request: Request) -> Path:
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> Iterator[Row]:
     clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
-    inlier, cluster, vote = judge_clicks(None, clicks.annotator, 0.0)
+    inlier, cluster, vote = judge_clicks(None, clicks, AssignmentSettings())
     if result is not None:
         run, fusion = result
-        threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
         whole = replace(run, excluded=(), programs=())
         click_count = len(study.clicks(entry.id, whole))  # later imports stand behind
-        used = np.arange(len(clicks)) < click_count
-        used &= np.array(
-            [
-                clicks.annotators[annotator] not in {*run.excluded, *run.programs}
-                for annotator in clicks.annotator
-            ],
-            dtype=bool,
-        )
-        fused = study.clicks(entry.id, run).annotator
-        inlier[used], cluster[used], vote[used] = judge_clicks(fusion, fused, threshold)
+        absent = {*run.excluded, *run.programs}
+        used = ~np.array([name in absent for name in clicks.annotators], dtype=bool)[clicks.annotator]
+        used &= np.arange(len(clicks)) < click_count
+        assignment = (plan_of(run) or FusionPlan()).assignment
+        judged = judge_clicks(fusion, study.clicks(entry.id, run), assignment)
+        inlier[used], cluster[used], vote[used] = judged
     return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed, named=named)
 
 

@@ -102,6 +102,19 @@ def test_votes_and_precision_can_be_counted_from_the_clicks(clicks, tmp_path):
         assert float(row["precision"]) == pytest.approx(hits / marks[name], abs=1e-6)
 
 
+def test_reliability_can_be_counted_from_the_votes_of_the_clicks(tmp_path):
+    places = [(50, 50), (100, 100), (150, 60)]
+    rows = [(f"w{n}", x + n % 3, y + n // 3) for n in range(9) for x, y in places] + [("w0", 62, 62)]
+    table = tmp_path / "clicks.csv"
+    table.write_text("annotator,image,x,y\n" + "".join(f"{who},a,{x},{y}\n" for who, x, y in rows))
+    options = ("--algorithm", "kmeans", "--set", "clusters=3")
+    assert fuse(table, tmp_path / "out", "--extent", 200, 200, *options) == 0
+    clicks = [row for row in rows_of(tmp_path / "out" / "clicks.csv") if row["annotator"] == "w0"]
+    votes = sum(row["vote"] == "1" for row in clicks)
+    (rates,) = [row for row in rows_of(tmp_path / "out" / "annotators.csv") if row["annotator"] == "w0"]
+    assert float(rates["reliability"]) == pytest.approx((votes + 0.5) / (len(clicks) + 1))
+
+
 def test_an_outlier_has_no_cluster(clicks, tmp_path):
     with clicks.open("a") as file:
         file.write("w00,a.png,5,190\n")
