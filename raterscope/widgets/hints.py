@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWi
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, Margins, Stretch, WrappingRow, horizontal, stacked, vertical
-from raterscope.widgets.parts import Header, Menu, PaintedButton, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import Header, Menu, PaintedButton, Placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HEIGHT = 28
@@ -194,7 +194,7 @@ class TitledPage(QWidget):
         theme.set_role(self, "panel")
         self.header = header
         self._belongs = nothing
-        self._nothing = placeholder(nothing)
+        self._nothing = Placeholder(nothing)
         self._pages = stacked(self._nothing, view)
         vertical(header, (self._pages, 1), inside=self, margins=margins, spacing=spacing)
 

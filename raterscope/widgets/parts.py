@@ -72,11 +72,25 @@ def announce(widget: QWidget, text: str, *, urgent: bool = False) -> None:
         QAccessible.updateAccessibility(event)
 
 
-def placeholder(text: str = "") -> QLabel:
-    """Create the text of an empty view, at its top."""
-    label = plain_label(text, "second", wrap=True)
-    label.setAlignment(Qt.AlignmentFlag.AlignTop)
-    return label
+class Placeholder(QLabel):
+    """Text of an empty view, at its top; while its content is read, the state of the reading."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+        theme.set_role(self, "second")
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._text, self._state = text, ""
+        self.setText(text)
+
+    def setText(self, text: str) -> None:
+        """Set the text; an empty one also hides the state."""
+        self._text = text
+        super().setText(text and (self._state or text))
+
+    def show_state(self, state: str) -> None:
+        """Show a state in place of the text; an empty one restores the text."""
+        self._state = state
+        self.setText(self._text)
 
 
 def plain_tip(text: str) -> str:

@@ -16,6 +16,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.compiled import is_prepared
 from raterscope.app.document import Document
 from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Job, Jobs
@@ -30,6 +31,8 @@ from raterscope.widgets.parts import ChoiceBox
 
 PIXEL_CACHE_BYTES = 256 * 1024**2
 """Memory for about seventy smears. Reading one again takes 40 ms."""
+
+COMPILING = "Once after installation this takes up to half a minute, because algorithms are compiled."
 
 
 class Scene(Protocol):
@@ -116,26 +119,34 @@ class Navigation(QObject):
         """Read the scene of the current item with the chosen run."""
         self._task.cancel()
         if self.current is None:
+            self._end_state()
             self.arrived.emit(None, None)
             return
         self._show_state("Reading")
         read = partial(self._read, self.current, self._runs.run_of(self.current))
-        self._task.follow(self._document.ask(f"Reading {self._noun}", read), self._on_scene)
+        job = self._document.ask(f"Reading {self._noun}", read)
+        self._task.follow(job, self._on_scene, stopped=self._end_state)
 
     def _on_scene(self, scene: Scene) -> None:
         if self._analyse is None:
             self._arrive(scene, None)
             return
-        self._show_state("Analysing")
+        self._show_state("Analysing", "" if is_prepared() else COMPILING)
         job = self._jobs.start(f"Analysing {self._noun}", partial(self._analyse, scene), quiet=True)
-        self._task.follow(job, partial(self._arrive, scene), failed=self.refused.emit)
+        arrive = partial(self._arrive, scene)
+        self._task.follow(job, arrive, failed=self.refused.emit, stopped=self._end_state)
 
-    def _show_state(self, verb: str) -> None:
-        """Show why the screen is empty: the first analysis after installation takes half a minute."""
+    def _show_state(self, verb: str, hint: str = "") -> None:
+        """Show why the screen is empty."""
         if self.on_screen is None:
-            self._runs.show_state(f"{verb} {self._noun}…")
+            self._runs.show_state(f"{verb} {self._noun}…", hint)
+
+    def _end_state(self) -> None:
+        if self.on_screen is None:
+            self._runs.show_state("")
 
     def _arrive(self, scene: Any, analysis: object) -> None:
+        self._end_state()
         self.on_screen = scene.item.id
         on_done, self._then = self._then, None
         self.arrived.emit(scene, analysis)

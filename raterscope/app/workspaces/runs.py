@@ -26,6 +26,7 @@ from raterscope.app.workspaces import run_history
 from raterscope.app.workspaces.run_history import RunChanges
 from raterscope.widgets.panels.activity_panels import HistoryEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.parts import Placeholder
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -266,9 +267,15 @@ class RunControl(QObject):
             return None
         return run.id
 
-    def show_state(self, words: str) -> None:
-        """Show words in place of the item and run on screen."""
-        self._screen.status_changed.emit(words)
+    def show_state(self, state: str, hint: str = "") -> None:
+        """Show a state in place of the item and run on screen, and with a hint in empty views.
+
+        An empty state restores the texts of empty views.
+        """
+        for empty in self._screen.findChildren(Placeholder):
+            empty.show_state(f"{state} {hint}".strip())
+        if state:
+            self._screen.status_changed.emit(state)
 
     def forget(self) -> None:
         """Start over with another study."""

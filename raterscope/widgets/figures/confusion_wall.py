@@ -18,7 +18,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.layouts import stacked, vertical
-from raterscope.widgets.parts import ChoiceBox, FilterField, Header, leave_keys_to, placeholder, plain_tip
+from raterscope.widgets.parts import ChoiceBox, FilterField, Header, Placeholder, leave_keys_to, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
@@ -90,7 +90,7 @@ class ConfusionWall(QWidget):
         set_lengths(self.header, minimumWidth=NARROW[-1])
         self.tiles = WallTiles(self._text)
         self.menu = FigureMenu(self, self.tiles, self.table)
-        self._nothing = placeholder(NOTHING)
+        self._nothing = Placeholder(NOTHING)
         self._nothing.setContentsMargins(8, 8, 8, 8)
         self._pages = stacked(self._nothing, self.tiles)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

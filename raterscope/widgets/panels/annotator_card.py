@@ -19,7 +19,7 @@ from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, 
 from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
-from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label
+from raterscope.widgets.parts import ElidedLabel, Header, Placeholder, plain_label
 from raterscope.widgets.tables.rows import paint_interval
 from raterscope.widgets.theme import set_lengths
 
@@ -118,7 +118,7 @@ def _below(header: Header, nothing: str, page: QWidget, panel: QWidget, *pinned:
 
     `pinned`: widgets at the bottom. Then the page scrolls above them if the text is large.
     """
-    label = placeholder(nothing)
+    label = Placeholder(nothing)
     label.setContentsMargins(12, 0, 12, 0)
     pages = stacked(label, page)
     shown = ScrollRegion(pages) if pinned else pages

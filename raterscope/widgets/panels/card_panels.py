@@ -22,7 +22,15 @@ from raterscope.widgets.painting import in_lines, paint_text
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, PaintedButton, plain_label, plain_tip
+from raterscope.widgets.parts import (
+    ChoiceBox,
+    ElidedLabel,
+    Header,
+    PaintedButton,
+    Placeholder,
+    plain_label,
+    plain_tip,
+)
 from raterscope.widgets.theme import enlarge, set_lengths
 
 PICTURE = 112
@@ -187,7 +195,7 @@ class CommunityCards(QWidget):
         theme.set_role(self.copies, "link")
         self.copies.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.copies.setToolTip("Select these annotators in all views. Click again for the next group")
-        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self._nothing = Placeholder(NOTHING)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.second_row = horizontal((self._label, 1), spacing=8)

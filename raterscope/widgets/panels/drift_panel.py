@@ -24,8 +24,8 @@ from raterscope.widgets.parts import (
     WIDEST,
     ElidedLabel,
     Header,
+    Placeholder,
     leave_keys_to,
-    placeholder,
     plain_label,
     plain_tip,
 )
@@ -417,7 +417,7 @@ class ConfusionPanel(FigurePanel):
 
     def __init__(self) -> None:
         self.figure, self.worst = MatrixFigure("Confusion matrix"), WorstConfusions()
-        none = placeholder("No other class was answered in half a vote or more.")
+        none = Placeholder("No other class was answered in half a vote or more.")
         self.parts = stacked(self.figure, self.worst, none)
         nothing = "Select an annotator to see their confusion matrix."
         super().__init__("Confusion matrix", self.figure, nothing, page=self.parts)

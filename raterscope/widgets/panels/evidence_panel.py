@@ -23,7 +23,7 @@ from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, scro
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_text
 from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
-from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import Header, Placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 _SIDE = 152
@@ -106,7 +106,7 @@ class EvidencePanel(QWidget):
         self.setMinimumHeight(LOWEST)  # with larger text too: the page scrolls, the keys stay visible
         self._header = Header("Evidence")
         self._header.row.addStretch(0)
-        self._nothing = placeholder(CHOOSE)
+        self._nothing = Placeholder(CHOOSE)
         self._nothing.setContentsMargins(12, 0, 12, 12)
         page = QWidget()
         self._pages = stacked(self._nothing, scroll_area(page))

@@ -17,7 +17,7 @@ from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_text
-from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import Header, Placeholder, plain_label, plain_tip
 from raterscope.widgets.tables.rows import RowDelegate, set_up_view
 from raterscope.widgets.theme import set_lengths
 
@@ -285,7 +285,7 @@ class AskList(QWidget):
         self.facts = plain_label("", "small", wrap=True, selectable=True)
         self.facts.hide()
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
-        self._nothing = placeholder()
+        self._nothing = Placeholder()
         vertical(
             self.header,
             self.facts,

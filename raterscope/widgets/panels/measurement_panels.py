@@ -15,7 +15,7 @@ from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import Pair, Stretch, WrappingRow, scroll_area, vertical
 from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, let_wheel_pass, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import ElidedLabel, Header, Placeholder, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed here and saved."
@@ -70,7 +70,7 @@ class MeasurePanel(QWidget):
         self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")
         set_lengths(self.list, minimumHeight=48)
         self._columns: tuple[str, ...] = ()
-        self._nothing = placeholder(NO_SHAPES)
+        self._nothing = Placeholder(NO_SHAPES)
         vertical(
             self._header,
             self.scale_label,

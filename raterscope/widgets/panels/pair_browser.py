@@ -19,7 +19,7 @@ from raterscope.widgets.painting import PictureShelf, paint_text
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
-from raterscope.widgets.parts import Header, placeholder
+from raterscope.widgets.parts import Header, Placeholder
 from raterscope.widgets.theme import set_lengths
 
 ANNOTATOR_FILTERS = {
@@ -238,7 +238,7 @@ class PairGrid(QWidget):
         self.header = Header("Pairs")
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)
-        self._nothing = placeholder()
+        self._nothing = Placeholder()
         self._view: PairsView | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._quiet = False

@@ -17,7 +17,15 @@ from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_text
 from raterscope.widgets.panels.lists import LineList, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, QueueKind, is_named
-from raterscope.widgets.parts import ChoiceBox, Header, announce, let_wheel_pass, plain_label, plain_tip
+from raterscope.widgets.parts import (
+    ChoiceBox,
+    Header,
+    Placeholder,
+    announce,
+    let_wheel_pass,
+    plain_label,
+    plain_tip,
+)
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NARROWEST = 208
@@ -37,7 +45,7 @@ class QueueFrame(QWidget):
         self.header = Header(title, "most disputed")
         self.filter = QLineEdit(placeholderText="Filter", clearButtonEnabled=True)
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
-        self._nothing = plain_label("", "second", wrap=True)
+        self._nothing = Placeholder()
         self._nothing.hide()
         self._progress = _Progress()
         self._progress.hide()

@@ -18,7 +18,7 @@ from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, rule, 
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_text, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.panels.task_panel import PROGRAM
-from raterscope.widgets.parts import Header, Menu, announce, placeholder, plain_label
+from raterscope.widgets.parts import Header, Menu, Placeholder, announce, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112
@@ -182,7 +182,7 @@ class RegionPanel(QWidget):
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
-        self._nothing = placeholder(NONE_CHOSEN)
+        self._nothing = Placeholder(NONE_CHOSEN)
         self._nothing.setContentsMargins(12, 0, 12, 12)
         page = _EvidencePage()
         self._pages = stacked(self._nothing, page)

@@ -35,7 +35,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
-from raterscope.widgets.parts import Header, placeholder, plain_label
+from raterscope.widgets.parts import Header, Placeholder, plain_label
 from raterscope.widgets.theme import enlarge, pixels
 
 _HEIGHT, _TICK_MS, _STEP = 140, 40, 5.0
@@ -366,7 +366,7 @@ class TaskContentView(QWidget):
         self.picture = MarkingCanvas(marks=False)
         self.picture.setAccessibleName("Image of the task")
         self.texts = ContentBrowser(size=TEXT_SIZE, margin=24)
-        self._pages = stacked(placeholder(nothing), self.picture, self.texts)
+        self._pages = stacked(Placeholder(nothing), self.picture, self.texts)
         self.sound = SoundView()
         self.film = QPushButton("Open in the system's player")
         self.problem = plain_label("", "rejected", wrap=True)

@@ -31,7 +31,7 @@ from raterscope.widgets.panels.class_bars import (
     summed_bar,
 )
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
+from raterscope.widgets.parts import Header, Placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths, text_size
 
 HIDDEN = -1
@@ -285,7 +285,7 @@ class TaskPanel(QWidget):
         """Index and name of the class to keep visible."""
         self._header = Header("Task")
         text = "Select a task, or press Tab for the next disputed one, to see its votes."
-        nothing = placeholder(text)
+        nothing = Placeholder(text)
         page = QWidget()
         self._pages = stacked(nothing, page)
         note = self._objection_note()
@@ -396,7 +396,7 @@ class TaskPanel(QWidget):
         self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
         self.search = KeyButton("/", "find", "second", "Find a class by its name")
         self.votes = TaskVotes()
-        self._covered = placeholder()
+        self._covered = Placeholder()
         number = horizontal(self._number, (self._caption, 1), spacing=8)
         keys = horizontal(self.skip, self.clear, self.search, STRETCH, spacing=12)
         middle = vertical(number, (self.classes, 1), keys, spacing=2)

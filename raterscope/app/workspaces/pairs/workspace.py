@@ -212,6 +212,7 @@ class PairsWorkspace(PairsScreen):
         """Prepare for the items of another question."""
         self._evidence = self._pair = None
         self.pictures.set_tasks(pictures)
+        self.ranking.set_nothing("" if self.rate_cut.cut is None else "Ranking the items…")
         self.ranking.show_ranking(None)
         self._late_table.cancel()
         self.ranking_table.show_ranking(None)

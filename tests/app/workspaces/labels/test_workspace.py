@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 
 from raterscope.algorithms.labels import OPEN
 from raterscope.app.kinds.labels.runs import read_answer
@@ -386,9 +387,14 @@ def test_without_truths_results_of_comparable_crowds_are_shown(window, qtbot, tm
     assert not opened.workspace.queue.doubt.isVisible()
 
 
-def test_the_status_line_names_what_is_read_while_the_screen_is_empty(fused, qtbot):
-    path, statuses = fused.document.contents.path, []
+def test_status_line_and_empty_views_name_what_is_read_while_the_screen_is_empty(fused, qtbot):
+    path, statuses, empty = fused.document.contents.path, [], set()
+
+    def visible_texts():
+        return {label.text() for label in fused.workspace.findChildren(QLabel) if label.isVisible()}
+
     fused.workspace.status_changed.connect(statuses.append)
+    fused.workspace.status_changed.connect(lambda _: empty.update(visible_texts()))
     fused.files.close_study()
     idle(fused, qtbot)
     fused.files.open_study(path)
@@ -397,6 +403,8 @@ def test_the_status_line_names_what_is_read_while_the_screen_is_empty(fused, qtb
     assert shown[:2] == ["Reading votes…", "Analysing votes…"]
     assert fused.status.text.text() == shown[-1]
     assert "run 1" in shown[-1]
+    assert any(text.startswith("Reading votes…") for text in empty)
+    assert not any("…" in text and "votes" in text for text in visible_texts())
     del statuses[:]
     fused.workspace.navigation.read_again()  # the screen is not empty meanwhile
     idle(fused, qtbot)
