@@ -30,6 +30,8 @@ from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
 
+NO_FILE = "Image file missing: choose “Find missing images…” in the menu"
+
 
 class CanvasContent(ClicksPart):
     """Contents of the canvas: the scene, its pixels, and the state of its spots."""
@@ -68,9 +70,11 @@ class CanvasContent(ClicksPart):
 
     @while_shown
     def show(self) -> None:
-        """Draw the clicks and the ground truth of the scene."""
-        truth = self._session.scene.truth
-        self._canvas.layers.set_truth(truth[:, 0], truth[:, 1])
+        """Draw the clicks and the ground truth of the scene, or state that its image is missing."""
+        scene = self._session.scene
+        self._canvas.layers.set_truth(scene.truth[:, 0], scene.truth[:, 1])
+        if scene.missing and not self._crops.has_image:
+            self._canvas.set_waiting(NO_FILE)
         self.show_clicks()
 
     @while_shown

@@ -355,3 +355,22 @@ def test_decided_spots_are_counted_after_the_next_fusion(fused, qtbot):
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) > runs)
     idle(fused, qtbot)
     assert "1 of 1 decided" in text()
+
+
+def test_a_missing_image_is_named_where_it_should_be_until_it_is_found(fused, qtbot, crowd_files, tmp_path):
+    workspace = fused.workspace
+    images = {entry.name: entry.id for entry in fused.document.contents.images}
+    here = workspace.reviewing.session.scene.image.name
+    (other,) = images.keys() - {here}
+    path = next(path for path in crowd_files if path.name == other)
+    hidden = path.rename(tmp_path / "elsewhere.png")
+    workspace.loader.forget()
+    workspace.go_to(images[other])
+    idle(fused, qtbot)
+    assert "Image file missing" in workspace.canvas._waiting
+    hidden.rename(path)
+    workspace.go_to(images[here])
+    idle(fused, qtbot)
+    workspace.go_to(images[other])
+    idle(fused, qtbot)
+    assert not workspace.canvas._waiting
