@@ -6,7 +6,6 @@ the runs shown and how they stand to the journal.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -422,24 +421,30 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
     return request.path.with_name(f"{name[: len(name) - len(ending)]}.run.json")
 
 
+_LONGEST_RECORD = 100_000_000
+"""Bytes beyond which a file is no record of an export."""
+
+
 def _free_record(path: Path, names: Sequence[str]) -> Path:
     """Return a path of a record, so that files of earlier exports in the folder keep theirs.
 
-    Records of earlier exports lose the names of files that were replaced.
+    Records of earlier exports lose the names of files that were replaced. Longer files than records are kept.
     """
     from raterscope.app.formats.output_files import write_record
+    from raterscope.app.formats.untrusted import decode_json
 
     free, number = path, 1
     while free.exists():
         try:
-            record = json.loads(free.read_text(encoding="utf-8"))
-            others = [name for name in record["files"] if name not in names]
+            if free.stat().st_size <= _LONGEST_RECORD:
+                record = decode_json(free.read_bytes())
+                others = [name for name in record["files"] if name not in names]
+                if not others:
+                    return free
+                if len(others) < len(record["files"]):
+                    write_record(free, record | {"files": others})
         except (OSError, ValueError, LookupError, TypeError):
             return free
-        if not others:
-            return free
-        if len(others) < len(record["files"]):
-            write_record(free, record | {"files": others})
         number += 1
         free = path.with_name(f"{path.name.removesuffix('.run.json')}-{number}.run.json")
     return free

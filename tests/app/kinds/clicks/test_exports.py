@@ -314,3 +314,15 @@ def test_a_name_without_a_suffix_gets_that_of_the_format(fused, tmp_path) -> Non
     assert (tmp_path / "cvat.xml").is_file()
     assert len(list((tmp_path / "geojson").glob("*.geojson"))) == 2
     assert len(list((tmp_path / "napari").glob("*.csv"))) == 2
+
+
+def test_a_file_too_long_or_too_deep_for_a_record_does_not_stop_an_export(fused, tmp_path):
+    long, deep = tmp_path / "a.run.json", tmp_path / "b.run.json"
+    with long.open("wb") as file:
+        file.truncate(200_000_000)
+    deep.write_text("[" * 100_000, encoding="utf-8")
+    for name in ("a", "b"):
+        assert main(["export", str(fused), "--what", "detections", "-o", str(tmp_path / f"{name}.csv")]) == 0
+    assert long.stat().st_size == 200_000_000
+    for record in ("a-2.run.json", "b.run.json"):
+        assert json.loads((tmp_path / record).read_text(encoding="utf-8"))["what"] == "detections"
