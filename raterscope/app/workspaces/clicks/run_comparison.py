@@ -63,7 +63,10 @@ MEASURES = (
     Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),
     Measure("F1", "Sensitivity and precision in one"),
     Measure("F2", "Sensitivity and precision in one, sensitivity weighing double"),
-    Measure("ROC area", "Probability that a structure ranks above an artefact"),
+    Measure(
+        "ROC area",
+        "Probability that a structure ranks above an artefact; structures without a spot rank last",
+    ),
 )
 
 
