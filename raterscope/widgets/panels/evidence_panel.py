@@ -443,7 +443,7 @@ class _SpotTabs(TabPages):
         self.voters.set_lines(voters)
         self.voters.choose(self._voter)
         clicked = sum(line.clicked for line in voters)
-        self._counts.setText(f"{clicked} clicked, {len(voters) - clicked} did not")
+        self._counts.setText(f"{clicked} clicked, {len(voters) - clicked} did not" if voters else "")
         self.near.show_lines(near, ALONE)
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:

@@ -11,6 +11,7 @@ from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from tests.app.driving import LONG, idle, press, states
+from tests.reading import visible_words
 
 
 def test_fusing_finds_the_clear_spots_and_puts_the_disputed_image_first(fused):
@@ -103,6 +104,7 @@ def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, 
     workspace.canvas.place_chosen.emit(100.0, 160.0)
     idle(fused, qtbot)
     assert states(fused).count("added") == 1
+    assert "did not" not in visible_words(workspace.evidence)
     added = next(i for i, spot in enumerate(workspace.reviewing.spots) if spot.state == "added")
     workspace.canvas.spot_moved.emit(added, 104.0, 158.0)
     idle(fused, qtbot)
