@@ -77,7 +77,8 @@ class TaskVotes(LineList[TaskVote]):
     chosen = Signal(int)  # index of the annotator selected; never while names are hidden
 
     def __init__(self) -> None:
-        super().__init__(_VoteKind(), "Votes")
+        self._kind = _VoteKind()
+        super().__init__(self._kind, "Votes")
         self._quiet = False
         self.selectionModel().currentChanged.connect(self._on_current)
 
@@ -91,6 +92,7 @@ class TaskVotes(LineList[TaskVote]):
             ]
         brief = short_names(tuple(vote.name.removesuffix(PROGRAM) for vote in ordered))
         ordered = [replace(vote, brief_name=brief[vote.name.removesuffix(PROGRAM)]) for vote in ordered]
+        self._kind.set_widest(ordered)
         self._quiet = True
         self.set_lines(ordered)
         self.setCurrentIndex(QModelIndex())
@@ -103,6 +105,11 @@ class TaskVotes(LineList[TaskVote]):
                 self.chosen.emit(annotator)
 
 
+def _sign(vote: TaskVote) -> str:
+    """Return the mark of a wrong answer, so that its colour is not its only one."""
+    return "✗ " if vote.marked else ""
+
+
 def _order(vote: TaskVote) -> tuple[bool, float]:
     """Order votes: disagreeing votes first, then by weight."""
     return vote.agrees, -abs(vote.weight) if math.isfinite(vote.weight) else 0.0
@@ -110,6 +117,13 @@ def _order(vote: TaskVote) -> tuple[bool, float]:
 
 class _VoteKind(LineKind[TaskVote]):
     height = 24
+    _widest = ("", "")  # of all lines: name and answer
+
+    def set_widest(self, votes: Sequence[TaskVote]) -> None:
+        """Find the widest texts: all names are shortened, or none, so that they have one form."""
+        width = QFontMetrics(theme.font()).horizontalAdvance
+        names, answers = {vote.name for vote in votes}, {_sign(vote) + vote.label for vote in votes}
+        self._widest = max(names, key=width, default=""), max(answers, key=width, default="")
 
     def key(self, line: TaskVote) -> Hashable:
         return line
@@ -136,9 +150,7 @@ class _VoteKind(LineKind[TaskVote]):
             painter.setFont(theme.font())
             right -= TIME + 8
         left = box.left() + 20
-        # A wrong answer is marked by its sign too, not by its colour alone.
-        sign = "✗ " if line.marked else ""
-        text, brief = sign + line.label, sign + line.brief if line.brief else ""
+        text, brief = _sign(line) + line.label, _sign(line) + line.brief if line.brief else ""
         metrics = QFontMetrics(painter.font())
         beside = metrics.horizontalAdvance(line.brief_name or line.name) + 10
         most = max(LABELLED * (right - left), right - left - beside)
@@ -148,7 +160,8 @@ class _VoteKind(LineKind[TaskVote]):
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         middle = Qt.TextElideMode.ElideMiddle
-        paint_text(painter, name, line.name, palette.second, elide=middle, brief=line.brief_name)
+        whole = sum(map(metrics.horizontalAdvance, self._widest)) + 10 <= right - left
+        paint_text(painter, name, line.name if whole else line.brief_name, palette.second, elide=middle)
 
 
 SIDE, NARROW_SIDE = 120, 72

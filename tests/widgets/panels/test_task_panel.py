@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
-from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
-from tests.reading import accessible_texts, visible_words
+from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote, TaskVotes
+from tests.reading import accessible_texts, painted_texts, visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
 
@@ -229,6 +229,17 @@ def test_where_a_name_has_no_room_what_shows_it_apart_stays(panel):
         shown[name] = panel.bars.viewport().grab().toImage().copy(0, 0, panel.bars.width() - 60, 20)
     first, second, third = shown.values()
     assert first != second != third != first
+
+
+@pytest.mark.parametrize("width", range(180, 300, 8))
+def test_all_names_of_a_list_are_shortened_or_none(qtbot, width):
+    answers = {"reader-16": "no", "reader-18": "not a structure", "reader-7": "no"}
+    votes = TaskVotes()
+    qtbot.addWidget(votes)
+    votes.resize(width, 100)
+    votes.show()
+    votes.show_votes([TaskVote(index, *vote, agrees=True) for index, vote in enumerate(answers.items())])
+    assert painted_texts(votes) & {*answers, "16", "18", "7"} in ({*answers}, {"16", "18", "7"})
 
 
 SPECIES = tuple(f"class {index}" for index in range(40))
