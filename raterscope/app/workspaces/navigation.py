@@ -263,7 +263,7 @@ class ItemNavigation(Navigation):
 
     def refresh(self) -> None:
         """Read new results, and the image on screen again; without any run, show the first image."""
-        self._queue.reread(())
+        self._queue.reread_unfused()
         images = self._items()
         if self._queue.current in images:
             self.read_again()

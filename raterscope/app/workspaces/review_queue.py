@@ -138,6 +138,10 @@ class ReviewQueue(QObject):
         )
         self._outlining.follow(job, self._on_outlines, stopped=self._on_no_outlines)
 
+    def reread_unfused(self) -> None:
+        """Read the images without results again: their annotations may have changed."""
+        self.reread([image for image in self._names if not self._lines.of(image).fused])
+
     def decided(self, *images: int) -> None:
         """Update the lines of images after a decision, a few at a time, with events in between."""
         self._changed.update(dict.fromkeys(images))

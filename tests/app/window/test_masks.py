@@ -37,6 +37,16 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
     assert contents.annotators == ("anna", "ben", "carl", "dora")
 
 
+def test_masks_that_are_imported_after_their_volume_are_counted_in_the_queue(window, qtbot, folder):
+    def described():
+        return [item.detail for item in window.workspace.queue.shown()]
+
+    window.open_paths([a_volume(folder / "chest.nii.gz")])
+    qtbot.waitUntil(lambda: window.workspace is not None and described() == ["no masks yet"], timeout=LONG)
+    window.open_paths(four_raters(folder))
+    qtbot.waitUntil(lambda: described() == ["4 raters, not fused yet"], timeout=LONG)
+
+
 def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)

@@ -213,7 +213,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
     names = {image: entries[image].name for image in images}
     inputs = outcome.gather(names, study, read, watch, text="reading the masks of")
     if not inputs.given:
-        raise MasksError("There are no masks to fuse here.")
+        raise MasksError("There are no masks to fuse here. Import the masks of several raters (Ctrl+I).")
     return inputs
 
 
