@@ -25,6 +25,7 @@ LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 BATCH = 10_000
 _GZIP = b"\x1f\x8b"
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar")
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
 csv.field_size_limit(LONGEST_CELL)
@@ -143,6 +144,8 @@ def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
 
 def not_text_error(path: Path) -> InputError:
     """Return the error for a file that is no text."""
+    if path.name.casefold().endswith(_ARCHIVES):
+        return InputError("is an archive; unpack it and import the folder", file=path)
     problem = f"is neither text nor an image of a known format; expected a table (CSV), or {IMAGES_IN_WORDS}"
     return InputError(problem, file=path)
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import math
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +127,13 @@ def test_times_that_are_invalid_are_skipped_with_a_notice(file: Path) -> None:
     table = read_clicks(written(file, "annotator,image,x,y,time\na,i,1,2,3\na,i,1,2,noon\n"))
     assert table.time is None
     assert 'line 3 has "noon"' in table.notices[0]
+
+
+def test_an_archive_is_named_as_one(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "clicks.zip", "w") as archive:
+        archive.writestr("clicks.csv", "annotator,image,x,y\nann,a,1,2\n")
+    with pytest.raises(InputError, match="clicks.zip: is an archive; unpack it and import the folder"):
+        read_clicks(tmp_path / "clicks.zip")
 
 
 def test_a_row_without_a_position_records_a_viewed_image(file: Path) -> None:
