@@ -67,7 +67,7 @@ class TopBar(QWidget):
         self._menu_button.setText(PROGRAM)
         self._menu_button.setAccessibleName(f"{PROGRAM} menu")
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._menu_button.setToolTip("Menu: study, import, export, undo, view")
+        self._menu_button.setToolTip("Menu: study, import, export, undo, view (F10)")
         self._study = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
         self._study.setObjectName("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
@@ -111,6 +111,10 @@ class TopBar(QWidget):
     def set_menu(self, menu: QMenu) -> None:
         """Set the menu that the program's name opens."""
         self._menu_button.setMenu(menu)
+
+    def open_menu(self) -> None:
+        """Open the menu, as a click on the program's name does."""
+        self._menu_button.click()
 
     def set_study(self, path: Path | None) -> None:
         """Show the name of the study, and the tabs if one is open."""

@@ -140,6 +140,7 @@ class MainWindow(QMainWindow):
         self.menus.store_requested.connect(pacs.ask_store)
         pacs.fetched.connect(importer.start)
         self.bar.set_menu(self.menus.menu)
+        self.menus.menu_requested.connect(self.bar.open_menu)
         for source in (self.bar, self.menus):
             source.workspace_chosen.connect(self._choose_workspace)
         self.menus.cohort_requested.connect(self.cohort.show_list)
@@ -423,7 +424,8 @@ class MainWindow(QMainWindow):
         share, words = 0.0, tuple[str, ...]()
         if self.workspace is not None and isinstance(self.workspace.queue, QueueFrame):
             share, words = self.workspace.queue.progress
-        preferences.remember_work_left(contents.path, share if words else None, ", ".join(words[-2:]))
+        left = [sentence for sentence in words if not sentence.endswith(" skipped")][-2:]
+        preferences.remember_work_left(contents.path, share if words else None, ", ".join(left))
 
     def note_position(self) -> None:
         """Note what is shown, for session restore."""

@@ -1,7 +1,7 @@
 """Actions of every workspace: command palette, shortcut sheet, guide, copied images, full screen."""
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
@@ -175,6 +175,20 @@ def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(f
     assert fused.isFullScreen()
     press(fused, qtbot, Qt.Key.Key_Escape)
     assert not fused.isFullScreen()
+
+
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
+    menu, chosen = fused.menus.menu, []
+
+    def choose():
+        qtbot.keyClick(menu, Qt.Key.Key_Up)
+        chosen.append(menu.activeAction().text())
+        qtbot.keyClick(menu, Qt.Key.Key_Escape)
+
+    QTimer.singleShot(0, choose)
+    press(fused, qtbot, Qt.Key.Key_F10)
+    assert chosen == ["Quit"]
 
 
 def test_f1_opens_the_page_of_the_focused_widget(fused, qtbot):
