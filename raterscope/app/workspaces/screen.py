@@ -65,7 +65,7 @@ class BlindMode(QObject):
     @property
     def note(self) -> str:
         """The note while it is on."""
-        return f"{self.texts.on} {BLIND_KEY} shows it."
+        return f"{self.texts.on} Press {BLIND_KEY} to leave blind mode."
 
     @property
     def message(self) -> str:

@@ -298,7 +298,7 @@ class RegionPanel(QWidget):
         self.brush = KeyButton("B", "brush", "second", "Add to the consensus with a brush")
         self.erase = KeyButton("E", "eraser", "second", "Erase from the consensus")
         self.interpolate = KeyButton("I", "interpolate", "second", "Interpolate between the drawn slices")
-        self.undo = KeyButton("Z", "undo", "second", "Undo the last decision (also Ctrl+Z)")
+        self.undo = KeyButton("Z", "undo", "second", "Undo the last decision")
         self._menu = Menu("Use the version of", self)
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):

@@ -46,8 +46,8 @@ from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
     "Hide raters' masks until you decide",
-    "What raters drew and what the model says is hidden until you have settled it.",
-    "What raters drew and what the model says is shown.",
+    "The raters' masks and the model's answers are hidden until you decide.",
+    "The raters' masks and the model's answers are shown.",
 )
 
 
