@@ -47,6 +47,16 @@ def test_masks_that_are_imported_after_their_volume_are_counted_in_the_queue(win
     qtbot.waitUntil(lambda: described() == ["4 raters, not fused yet"], timeout=LONG)
 
 
+def test_an_import_is_taken_while_no_case_is_on_screen(window, qtbot, folder):
+    window.open_paths([a_volume(folder / "chest.nii.gz")])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    idle(window, qtbot)
+    window.workspace.session.show(None)
+    window.open_paths(four_raters(folder))  # an exception in a slot fails the test
+    qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
+
+
 def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)

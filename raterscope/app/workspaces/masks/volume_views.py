@@ -88,9 +88,9 @@ class SliceView(MasksPart):
         self._screen.table.leave_solo()
         self._show_hidden()
 
+    @while_shown
     def _on_document(self) -> None:
-        if self._session.scene is not None:
-            self._list_series(self._session.scene)
+        self._list_series(self._session.scene)
 
     @while_shown
     def _on_decided(self) -> None:
