@@ -1,151 +1,22 @@
+"""The menu of a figure: what leaves, in which form, and what a click on a plot chooses."""
+
 import math
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 
 from raterscope.figures.description import PlotTable
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.figure_menu import FigureMenu, paint_svg, paint_to_image
+from raterscope.widgets.figure_menu import paint_svg
 from raterscope.widgets.panels.evidence_panel import CropView
-from tests.widgets.pixels import pixels_of
 from tests.widgets.plotted import FIGURES
 from tests.widgets.pointing import click_on_value, ringed
+from tests.widgets.test_every_figure import SVG, left, opens_a_menu
 
 pytestmark = pytest.mark.usefixtures("dark")
-
-SVG = "{http://www.w3.org/2000/svg}"
-opens_a_menu = pytest.mark.qt_log_ignore(
-    "This plugin does not support raise", "This plugin does not support grabbing", extend=True
-)
-"""The offscreen platform says so of itself."""
-
-WITH_IMAGES = {"alike", "agreement", "matrix", "weight"}
-"""The similarity of thousands is an image, so are voxels, and so is the bar of a colour scale."""
-
-
-@pytest.fixture(params=FIGURES)
-def figure(request, qtbot):
-    widget = FIGURES[request.param]()
-    widget.key = request.param
-    qtbot.addWidget(widget)
-    if request.param != "strip":
-        widget.resize(900 if request.param == "course" else 420, 300)
-    widget.show()
-    qtbot.waitExposed(widget)
-    if request.param == "path":
-        qtbot.waitUntil(lambda: widget.figure._lines.finished)
-    return widget
-
-
-def menu_of(widget) -> FigureMenu:
-    (menu,) = widget.findChildren(FigureMenu)
-    return menu
-
-
-def left(menu, action):
-    """Return what leaves when an action is chosen."""
-    messages = []
-    menu.leaving.connect(messages.append)
-    action.trigger()
-    (leaving,) = messages
-    return leaving
-
-
-def test_an_svg_has_lines_and_words_not_pixels(figure):
-    leaving = left(menu_of(figure), menu_of(figure).svg)
-    assert leaving.suffix == ".svg"
-    root = ElementTree.fromstring(leaving.content)
-    assert root.tag == f"{SVG}svg"
-    drawn = {
-        kind: list(root.iter(SVG + kind)) for kind in ("path", "polyline", "polygon", "rect", "text", "image")
-    }
-    assert sum(len(drawn[kind]) for kind in ("path", "polyline", "polygon", "rect")) > (
-        0 if figure.key == "weight" else 2
-    )
-    if figure.key != "strip":
-        words = " ".join("".join(text.itertext()) for text in drawn["text"])
-        assert leaving.title in words
-    assert (len(drawn["image"]) > 0) == (figure.key in WITH_IMAGES)
-
-
-def test_a_png_is_as_sharp_as_twice_the_screen_and_looks_like_it(figure):
-    menu = menu_of(figure)
-    image = left(menu, menu.png).content
-    size = menu._figure.picture_size()
-    assert image.width() >= 2 * size.width()
-    assert image.height() >= 2 * size.height()
-    assert len(np.unique(pixels_of(image)[::3, ::3])) > 3
-
-
-def test_the_table_has_a_row_a_mark_in_plain_numbers(figure):
-    table = left(menu_of(figure), menu_of(figure).csv).content
-    rows = list(table.rows())
-    assert rows
-    assert all(len(row) == len(table.columns) for row in rows)
-    assert len(set(table.columns)) == len(table.columns)
-    assert {type(cell) for row in rows for cell in row} <= {int, float, str, bool}
-    assert repr(rows) == repr(list(table.rows()))
-
-
-@opens_a_menu
-def test_a_right_click_offers_all_four(figure, qtbot):
-    menu = menu_of(figure)
-    widget = menu.parent()
-    surface = widget.viewport() if hasattr(widget, "viewport") else widget
-    middle = surface.rect().center()
-    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, surface.mapToGlobal(middle))
-    QApplication.sendEvent(surface, event)
-    assert menu.menu.isVisible()
-    words = [action.text() for action in menu.menu.actions() if not action.isSeparator()]
-    assert words == ["Copy as image", "Save as SVG…", "Save as PNG…", "Save data as CSV…"]
-    menu.menu.close()
-
-
-@opens_a_menu
-def test_a_right_click_anywhere_on_a_figure_opens_its_menu_and_no_other(figure, qtbot):
-    menu = menu_of(figure)
-    widget = menu.parent()
-    surface = widget.viewport() if hasattr(widget, "viewport") else widget
-    wide, high = surface.width(), surface.height()
-    for x, y in ((wide // 2, high // 2), (6, high // 2), (wide // 2, high - 6), (wide - 30, high - 40)):
-        at = QPoint(x, y)
-        qtbot.mousePress(surface, Qt.MouseButton.RightButton, pos=at)
-        event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, surface.mapToGlobal(at))
-        QApplication.sendEvent(surface, event)
-        qtbot.mouseRelease(surface, Qt.MouseButton.RightButton, pos=at)
-        QApplication.processEvents()
-        shown = [part for part in QApplication.allWidgets() if isinstance(part, QMenu) and part.isVisible()]
-        assert shown == [menu.menu]
-        menu.menu.close()
-
-
-@opens_a_menu
-def test_the_keys_reach_it_too(figure, qtbot):
-    menu = menu_of(figure)
-    widget = menu.parent()
-    figure.activateWindow()
-    qtbot.waitUntil(figure.isActiveWindow)
-    widget.setFocus()
-    assert widget.hasFocus()
-    qtbot.keyClick(widget, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
-    qtbot.waitUntil(menu.menu.isVisible)
-    menu.menu.close()
-    QApplication.sendEvent(
-        widget,
-        QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(1, 1), widget.mapToGlobal(QPoint(1, 1))),
-    )
-    assert menu.menu.isVisible()
-    menu.menu.close()
-    messages = []
-    menu.reported.connect(messages.append)
-    QGuiApplication.clipboard().clear()
-    qtbot.keyClick(widget, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert messages == ["Copied the image."]
-    assert not QGuiApplication.clipboard().image().isNull()
 
 
 def test_what_is_pointed_at_is_not_in_the_picture(qtbot):
@@ -157,14 +28,6 @@ def test_what_is_pointed_at_is_not_in_the_picture(qtbot):
     widget.figure.point((1, 0))
     assert paint_svg(widget.figure) == before
     assert widget.figure.pointed == (1, 0)
-
-
-def test_a_picture_leaves_the_figure_as_it_was(figure):
-    menu = menu_of(figure)
-    before = figure.grab().toImage()
-    paint_svg(menu._figure)
-    paint_to_image(menu._figure, 3.0)
-    assert figure.grab().toImage() == before
 
 
 def test_names_of_strangers_are_words_in_the_svg(qtbot):
