@@ -41,17 +41,17 @@ def in_utc(monkeypatch):
     time.tzset()
 
 
-@pytest.fixture(params=["dark", "light"])
-def picture_window(request, qapp, qtbot, pinned_font, in_utc):
-    """The window in one of the two themes, and the theme's name."""
-    theme.apply_theme(qapp, {"dark": theme.DARK, "light": theme.LIGHT}[request.param])
+@pytest.fixture
+def picture_window(qapp, qtbot, pinned_font, in_utc):
+    """The window in the dark theme."""
+    theme.apply_theme(qapp, theme.DARK)
     QCursor.setPos(0, 0)  # other tests leave the pointer where it would highlight a card
     window = MainWindow(remembers=False)
     window.resize(*SIZE)
     with qtbot.waitActive(window):
         window.show()
         window.activateWindow()
-    yield window, request.param
+    yield window
     window.close()
     window.deleteLater()
 

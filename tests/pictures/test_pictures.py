@@ -8,6 +8,7 @@ from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 
+from raterscope.widgets import theme
 from tests.app.driving import idle, open_study, press
 from tests.pictures.comparing import check, fits, store_reference
 from tests.waiting import LONG
@@ -26,10 +27,16 @@ def picture(window):
 
 
 @pytest.fixture
-def compared(request, tmp_path, qtbot):
-    """Compare a window with its reference, or store it as the reference if `--store-pictures` says so."""
+def compared(request, tmp_path, qtbot, qapp):
+    """Compare a window in both themes with its references, or store these if `--store-pictures` says so."""
 
-    def compare(window, name):
+    def compare(window, screen):
+        for name, kind in (("dark", theme.DARK), ("light", theme.LIGHT)):
+            theme.apply_theme(qapp, kind)
+            idle(window, qtbot)
+            compare_one(window, f"{screen}-{name}")
+
+    def compare_one(window, name):
         if request.config.getoption("--store-pictures"):
             qtbot.wait(SETTLED)
             store_reference(picture(window), name)
@@ -42,14 +49,13 @@ def compared(request, tmp_path, qtbot):
 
 
 def test_the_start_page_looks_as_before(picture_window, compared, qtbot):
-    window, theme = picture_window
-    idle(window, qtbot)
-    compared(window, f"start-{theme}")
+    idle(picture_window, qtbot)
+    compared(picture_window, "start")
 
 
 @pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs", "annotators"])
 def test_a_workspace_looks_as_before(kind, picture_window, studies, compared, qtbot, tmp_path):
-    window, theme = picture_window
+    window = picture_window
     study = studies("labels" if kind == "annotators" else kind)
     shutil.copytree(study.parent, tmp_path / kind)
     open_study(window, qtbot, tmp_path / kind / study.name)
@@ -60,4 +66,4 @@ def test_a_workspace_looks_as_before(kind, picture_window, studies, compared, qt
     if kind == "clicks":
         window.workspace.canvas.spot_clicked.emit(6)
         idle(window, qtbot)
-    compared(window, f"{kind}-{theme}")
+    compared(window, kind)
