@@ -120,8 +120,7 @@ def test_settled_voxels_are_given_as_settled_with_the_spatial_prior() -> None:
     assert fusion.mask[1][known == 2].all()
 
 
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.parametrize("floor", [True, False])
+@pytest.mark.parametrize(("floor", "smooth"), [(True, False), (False, True)])
 @pytest.mark.parametrize("name", [*SETTINGS, "factorised"])
 def test_no_update_lowers_the_bound(name: str, floor: bool, smooth: bool) -> None:
     masks, _ = _organ()
