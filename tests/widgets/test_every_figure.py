@@ -1,4 +1,4 @@
-"""What every figure of the window does: keyboard, screen reader, menu, export."""
+"""Behaviour of every figure of the window: keyboard, screen reader, menu, export."""
 
 from xml.etree import ElementTree
 

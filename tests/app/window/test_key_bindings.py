@@ -48,20 +48,7 @@ def test_a_changed_key_works_at_once_and_is_written_on_the_button(fused, qtbot):
     assert "(A)" in fused.workspace.evidence.accept.accessibleName()
 
 
-def test_a_conflict_is_named_and_cannot_be_saved(fused, qtbot):
-    dialog, keys = open_keys(fused)
-    choose(keys, "Fuse again")
-    keys.editor.setKeySequence(QKeySequence("Ctrl+K"))
-    assert (
-        keys.conflict() == "Ctrl+K is the key of “Command palette” and of “Fuse again”. Change one of them."
-    )
-    assert not dialog.accepting.isEnabled()
-    keys.reset.click()
-    assert dialog.accepting.isEnabled()
-    dialog.reject()
-
-
-def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
+def test_the_list_is_searched_conflicts_are_named_and_unreadable_settings_are_ignored(fused, qtbot):
     preferences.remember("key_bindings", "[1")
     assert menus.read_keys() == {}
     dialog, keys = open_keys(fused)
@@ -74,6 +61,17 @@ def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
     assert keys._nothing.isVisibleTo(keys)
     keys.line.setText("")
     assert not keys._nothing.isVisibleTo(keys)
+    dialog.reject()
+
+    dialog, keys = open_keys(fused)
+    choose(keys, "Fuse again")
+    keys.editor.setKeySequence(QKeySequence("Ctrl+K"))
+    assert (
+        keys.conflict() == "Ctrl+K is the key of “Command palette” and of “Fuse again”. Change one of them."
+    )
+    assert not dialog.accepting.isEnabled()
+    keys.reset.click()
+    assert dialog.accepting.isEnabled()
     dialog.reject()
 
 

@@ -32,7 +32,7 @@ def _press(qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier):
     QApplication.processEvents()
 
 
-def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
+def test_all_that_takes_keys_is_reached_visibly_and_esc_moves_to_the_canvas(fused, qtbot):
     workspace = _ready(fused, qtbot)
     reached = set()
     for _ in range(8):
@@ -47,11 +47,6 @@ def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
     assert len(takers) > 15
     assert [taker.accessibleName() for taker in takers if taker not in reached] == []
 
-
-def test_focus_is_visible_and_named_and_esc_moves_it_to_the_canvas(fused, qtbot):
-    workspace = _ready(fused, qtbot)
-    takers = _takers(workspace)
-    assert len(takers) > 15
     for widget in takers:
         fused.bar.help.setFocus()
         box = QRect(widget.mapTo(fused, widget.rect().topLeft()), widget.size()).adjusted(-2, -2, 2, 2)
@@ -66,7 +61,7 @@ def test_focus_is_visible_and_named_and_esc_moves_it_to_the_canvas(fused, qtbot)
         assert holder is workspace.canvas or workspace.canvas.isAncestorOf(holder), name
 
 
-def test_esc_leaves_the_full_screen_only_from_the_canvas(fused, qtbot):
+def test_esc_leaves_the_full_screen_from_the_canvas_and_z_takes_the_last_decision_back(fused, qtbot):
     workspace = _ready(fused, qtbot)
     fused.menus.full_screen_requested.emit()
     assert fused.isFullScreen()
@@ -77,9 +72,6 @@ def test_esc_leaves_the_full_screen_only_from_the_canvas(fused, qtbot):
     assert not fused.isFullScreen()
     idle(fused, qtbot)
 
-
-def test_the_key_that_is_drawn_takes_the_last_decision_back_and_shows_which(fused, qtbot):
-    workspace = _ready(fused, qtbot)
     number = workspace.reviewing.spot.number
     press(fused, qtbot, Qt.Key.Key_R)
     assert fused.menus.undo_action.text() == f"Undo reject spot {number}"
@@ -91,7 +83,7 @@ def test_the_key_that_is_drawn_takes_the_last_decision_back_and_shows_which(fuse
     assert workspace.queue.filter.text() == "z"
 
 
-def test_sides_fold_and_come_back_with_their_size(fused, qtbot):
+def test_sides_fold_and_panels_are_enlarged_and_reached_by_name_and_come_back(fused, qtbot):
     workspace = _ready(fused, qtbot)
     workspace.whole.setSizes([300, workspace.whole.width() - 300])
     sides = ((Qt.Key.Key_F2, workspace.whole, 0), (Qt.Key.Key_F3, workspace.upper, 1))
@@ -105,9 +97,6 @@ def test_sides_fold_and_come_back_with_their_size(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_F3)
     assert workspace.canvas.hasFocus()
 
-
-def test_a_panel_is_enlarged_to_the_window_and_esc_shows_all_again(fused, qtbot):
-    workspace = _ready(fused, qtbot)
     before = workspace.layout_state()
     workspace.table.setFocus()
     _press(qtbot, Qt.Key.Key_F8)
@@ -121,9 +110,6 @@ def test_a_panel_is_enlarged_to_the_window_and_esc_shows_all_again(fused, qtbot)
     assert workspace.evidence.isVisible()
     assert workspace.layout_state() == before
 
-
-def test_panels_are_reached_by_name_though_folded(fused, qtbot):
-    workspace = _ready(fused, qtbot)
     press(fused, qtbot, Qt.Key.Key_F4)
     panels = dict(workspace.panels())
     panels["Parasitaemia"]()
@@ -131,9 +117,6 @@ def test_panels_are_reached_by_name_though_folded(fused, qtbot):
     assert workspace.parasitaemia.isVisible()
     assert workspace.middle.sizes()[1] > 0
 
-
-def test_a_click_on_a_tab_below_gives_its_panel_the_focus(fused, qtbot):
-    workspace = _ready(fused, qtbot)
     tabs = workspace.right_tabs
     bar = tabs.tabBar()
     qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(1).center())

@@ -25,7 +25,7 @@ from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write
 
 
-def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folder):
+def test_a_volume_and_masks_dropped_together_become_a_study_with_messages_of_its_own(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(
         lambda: "4 masks in 4 files on 1 image by 4 annotators" in window.status.message, timeout=LONG
@@ -35,6 +35,13 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
     assert window.workspace.current_item() == contents.images[0].id
     assert [entry.name for entry in contents.of("masks")] == ["chest.nii.gz"]
     assert contents.annotators == ("anna", "ben", "carl", "dora")
+
+    other = folder / "other.rscope"
+    Study.create(other).close()
+    window.open_paths([other])
+    qtbot.waitUntil(lambda: window.document.contents.path == other, timeout=LONG)
+    idle(window, qtbot)
+    assert window.status.message == ""
 
 
 def test_masks_that_are_imported_after_their_volume_are_counted_in_the_queue(window, qtbot, folder):
@@ -55,18 +62,6 @@ def test_an_import_is_taken_while_no_case_is_on_screen(window, qtbot, folder):
     window.open_paths(four_raters(folder))  # an exception in a slot fails the test
     qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-
-
-def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder):
-    window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
-    qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)
-    idle(window, qtbot)
-    other = folder / "other.rscope"
-    Study.create(other).close()
-    window.open_paths([other])
-    qtbot.waitUntil(lambda: window.document.contents.path == other, timeout=LONG)
-    idle(window, qtbot)
-    assert window.status.message == ""
 
 
 def test_the_annotator_of_a_file_is_requested(window, qtbot, folder):
@@ -126,7 +121,7 @@ def fused_masks(window, qtbot, folder):
     return window
 
 
-def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
+def test_the_consensus_leaves_as_chosen_and_the_palette_goes_to_cases_and_raters(
     fused_masks, qtbot, tmp_path, monkeypatch
 ):
     words = [action.text() for action in fused_masks.menus.export_menu.actions()]
@@ -147,6 +142,34 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     assert item.name in requests[0]
     (mask,) = read_masks(tmp_path / "mine.seg.nrrd").masks
     assert mask.values.any()
+
+    requests = []
+
+    def answer(_parent, _title, proposed, _filters):
+        requests.append(proposed)
+        return str(tmp_path / "seg.dcm"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    dialog = deidentified_dialog(fused_masks, qtbot)
+    assert dialog.images.isHidden()  # these cases have masks alone
+    dialog.formats.setCurrentText(FORMATS["dicom-seg"].text)
+    dialog.accepting.click()
+    assert Path(requests[0]).name == "case-001-consensus_seg.dcm"
+    qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
+    idle(fused_masks, qtbot)
+    assert "without the DICOM series" in fused_masks.notice.text
+    assert not (tmp_path / "seg.dcm").exists()
+
+    here = fused_masks.workspace.current_item()
+    there = next(item for item in fused_masks.document.contents.of("masks") if item.id != here)
+    for typed in (there.name, "carl annotator"):
+        fused_masks.window_actions.show_palette()
+        palette = next(palette for palette in fused_masks.findChildren(CommandPalette) if palette.isVisible())
+        qtbot.keyClicks(palette.line, typed)
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        idle(fused_masks, qtbot)
+    assert fused_masks.workspace.current_item() == there.id
+    assert fused_masks.workspace.raters.current == "carl"
 
 
 def test_all_cases_leave_into_a_folder_each_in_its_usual_format(window, qtbot, folder, monkeypatch):
@@ -251,35 +274,3 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     idle(window, qtbot)
     contents = window.document.contents
     assert described_structures(contents.decisions, contents.review) == {}
-
-
-def test_an_export_without_its_series_names_what_it_needs(fused_masks, qtbot, tmp_path, monkeypatch):
-    requests = []
-
-    def answer(_parent, _title, proposed, _filters):
-        requests.append(proposed)
-        return str(tmp_path / "seg.dcm"), ""
-
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    dialog = deidentified_dialog(fused_masks, qtbot)
-    assert dialog.images.isHidden()  # these cases have masks alone
-    dialog.formats.setCurrentText(FORMATS["dicom-seg"].text)
-    dialog.accepting.click()
-    assert Path(requests[0]).name == "case-001-consensus_seg.dcm"
-    qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
-    idle(fused_masks, qtbot)
-    assert "without the DICOM series" in fused_masks.notice.text
-    assert not (tmp_path / "seg.dcm").exists()
-
-
-def test_the_palette_goes_to_another_case_and_to_a_rater(fused_masks, qtbot):
-    here = fused_masks.workspace.current_item()
-    there = next(item for item in fused_masks.document.contents.of("masks") if item.id != here)
-    for typed in (there.name, "carl annotator"):
-        fused_masks.window_actions.show_palette()
-        palette = next(palette for palette in fused_masks.findChildren(CommandPalette) if palette.isVisible())
-        qtbot.keyClicks(palette.line, typed)
-        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
-        idle(fused_masks, qtbot)
-    assert fused_masks.workspace.current_item() == there.id
-    assert fused_masks.workspace.raters.current == "carl"

@@ -294,7 +294,9 @@ def test_a_moved_image_is_reported_and_found_in_another_folder(
     assert not window.notice.isVisible()
 
 
-def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monkeypatch):
+def test_every_export_in_the_menu_writes_its_table_replaces_no_study_and_is_cancelled(
+    fused, qtbot, tmp_path, monkeypatch, study_file
+):
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
     for kind in ("detections", "annotators", "decisions", "clicks"):
@@ -306,6 +308,24 @@ def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monke
         idle(fused, qtbot)
         with out.open(newline="", encoding="utf-8") as file:
             assert len(list(csv.reader(file))) > 1
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(study_file), ""))
+    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
+    qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
+    idle(fused, qtbot)
+    assert "small.rscope" in fused.notice.text
+    assert study_file.read_bytes().startswith(b"SQLite format 3")
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "x.csv"), ""))
+    messages = []
+    fused.findChild(StudyExporter).message.connect(messages.append)
+    fused.jobs.updated.connect(lambda job: job.cancel() if job.title == "Exporting detections" else None)
+    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
+    qtbot.waitUntil(lambda: len(messages) == 2, timeout=LONG)
+    assert messages == [
+        "Exporting detections: the tab Jobs shows the progress.", "Exporting detections was cancelled.",
+    ]  # fmt: skip
+    assert not list(tmp_path.glob("x*"))
 
 
 def test_untrusted_names_are_shown_as_plain_text(window, qtbot, crowd_files):
@@ -385,28 +405,6 @@ def test_a_study_that_is_taken_away_takes_no_decision(fused, qtbot, study_file):
     assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]
 
 
-def test_an_export_is_announced_and_its_cancelling_stated(fused, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "x.csv"), ""))
-    messages = []
-    fused.findChild(StudyExporter).message.connect(messages.append)
-    fused.jobs.updated.connect(lambda job: job.cancel() if job.title == "Exporting detections" else None)
-    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
-    qtbot.waitUntil(lambda: len(messages) == 2, timeout=LONG)
-    assert messages == [
-        "Exporting detections: the tab Jobs shows the progress.", "Exporting detections was cancelled.",
-    ]  # fmt: skip
-    assert not list(tmp_path.glob("x*"))
-
-
-def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(study_file), ""))
-    next(a for a in fused.menus.export_menu.actions() if a.text() == "Detections…").trigger()
-    qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
-    idle(fused, qtbot)
-    assert "small.rscope" in fused.notice.text
-    assert study_file.read_bytes().startswith(b"SQLite format 3")
-
-
 def test_the_top_bar_shows_the_time_left(window):
     job = SimpleNamespace(fraction=0.5, text="fitting", seconds_left=80.0, state="running")
     window.bar.set_fusing(job)
@@ -414,7 +412,7 @@ def test_the_top_bar_shows_the_time_left(window):
     assert "1 min 20 s left, fitting" in words
 
 
-def test_a_fusion_moves_no_tab_and_cancel_moves_the_focus_to_the_workspace(fused, qtbot):
+def test_tabs_stay_where_they_are_during_a_fusion_and_the_last_one_chosen_is_shown(fused, qtbot):
     fused.resize(1200, 800)
     idle(fused, qtbot)
     tabs = [button for button in fused.bar.findChildren(QPushButton) if button.isCheckable()]
@@ -428,8 +426,6 @@ def test_a_fusion_moves_no_tab_and_cancel_moves_the_focus_to_the_workspace(fused
     fused.bar.set_fusing(None)
     assert fused.workspace.isAncestorOf(fused.focusWidget())
 
-
-def test_of_two_workspaces_chosen_in_quick_succession_the_last_is_shown(fused, qtbot):
     clicks = fused.workspace
     fused.bar.workspace_chosen.emit("annotators")
     assert fused.workspace is clicks  # the other one is made step by step

@@ -30,17 +30,7 @@ def _words(palette):
     return [line.text for line in palette.view.lines]
 
 
-def test_the_palette_runs_a_menu_action_by_a_few_letters(fused, palette, qtbot):
-    qtbot.keyClicks(palette.line, "next disp")
-    assert palette.chosen.text == "Next disputed spot"
-    assert palette.chosen.keys == "Tab"
-    _type(qtbot, palette.line, Qt.Key.Key_Return)
-    idle(fused, qtbot)
-    assert fused.workspace.reviewing.current is not None
-    assert fused.focusWidget() is fused.workspace.canvas
-
-
-def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
+def test_the_palette_goes_to_items_and_the_guide_and_hides_names(fused, palette, qtbot):
     qtbot.keyClicks(palette.line, "two.png")
     assert palette.chosen.where == "Image"
     _type(qtbot, palette.line, Qt.Key.Key_Return)
@@ -59,8 +49,16 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
     idle(fused, qtbot)
     assert fused.workspace.core.session.chosen_run == fused.document.contents.runs[0].id
 
+    line = _open_palette(fused, qtbot).line
+    qtbot.keyClicks(line, "false discovery")
+    _type(qtbot, line, Qt.Key.Key_Return)
+    assert fused.findChild(GuideView).topic == "pairs/draws"
 
-def test_the_palette_lists_every_possible_action_and_is_walked_by_arrows(fused, palette, qtbot):
+    fused.document.hide_names(True, "clicks")
+    assert not [words for words in _words(_open_palette(fused, qtbot)) if "volunteer" in words]
+
+
+def test_the_palette_lists_every_possible_action_and_runs_one_by_a_few_letters(fused, palette, qtbot):
     offered = {(command.text, command.where) for command in palette._commands}
     for action in fused.workspace.actions_made:
         if not action.menu() and action.isEnabled():
@@ -81,14 +79,38 @@ def test_the_palette_lists_every_possible_action_and_is_walked_by_arrows(fused, 
     assert palette._no_matches.isVisible()
     _type(qtbot, palette.line, Qt.Key.Key_Return)
     assert not palette.isVisible()
+    palette = _open_palette(fused, qtbot)
+    qtbot.keyClicks(palette.line, "next disp")
+    assert palette.chosen.text == "Next disputed spot"
+    assert palette.chosen.keys == "Tab"
+    _type(qtbot, palette.line, Qt.Key.Key_Return)
+    idle(fused, qtbot)
+    assert fused.workspace.reviewing.current is not None
+    assert fused.focusWidget() is fused.workspace.canvas
 
 
-def test_names_that_are_hidden_are_not_in_the_palette(fused, qtbot):
-    fused.document.hide_names(True, "clicks")
-    assert not [words for words in _words(_open_palette(fused, qtbot)) if "volunteer" in words]
+def test_keys_copy_the_focused_figure_fill_the_screen_and_are_listed(fused, qtbot):
+    canvas, table = fused.workspace.canvas, fused.workspace.table
+    for widget, target in ((canvas, canvas), (table, table.view)):
+        target.setFocus()
+        modifiers = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+        QGuiApplication.clipboard().clear()
+        qtbot.keyClick(target, Qt.Key.Key_C, modifiers)
+        picture = QGuiApplication.clipboard().image()
+        ratio = widget.devicePixelRatioF()
+        assert picture.width() >= widget.width() * ratio
+        assert fused.status.message.startswith("Copied the image")
 
+    press(fused, qtbot, Qt.Key.Key_F11)
+    assert fused.isFullScreen()
+    press(fused, qtbot, Qt.Key.Key_N)
+    assert fused.workspace.canvas.mode == "add"
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert fused.workspace.canvas.mode == "look"
+    assert fused.isFullScreen()
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert not fused.isFullScreen()
 
-def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_Question)
     sheet = fused.findChild(ShortcutSheet)
     shown = dict(sheet.shown())
@@ -120,7 +142,7 @@ def test_a_long_description_leaves_room_for_the_keys(qtbot):
     assert area.widget().minimumSizeHint().width() <= sheet.width()
 
 
-def test_undo_is_named_in_the_menu(fused, qtbot):
+def test_undo_and_guide_follow_the_workspace_and_its_menu_is_whole_after_a_visit_elsewhere(fused, qtbot):
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_R)
     assert fused.menus.undo_action.text() == "Undo reject spot 1"
@@ -129,18 +151,32 @@ def test_undo_is_named_in_the_menu(fused, qtbot):
     assert fused.menus.redo_action.text() == "Redo reject spot 1"
     assert "reject spot 1" in fused.workspace.history.redo.toolTip()
 
+    workspace = fused.workspace
+    for widget, topic in (
+        (workspace.canvas, "clicks/image"),
+        (workspace.history.view, "window/history"),
+        (workspace.table.view, "clicks/annotators"),
+    ):
+        fused.activateWindow()
+        qtbot.waitUntil(fused.isActiveWindow)
+        widget.setFocus()
+        qtbot.keyClick(widget, Qt.Key.Key_F1)
+        guide = fused.findChild(GuideView)
+        assert guide.isVisible()
+        assert guide.topic == topic
+        assert pages()[topic].title in guide.page.toPlainText()
 
-def test_the_focused_figure_is_copied_as_an_image(fused, qtbot):
-    canvas, table = fused.workspace.canvas, fused.workspace.table
-    for widget, target in ((canvas, canvas), (table, table.view)):
-        target.setFocus()
-        modifiers = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-        QGuiApplication.clipboard().clear()
-        qtbot.keyClick(target, Qt.Key.Key_C, modifiers)
-        picture = QGuiApplication.clipboard().image()
-        ratio = widget.devicePixelRatioF()
-        assert picture.width() >= widget.width() * ratio
-        assert fused.status.message.startswith("Copied the image")
+    def entries():
+        return [action.text() for action in fused.menus.review_menu.actions()]
+
+    before = entries()
+    fused.show_workspace("annotators")
+    idle(fused, qtbot)
+    assert entries() != before
+    fused.show_workspace("clicks")
+    idle(fused, qtbot)
+    assert entries() == before
+    assert fused.menus.review_menu.actions()[-1].menu().actions()
 
 
 def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
@@ -165,18 +201,6 @@ def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
     second.close()
 
 
-def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(fused, qtbot):
-    press(fused, qtbot, Qt.Key.Key_F11)
-    assert fused.isFullScreen()
-    press(fused, qtbot, Qt.Key.Key_N)
-    assert fused.workspace.canvas.mode == "add"
-    press(fused, qtbot, Qt.Key.Key_Escape)
-    assert fused.workspace.canvas.mode == "look"
-    assert fused.isFullScreen()
-    press(fused, qtbot, Qt.Key.Key_Escape)
-    assert not fused.isFullScreen()
-
-
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
 def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
     menu, chosen = fused.menus.menu, []
@@ -191,29 +215,6 @@ def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
     assert chosen == ["Quit"]
 
 
-def test_f1_opens_the_page_of_the_focused_widget(fused, qtbot):
-    workspace = fused.workspace
-    for widget, topic in (
-        (workspace.canvas, "clicks/image"),
-        (workspace.history.view, "window/history"),
-        (workspace.table.view, "clicks/annotators"),
-    ):
-        fused.activateWindow()
-        qtbot.waitUntil(fused.isActiveWindow)
-        widget.setFocus()
-        qtbot.keyClick(widget, Qt.Key.Key_F1)
-        guide = fused.findChild(GuideView)
-        assert guide.isVisible()
-        assert guide.topic == topic
-        assert pages()[topic].title in guide.page.toPlainText()
-
-
-def test_the_palette_opens_a_page_of_the_guide(fused, palette, qtbot):
-    qtbot.keyClicks(palette.line, "false discovery")
-    _type(qtbot, palette.line, Qt.Key.Key_Return)
-    assert fused.findChild(GuideView).topic == "pairs/draws"
-
-
 def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     window.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
@@ -223,20 +224,6 @@ def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     _type(qtbot, window.findChild(CommandPalette).line, Qt.Key.Key_Escape)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert window.findChild(GuideView).topic == "window/start"
-
-
-def test_the_review_menu_is_whole_after_a_visit_to_another_workspace(fused, qtbot):
-    def entries():
-        return [action.text() for action in fused.menus.review_menu.actions()]
-
-    before = entries()
-    fused.show_workspace("annotators")
-    idle(fused, qtbot)
-    assert entries() != before
-    fused.show_workspace("clicks")
-    idle(fused, qtbot)
-    assert entries() == before
-    assert fused.menus.review_menu.actions()[-1].menu().actions()
 
 
 def test_the_palette_stays_open_while_a_study_arrives(window, qtbot, study_file):

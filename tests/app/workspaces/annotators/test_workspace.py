@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
@@ -35,7 +34,7 @@ def texts_of(view) -> str:
     return "\n".join(f"{line.title}: {line.texts}" for line in view.lines)
 
 
-def test_the_table_has_all_annotators_and_the_card_all_kinds(annotators, qtbot):
+def test_the_table_is_filtered_sorted_and_described_and_the_card_has_all_kinds(annotators, qtbot):
     workspace = annotators.workspace
     assert sorted(listed(annotators)) == ["Anna K.", "anna", "ben", "cleo", "dan", "eve"]
     assert not annotators.bar.fuse.isVisible()
@@ -49,9 +48,6 @@ def test_the_table_has_all_annotators_and_the_card_all_kinds(annotators, qtbot):
     assert titles[0] == "clicks: sensitivity"
     assert "labels: right votes" in titles
 
-
-def test_values_of_two_annotators_stand_side_by_side(annotators, qtbot):
-    workspace = annotators.workspace
     workspace.table.select(("ben", "cleo"))
     idle(annotators, qtbot)
     view = card(workspace.prepared, workspace.table.selected)
@@ -59,8 +55,6 @@ def test_values_of_two_annotators_stand_side_by_side(annotators, qtbot):
     assert all(len(line.texts) == 2 for line in view.lines)
     qtbot.waitUntil(lambda: len(workspace.course.describe().legend) == 2)
 
-
-def test_words_and_rules_filter_and_a_wrong_rule_is_explained(annotators, qtbot):
     table = annotators.workspace.table
     table.filter.setText("ann")
     assert sorted(listed(annotators)) == ["Anna K.", "anna"]
@@ -72,9 +66,21 @@ def test_words_and_rules_filter_and_a_wrong_rule_is_explained(annotators, qtbot)
     table.filter.setText("")
     assert len(listed(annotators)) == 6
 
+    model = workspace.table.model
+    role = Qt.ItemDataRole.AccessibleTextRole
+    row = model.row_of("cleo")
+    texts = [str(model.data(model.index(row, at), role)) for at in range(model.columnCount())]
+    assert "annotator cleo" in texts[0]
+    assert any(text.startswith("masks bias +") for text in texts)
+    assert any(text == "labels change unknown" for text in texts)
 
-def test_a_click_on_a_header_sorts_and_unknown_values_come_last(annotators):
-    table = annotators.workspace.table
+    workspace.table.setFocus()
+    visited: list[QWidget | None] = []
+    for _ in range(4):
+        press(annotators, qtbot, Qt.Key.Key_F6, on=annotators.focusWidget())
+        visited.append(workspace.region_of(annotators.focusWidget()))
+    assert len({id(region) for region in visited}) >= 3
+
     names = [column.name for column in table.model.grid.columns]
     for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
         table.view.sortByColumn(names.index("masks_bias_mm"), order)
@@ -85,7 +91,9 @@ def test_a_click_on_a_header_sorts_and_unknown_values_come_last(annotators):
         assert (np.diff(rising) >= 0).all()
 
 
-def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot, four_study):
+def test_one_exclusion_and_one_weight_are_previewed_made_and_undone_for_all_kinds(
+    annotators, qtbot, four_study
+):
     workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("eve", "dan"))
     press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
@@ -108,6 +116,33 @@ def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qt
     read_again(annotators, qtbot, before)
     assert not document.contents.review.excluded
     assert not workspace.table.model.grid.excluded.any()
+
+    workspace.table.select(("ben",))
+    press(annotators, qtbot, Qt.Key.Key_W, on=workspace.table.view)
+    dialog = workspace.decisions.dialog
+    qtbot.waitUntil(lambda: dialog.panel.state == "shown")
+    assert dialog.panel.weight == 0.5
+    summary = dialog.panel._summary.text()
+    assert all(noun in summary for noun in ("detection", "voxel", "label", "rank"))
+    dialog.panel.reason.edit.setText("hasty")
+    before = workspace.prepared
+    dialog.panel.exclude.click()
+    read_again(annotators, qtbot, before)
+    assert document.contents.review.weights == {"ben": 0.5}
+    assert document.contents.stale >= {"clicks", "masks", "labels", "pairs"}
+    table = workspace.table
+    (at,) = [at for at, column in enumerate(table.model.grid.columns) if column.name == "state"]
+    assert "counts as ½: hasty" in table.model.grid.columns[at].values
+    assert not table.view.isColumnHidden(at)
+    annotators.resize(1280, 720)
+    idle(annotators, qtbot)
+    end = table.view.columnViewportPosition(at) + table.view.columnWidth(at)
+    assert end <= table.view.viewport().width()
+    words = QFontMetrics(theme.font()).horizontalAdvance("counts as ½: hasty")
+    assert table.view.columnWidth(at) > words
+    document.undo()
+    qtbot.waitUntil(lambda: not document.contents.review.weights)
+    idle(annotators, qtbot)
 
 
 def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, monkeypatch):
@@ -142,7 +177,7 @@ def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, mo
     assert not document.contents.decisions
 
 
-def test_x_restores_the_excluded_annotator(annotators, qtbot):
+def test_x_restores_the_excluded_and_w_gives_full_weight_again(annotators, qtbot):
     workspace, document = annotators.workspace, annotators.document
     before = workspace.prepared
     document.record(Decision(verb="exclude", annotators=("eve",), reason="test account"))
@@ -156,65 +191,6 @@ def test_x_restores_the_excluded_annotator(annotators, qtbot):
     read_again(annotators, qtbot, before)
     assert not document.contents.review.excluded
 
-
-def test_names_are_joined_and_separated_by_key(annotators, qtbot, four_study):
-    workspace, document = annotators.workspace, annotators.document
-    workspace.table.select(("Anna K.", "anna"))
-    before = workspace.prepared
-    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
-    read_again(annotators, qtbot, before)
-    assert "anna" not in listed(annotators)
-    assert workspace.table.selected == ("Anna K.",)
-    assert any("anna" in sentence for sentence in card(workspace.prepared, ("Anna K.",)).sentences)
-    before = workspace.prepared
-    press(annotators, qtbot, Qt.Key.Key_U, on=workspace.table.view)
-    read_again(annotators, qtbot, before)
-    assert "anna" in listed(annotators)
-    document.undo()
-    qtbot.waitUntil(lambda: document.contents.review.aliases == {"anna": "Anna K."})
-    idle(annotators, qtbot)
-
-
-def test_two_masks_of_one_structure_are_not_joined(annotators, qtbot):
-    workspace = annotators.workspace
-    workspace.table.select(("anna", "ben"))
-    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
-    qtbot.waitUntil(lambda: "one annotator cannot have two masks" in annotators.notice.text)
-    assert not annotators.document.contents.review.aliases
-
-
-def test_one_weight_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot):
-    workspace, document = annotators.workspace, annotators.document
-    workspace.table.select(("ben",))
-    press(annotators, qtbot, Qt.Key.Key_W, on=workspace.table.view)
-    dialog = workspace.decisions.dialog
-    qtbot.waitUntil(lambda: dialog.panel.state == "shown")
-    assert dialog.panel.weight == 0.5
-    summary = dialog.panel._summary.text()
-    assert all(noun in summary for noun in ("detection", "voxel", "label", "rank"))
-    dialog.panel.reason.edit.setText("hasty")
-    before = workspace.prepared
-    dialog.panel.exclude.click()
-    read_again(annotators, qtbot, before)
-    assert document.contents.review.weights == {"ben": 0.5}
-    assert document.contents.stale >= {"clicks", "masks", "labels", "pairs"}
-    table = workspace.table
-    (at,) = [at for at, column in enumerate(table.model.grid.columns) if column.name == "state"]
-    assert "counts as ½: hasty" in table.model.grid.columns[at].values
-    assert not table.view.isColumnHidden(at)
-    annotators.resize(1280, 720)
-    idle(annotators, qtbot)
-    end = table.view.columnViewportPosition(at) + table.view.columnWidth(at)
-    assert end <= table.view.viewport().width()
-    words = QFontMetrics(theme.font()).horizontalAdvance("counts as ½: hasty")
-    assert table.view.columnWidth(at) > words
-    document.undo()
-    qtbot.waitUntil(lambda: not document.contents.review.weights)
-    idle(annotators, qtbot)
-
-
-def test_w_gives_a_down_weighted_annotator_full_weight_again(annotators, qtbot):
-    workspace, document = annotators.workspace, annotators.document
     before = workspace.prepared
     half = Decision(verb="weigh", annotators=("ben",), subject=WeightSubject(weight=0.5), reason="hasty")
     document.record(half)
@@ -233,6 +209,32 @@ def test_w_gives_a_down_weighted_annotator_full_weight_again(annotators, qtbot):
     assert document.contents.review.weights == {}
 
 
+def test_names_are_joined_and_separated_by_key_but_not_two_masks_of_one_structure(
+    annotators, qtbot, four_study
+):
+    workspace = annotators.workspace
+    workspace.table.select(("anna", "ben"))
+    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
+    qtbot.waitUntil(lambda: "one annotator cannot have two masks" in annotators.notice.text)
+    assert not annotators.document.contents.review.aliases
+
+    workspace, document = annotators.workspace, annotators.document
+    workspace.table.select(("Anna K.", "anna"))
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
+    read_again(annotators, qtbot, before)
+    assert "anna" not in listed(annotators)
+    assert workspace.table.selected == ("Anna K.",)
+    assert any("anna" in sentence for sentence in card(workspace.prepared, ("Anna K.",)).sentences)
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_U, on=workspace.table.view)
+    read_again(annotators, qtbot, before)
+    assert "anna" in listed(annotators)
+    document.undo()
+    qtbot.waitUntil(lambda: document.contents.review.aliases == {"anna": "Anna K."})
+    idle(annotators, qtbot)
+
+
 def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
     before = annotators.workspace.prepared
     annotators.document.hide_names(True, "labels")
@@ -244,26 +246,17 @@ def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
     assert listed(annotators) == []
 
 
-def test_cells_and_lines_are_described_for_screen_readers(annotators, qtbot):
-    workspace = annotators.workspace
-    model = workspace.table.model
-    role = Qt.ItemDataRole.AccessibleTextRole
-    row = model.row_of("cleo")
-    texts = [str(model.data(model.index(row, at), role)) for at in range(model.columnCount())]
-    assert "annotator cleo" in texts[0]
-    assert any(text.startswith("masks bias +") for text in texts)
-    assert any(text == "labels change unknown" for text in texts)
-
-
-@pytest.mark.parametrize("leave", [Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Down])
-def test_keys_lead_from_the_filter_to_the_listed_annotators(annotators, qtbot, leave):
+def test_keys_lead_from_the_filter_to_the_listed_annotators(annotators, qtbot):
     table = annotators.workspace.table
-    qtbot.keyClicks(table.filter, "cleo")
-    press(annotators, qtbot, leave, on=table.filter)
-    assert table.view.hasFocus()
-    press(annotators, qtbot, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier, on=table.view)
-    assert table.selected == ("cleo",)
-    assert table.filter.text() == "cleo"
+    for leave in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Down):
+        table.select(())
+        table.filter.clear()
+        qtbot.keyClicks(table.filter, "cleo")
+        press(annotators, qtbot, leave, on=table.filter)
+        assert table.view.hasFocus()
+        press(annotators, qtbot, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier, on=table.view)
+        assert table.selected == ("cleo",)
+        assert table.filter.text() == "cleo"
 
 
 def test_an_unfused_study_names_the_next_step(window, qtbot, study_file):
@@ -285,16 +278,6 @@ def test_a_study_without_annotators_explains_the_empty_table(window, qtbot, tmp_
     window.show_workspace("annotators")
     assert window.workspace is None
     assert window._pages.currentWidget().accessibleName() == "No annotators in this study yet"
-
-
-def test_keys_lead_through_the_regions(annotators, qtbot):
-    workspace = annotators.workspace
-    workspace.table.setFocus()
-    visited: list[QWidget | None] = []
-    for _ in range(4):
-        press(annotators, qtbot, Qt.Key.Key_F6, on=annotators.focusWidget())
-        visited.append(workspace.region_of(annotators.focusWidget()))
-    assert len({id(region) for region in visited}) >= 3
 
 
 def test_a_study_whose_annotators_cannot_be_read_shows_the_error(window, qtbot, four_study, monkeypatch):

@@ -161,7 +161,7 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
     assert voted.document.contents.review.excluded == {"volunteer 0": "a test account"}
 
 
-def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
+def test_keys_open_the_dialog_for_the_selected_annotator_and_cancelling_decides_nothing(voted, qtbot):
     panel = open_exclusion(voted, qtbot).panel
     qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
     idle(voted, qtbot)
@@ -176,6 +176,25 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
     qtbot.keyClick(panel, Qt.Key.Key_Escape)
     idle(voted, qtbot)
     assert voted.document.contents.decisions == ()
+
+    table = voted.workspace.table
+    table.select(None)
+    voted.workspace.middle_tabs.setCurrentIndex(1)
+    with qtbot.waitSignal(voted.workspace.message) as signal:
+        press(voted, qtbot, Qt.Key.Key_X)
+    assert signal.args == ["Select an annotator with the arrow keys, then press X."]
+    assert voted.workspace.middle_tabs.currentWidget() is table
+    first = table.current
+    assert voted.focusWidget() is table.view
+    qtbot.keyClick(table.view, Qt.Key.Key_Down)
+    assert table.current not in (None, first)
+    qtbot.keyClick(table.view, Qt.Key.Key_X)
+    idle(voted, qtbot)
+    voted.findChild(ExclusionDialog).reject()
+    choose(voted, "volunteer 3")
+    press(voted, qtbot, Qt.Key.Key_X)
+    idle(voted, qtbot)
+    assert "Without volunteer 3." in voted.findChild(ExclusionDialog).panel._title.text()
 
 
 def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
@@ -281,27 +300,6 @@ def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     assert panel.state == "shown"
 
 
-def test_the_key_leads_to_the_table_and_opens_the_dialog_for_the_selected_annotator(voted, qtbot):
-    table = voted.workspace.table
-    table.select(None)
-    voted.workspace.middle_tabs.setCurrentIndex(1)
-    with qtbot.waitSignal(voted.workspace.message) as signal:
-        press(voted, qtbot, Qt.Key.Key_X)
-    assert signal.args == ["Select an annotator with the arrow keys, then press X."]
-    assert voted.workspace.middle_tabs.currentWidget() is table
-    first = table.current
-    assert voted.focusWidget() is table.view
-    qtbot.keyClick(table.view, Qt.Key.Key_Down)
-    assert table.current not in (None, first)
-    qtbot.keyClick(table.view, Qt.Key.Key_X)
-    idle(voted, qtbot)
-    voted.findChild(ExclusionDialog).reject()
-    choose(voted, "volunteer 3")
-    press(voted, qtbot, Qt.Key.Key_X)
-    idle(voted, qtbot)
-    assert "Without volunteer 3." in voted.findChild(ExclusionDialog).panel._title.text()
-
-
 def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(opened, qtbot):
     panel = open_exclusion(opened, qtbot, "careless").panel
     assert panel.state == "unknown"
@@ -320,7 +318,18 @@ def test_blind_mode_previews_only_the_number_of_changes(voted, qtbot):
     assert "volunteer" not in panel._title.text()
 
 
-def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtbot):
+def test_table_and_agreement_follow_the_images_that_are_fused(voted, qtbot):
+    table = voted.workspace.table
+    rows = {row.name: row for row in table.model.rows}
+    course = rows["careless"].course
+    assert list(course.images) == ["one.png", "two.png"]
+    assert course.clicks.tolist() == [3, 2]
+    result = voted.workspace.review_queue.results
+    here = [
+        known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in result.values()
+    ]
+    assert sorted(course.reliability) == pytest.approx(sorted(here))
+
     workspace = voted.workspace
     matrix = workspace.agreement.matrix
     workspace.middle_tabs.setCurrentWidget(matrix)
@@ -349,9 +358,6 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
     chosen = {table.model.at(index.row()).name for index in table.view.selectionModel().selectedRows()}
     assert chosen == {"volunteer 1", "volunteer 2"}
 
-
-def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qtbot):
-    workspace = voted.workspace
     agreeing, figure = workspace.agreement, workspace.agreement.matrix.figure
     workspace.middle_tabs.setCurrentWidget(agreeing.matrix)
     idle(voted, qtbot)
@@ -364,20 +370,6 @@ def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qt
     assert "careless" in figure.names
     press(voted, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in name for name in figure.names)
-
-
-def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbot):
-    table = voted.workspace.table
-    rows = {row.name: row for row in table.model.rows}
-    course = rows["careless"].course
-    assert list(course.images) == ["one.png", "two.png"]
-    assert course.clicks.tolist() == [3, 2]
-    result = voted.workspace.review_queue.results
-    here = [
-        known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in result.values()
-    ]
-    assert sorted(course.reliability) == pytest.approx(sorted(here))
-    press(voted, qtbot, Qt.Key.Key_H)
     assert all(row.course is not None for row in table.model.rows)
 
 

@@ -37,7 +37,7 @@ def last(window):
     return window.document.contents.decisions[-1]
 
 
-def test_a_digit_accepts_the_spot_as_a_class_and_undo_takes_it_back(named, qtbot):
+def test_spots_are_decided_by_class_alone_together_and_blind(named, qtbot):
     workspace = named.workspace
     workspace.reviewing.select(0)
     bars = workspace.evidence.classes.lines
@@ -50,9 +50,6 @@ def test_a_digit_accepts_the_spot_as_a_class_and_undo_takes_it_back(named, qtbot
     press(named, qtbot, Qt.Key.Key_Z, CONTROL)
     assert workspace.reviewing.spots[0].label == ""
 
-
-def test_an_accepted_spot_may_still_get_its_class(named, qtbot):
-    workspace = named.workspace
     workspace.reviewing.select(0)
     press(named, qtbot, Qt.Key.Key_A)
     workspace.reviewing.go_to(0)
@@ -63,8 +60,6 @@ def test_an_accepted_spot_may_still_get_its_class(named, qtbot):
     press(named, qtbot, Qt.Key.Key_2)
     assert len(named.document.contents.decisions) == count
 
-
-def test_spots_are_listed_by_class_and_decided_together(named, qtbot):
     workspace, grid = named.workspace, named.workspace.grid
     press(named, qtbot, Qt.Key.Key_G)
     grid.where_choice.setCurrentIndex(grid.where_choice.findData("study"))

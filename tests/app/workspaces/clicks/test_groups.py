@@ -30,7 +30,7 @@ def choose(window, qtbot, row):
     idle(window, qtbot)
 
 
-def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeypatch):
+def test_a_table_groups_the_images_of_the_queue_until_it_is_undone(opened, qtbot, tmp_path, monkeypatch):
     queue = opened.workspace.queue
     assert queue.group.isHidden()
     names = {entry.id: entry.name for entry in opened.document.contents.images}
@@ -63,8 +63,6 @@ def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeyp
     assert queue.group.isHidden()
     assert len(queue.shown()) == listed
 
-
-def test_groups_are_undone_and_redone(opened, qtbot, tmp_path, monkeypatch):
     queue, document = opened.workspace.queue, opened.document
     tables = []
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tables[-1]), ""))
@@ -98,22 +96,17 @@ def test_groups_of_a_study_that_was_left_are_not_recorded_in_the_next(opened, qt
     assert opened.document.contents.groups == {}
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
+def test_a_table_without_groups_is_refused_and_nothing_is_recorded(opened, qtbot, tmp_path, monkeypatch):
+    table = tmp_path / "patients.csv"
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(table), ""))
+    before = opened.document.contents.decisions
+    for content, problem in (
         ("", "empty"),
         ("image,patient\n", "no rows"),
         ("image,x\na.png,1\n", "no columns of images"),
-    ],
-)
-def test_a_table_without_groups_is_refused_and_nothing_is_recorded(
-    opened, qtbot, tmp_path, monkeypatch, content, problem
-):
-    table = tmp_path / "patients.csv"
-    table.write_text(content)
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(table), ""))
-    before = opened.document.contents.decisions
-    choose(opened, qtbot, 0)
-    assert "patients.csv" in opened.notice.text
-    assert problem in opened.notice.text
-    assert opened.document.contents.decisions == before
+    ):
+        table.write_text(content)
+        choose(opened, qtbot, 0)
+        assert "patients.csv" in opened.notice.text
+        assert problem in opened.notice.text
+        assert opened.document.contents.decisions == before

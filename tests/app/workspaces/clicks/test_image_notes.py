@@ -25,7 +25,7 @@ def few_votes(fusion):
     return replace(fusion, marked=marked, detection=detection)
 
 
-def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, qtbot):
+def test_doubtful_detections_groupings_and_decisions_are_noted_as_long_as_such_a_run_is_shown(fused, qtbot):
     workspace = fused.workspace
     assert NOTE not in workspace.notes.notes()
     before = workspace.review_queue.results
@@ -42,9 +42,6 @@ def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, q
     idle(fused, qtbot)
     assert NOTE not in workspace.notes.notes()
 
-
-def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qtbot):
-    workspace = fused.workspace
     assert GROUPED not in workspace.notes.notes()
     otherwise = {
         image: replace(result, fusion=replace(result.fusion, halves=~result.fusion.detection.detected[None]))
@@ -60,9 +57,6 @@ def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qt
     spots = spots_of(fusion, len(fusion.marked), [])
     assert "Half of the images, fused without the others" in explain_weights(spots[0], fusion)
 
-
-def test_decisions_against_the_votes_are_noted(fused, qtbot):
-    workspace = fused.workspace
     assert DECIDED not in workspace.notes.notes()
     rejected = {}
     for image, clicks in workspace.review_queue.results.items():

@@ -72,12 +72,27 @@ def test_a_scale_for_one_image_leaves_the_others_alone(opened, qtbot):
     assert pixel_size(opened) is None
 
 
-def test_leaving_the_dialog_sets_nothing(opened, qtbot):
+def test_leaving_a_dialog_or_a_drawing_decides_nothing(opened, qtbot):
     press(opened, qtbot, Qt.Key.Key_L)
     drag(opened, qtbot, [(20, 100), (220, 100)])
     (dialog,) = opened.workspace.findChildren(ScaleDialog)
     assert not dialog.accepting.isEnabled()
     dialog.reject()
+    idle(opened, qtbot)
+    assert opened.document.contents.decisions == ()
+
+    workspace = opened.workspace
+    press(opened, qtbot, Qt.Key.Key_O)
+    assert workspace.has_to_leave
+    press(opened, qtbot, Qt.Key.Key_Escape)
+    assert workspace.measurements.drawing.mode == ""
+    messages = []
+    workspace.refused.connect(messages.append)
+    press(opened, qtbot, Qt.Key.Key_O)
+    for corner in ((40, 40), (140, 140), (140, 40), (40, 141)):
+        QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, corner))
+    QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (40, 40)))
+    assert "crosses itself" in messages[0]
     idle(opened, qtbot)
     assert opened.document.contents.decisions == ()
 
@@ -124,23 +139,6 @@ def test_lengths_and_areas_are_listed_copied_deleted_and_kept(opened, qtbot, stu
     qtbot.waitUntil(lambda: opened.document.contents is not None)
     idle(opened, qtbot)
     assert len(opened.document.contents.measures.shapes[1]) == 2
-
-
-def test_escape_leaves_drawing_and_an_outline_that_crosses_itself_is_refused(opened, qtbot):
-    workspace = opened.workspace
-    press(opened, qtbot, Qt.Key.Key_O)
-    assert workspace.has_to_leave
-    press(opened, qtbot, Qt.Key.Key_Escape)
-    assert workspace.measurements.drawing.mode == ""
-    messages = []
-    workspace.refused.connect(messages.append)
-    press(opened, qtbot, Qt.Key.Key_O)
-    for corner in ((40, 40), (140, 140), (140, 40), (40, 141)):
-        QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, corner))
-    QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (40, 40)))
-    assert "crosses itself" in messages[0]
-    idle(opened, qtbot)
-    assert opened.document.contents.decisions == ()
 
 
 def test_a_shape_is_changed_on_the_image_and_each_change_is_a_decision_that_undo_takes_back(

@@ -27,7 +27,7 @@ def flag(window, qtbot, reason):
     idle(window, qtbot)
 
 
-def test_votes_and_model_are_shown_together(fused):
+def test_evidence_of_a_spot_shows_votes_neighbours_and_crops_to_scale(fused, qtbot):
     workspace = fused.workspace
     index = disputed(fused)
     workspace.reviewing.select(index)
@@ -41,9 +41,6 @@ def test_votes_and_model_are_shown_together(fused):
     # Nearly all of this crowd mark every parasite.
     assert "If this is a structure, about" in words
 
-
-def test_a_neighbour_is_listed_by_distance_and_gone_to(fused, qtbot):
-    workspace = fused.workspace
     spots = workspace.reviewing.spots
     here = next(i for i, spot in enumerate(spots) if abs(spot.x - 40) < 3 and abs(spot.y - 40) < 3)
     workspace.reviewing.select(here)
@@ -57,6 +54,23 @@ def test_a_neighbour_is_listed_by_distance_and_gone_to(fused, qtbot):
         near.viewport(), Qt.MouseButton.LeftButton, pos=near.visualRect(near.model().index(0, 0)).center()
     )
     assert workspace.reviewing.current == nearest
+
+    shelf = fused.workspace.batch_review.shelf
+    wide = {}
+
+    def cut(pixel_size):
+        (entry,) = [image for image in fused.document.contents.images if image.name == "one.png"]
+        shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
+        shelf.want(7)
+        with qtbot.waitSignal(shelf.ready, timeout=LONG) as values:
+            pass
+        return values.args[1].width()
+
+    for size in (0.25, 0.5):
+        shelf.set_scale([20.0], 0.25)
+        shelf.forget()
+        wide[size] = cut(size)
+    assert wide == {0.25: 40, 0.5: 20}
 
 
 def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
@@ -196,39 +210,6 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
         assert len(study.decisions()[0].subject.spots) == 2
 
 
-def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
-    workspace = fused.workspace
-    here = workspace.reviewing.session.scene.image.name
-    grid = open_grid(fused, qtbot, everywhere=True)
-    other = next(index for index, card in enumerate(cards(grid)) if card.third != here)
-    grid.view.setCurrentIndex(grid.view.model().at(other))
-    idle(fused, qtbot)
-    words = visible_words(workspace.evidence)
-    assert cards(grid)[other].third in words
-    assert "disputed" in words
-    key(fused, qtbot, Qt.Key.Key_Return)
-    assert not workspace.grid_shown
-    assert workspace.reviewing.session.scene.image.name == cards(grid)[other].third
-    assert workspace.reviewing.spot.state == "disputed"
-
-
-def test_confident_detections_are_reviewed_in_a_batch(fused, qtbot):
-    grid = open_grid(fused, qtbot, everywhere=False)
-    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
-    before = len(grid.numbers)
-    assert before == states(fused).count("detected")
-    grid.view.setFocus()
-    grid.view.setCurrentIndex(grid.view.model().at(2))
-    key(fused, qtbot, Qt.Key.Key_R)
-    assert len(grid.numbers) == before - 1
-    assert fused.menus.undo_action.text().startswith("Undo reject spot ")
-    assert len(grid.selected) == 1  # the next one, so that one can go on
-    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
-    assert [card.second for card in cards(grid)] == ["rejected by you"]
-    key(fused, qtbot, Qt.Key.Key_Escape)
-    assert not fused.workspace.grid_shown
-
-
 def test_blind_the_grid_shows_nothing_either(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_H)
     grid = open_grid(fused, qtbot, everywhere=True)
@@ -259,7 +240,7 @@ def chosen(menu, words):
 
 
 @offscreen
-def test_the_menu_of_a_spot_shows_its_place_and_decides(fused, qtbot):
+def test_the_menu_of_a_spot_decides_and_that_of_an_empty_position_adds_one(fused, qtbot):
     workspace = fused.workspace
     index = disputed(fused)
     spot = workspace.reviewing.spots[index]
@@ -277,9 +258,6 @@ def test_the_menu_of_a_spot_shows_its_place_and_decides(fused, qtbot):
         fused.document.contents.text_of(fused.document.contents.decisions[-1]) == f"reject spot {spot.number}"
     )
 
-
-@offscreen
-def test_the_menu_of_an_empty_position_adds_a_spot(fused, qtbot):
     chosen(menu_at(fused, qtbot, 90, 160), "Add a spot here")
     idle(fused, qtbot)
     (added,) = [spot for spot in fused.workspace.reviewing.spots if spot.state == "added"]
@@ -288,7 +266,7 @@ def test_the_menu_of_an_empty_position_adds_a_spot(fused, qtbot):
 
 
 @offscreen
-def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
+def test_spots_of_the_grid_are_copied_explained_and_decided(fused, qtbot):
     grid = open_grid(fused, qtbot, everywhere=True)
     grid.view.selectAll()
     grid.view.customContextMenuRequested.emit(grid.view.visualRect(grid.view.model().at(0)).center())
@@ -298,6 +276,34 @@ def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("image\tspot")
+
+    workspace = fused.workspace
+    here = workspace.reviewing.session.scene.image.name
+    other = next(index for index, card in enumerate(cards(grid)) if card.third != here)
+    grid.view.setCurrentIndex(grid.view.model().at(other))
+    idle(fused, qtbot)
+    words = visible_words(workspace.evidence)
+    assert cards(grid)[other].third in words
+    assert "disputed" in words
+    key(fused, qtbot, Qt.Key.Key_Return)
+    assert not workspace.grid_shown
+    assert workspace.reviewing.session.scene.image.name == cards(grid)[other].third
+    assert workspace.reviewing.spot.state == "disputed"
+
+    grid = open_grid(fused, qtbot, everywhere=False)
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
+    before = len(grid.numbers)
+    assert before == states(fused).count("detected")
+    grid.view.setFocus()
+    grid.view.setCurrentIndex(grid.view.model().at(2))
+    key(fused, qtbot, Qt.Key.Key_R)
+    assert len(grid.numbers) == before - 1
+    assert fused.menus.undo_action.text().startswith("Undo reject spot ")
+    assert len(grid.selected) == 1  # the next one, so that one can go on
+    grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
+    assert [card.second for card in cards(grid)] == ["rejected by you"]
+    key(fused, qtbot, Qt.Key.Key_Escape)
+    assert not fused.workspace.grid_shown
 
 
 def test_the_grid_marks_missing_images_and_still_decides(fused, qtbot, crowd_files):
@@ -314,25 +320,6 @@ def test_the_grid_marks_missing_images_and_still_decides(fused, qtbot, crowd_fil
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_A)
     assert fused.menus.undo_action.text() == "Undo accept 2 spots in 2 images"
-
-
-def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fused):
-    shelf = fused.workspace.batch_review.shelf
-    wide = {}
-
-    def cut(pixel_size):
-        (entry,) = [image for image in fused.document.contents.images if image.name == "one.png"]
-        shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
-        shelf.want(7)
-        with qtbot.waitSignal(shelf.ready, timeout=LONG) as values:
-            pass
-        return values.args[1].width()
-
-    for size in (0.25, 0.5):
-        shelf.set_scale([20.0], 0.25)
-        shelf.forget()
-        wide[size] = cut(size)
-    assert wide == {0.25: 40, 0.5: 20}
 
 
 def test_counts_on_screen_follow_a_fusion(window, study_file, qtbot):

@@ -14,12 +14,66 @@ from tests.app.driving import LONG, idle, press, states
 from tests.reading import visible_words
 
 
-def test_fusing_finds_the_clear_spots_and_puts_the_disputed_image_first(fused):
+def test_a_fused_study_is_explored_by_key_and_measured_and_nothing_is_decided(fused, qtbot):
     scene = fused.workspace.reviewing.session.scene
     assert scene.fusion is not None
     assert states(fused).count("detected") >= 5
     assert "OEM + DEM" in fused.status.text.text()
     assert len(fused.document.contents.runs) == 1
+
+    fused.workspace.reviewing.select(0)
+    usual = fused.workspace.canvas.layers.spots.radius(0)
+    action = next(
+        action
+        for action in fused.menus.review_menu.actions()[-1].menu().actions()
+        if action.text().startswith("50 %")
+    )
+    action.trigger()
+    idle(fused, qtbot)
+    # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
+    assert fused.workspace.canvas.layers.spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
+
+    fused.workspace.reviewing.select(0)
+    for key in (Qt.Key.Key_N, Qt.Key.Key_M):
+        press(fused, qtbot, key)
+        assert fused.workspace.canvas.mode != "look"
+        press(fused, qtbot, Qt.Key.Key_Escape)
+        assert fused.workspace.canvas.mode == "look"
+    assert fused.document.contents.decisions == ()
+
+    queue = fused.workspace.queue
+    queue.filter.setFocus()
+    qtbot.keyClicks(queue.filter, "ars")
+    idle(fused, qtbot)
+    assert queue.filter.text() == "ars"
+    assert fused.document.contents.decisions == ()
+    queue.filter.clear()
+    qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.choice
+    qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.order
+    qtbot.keyClick(queue.order, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.view
+    fused.workspace.left_tabs.setFocus()
+    calls = []
+    for _ in range(6):
+        qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_F6)
+        calls.append(fused.focusWidget())
+    assert fused.workspace.table.view in calls
+    assert fused.workspace.canvas in calls
+    assert queue.filter in calls
+
+    run = fused.document.contents.runs[0].id
+    fused.workspace.fuse_panel.runs.compare_requested.emit((run,))
+    model = fused.workspace.run_comparison.table.view.model()
+    qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=LONG)
+    idle(fused, qtbot)
+    text = {
+        model.headerData(index, Qt.Orientation.Horizontal): model.index(0, index).data()
+        for index in range(model.columnCount())
+    }
+    assert text["sensitivity"] == "1.00"
+    assert int(text["detections"]) >= 10  # five parasites on each of two images
 
 
 def test_accept_reject_undo_and_redo_by_key_are_on_disk_at_once(fused, qtbot, study_file):
@@ -79,7 +133,9 @@ def test_a_cancelled_fusion_leaves_the_study_as_it_was_and_the_evidence_panel_na
     assert "Tab" in evidence._nothing.text()
 
 
-def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qtbot):
+def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_and_returns_the_keys_to_the_canvas(
+    fused, qtbot
+):
     reviewing = fused.workspace.reviewing
     assert fused.bar.fuse.text() == "Fuse"
     index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
@@ -96,8 +152,21 @@ def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qt
     assert spot.posterior == 0.0
     assert not fused.workspace.reviewing.session.scene.fusion.detection.detected[spot.cluster]
 
+    workspace = fused.workspace
+    workspace.toggle_fuse_panel()
+    assert workspace.fuse_panel.isAncestorOf(fused.focusWidget())
+    qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_Escape)
+    assert not workspace.fuse_panel.isVisible()
+    assert fused.focusWidget() is workspace.canvas
+    workspace.toggle_fuse_panel()
+    workspace.fuse_panel.run.setFocus()
+    qtbot.keyClick(workspace.fuse_panel.run, Qt.Key.Key_Space)
+    assert fused.focusWidget() is workspace.canvas
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 3, timeout=LONG)
+    idle(fused, qtbot)
 
-def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, qtbot):
+
+def test_spots_are_added_and_moved_and_stay_selected(fused, qtbot):
     workspace = fused.workspace
     before = len(workspace.reviewing.spots)
     press(fused, qtbot, Qt.Key.Key_N)
@@ -111,6 +180,15 @@ def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, 
     assert len(workspace.reviewing.spots) == before + 1
     moved = next(spot for spot in workspace.reviewing.spots if spot.state == "added")
     assert (moved.x, moved.y) == (104.0, 158.0)
+
+    reviewing = fused.workspace.reviewing
+    index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    spot = reviewing.spots[index]
+    reviewing.select(index)
+    reviewing.move(index, spot.x + 35, spot.y + 35)
+    idle(fused, qtbot)
+    assert reviewing.spot is not None
+    assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
 
 
 def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot):
@@ -149,70 +227,6 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
     assert fused.document.contents.review.excluded == {}
 
 
-def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
-    run = fused.document.contents.runs[0].id
-    fused.workspace.fuse_panel.runs.compare_requested.emit((run,))
-    model = fused.workspace.run_comparison.table.view.model()
-    qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=LONG)
-    idle(fused, qtbot)
-    text = {
-        model.headerData(index, Qt.Orientation.Horizontal): model.index(0, index).data()
-        for index in range(model.columnCount())
-    }
-    assert text["sensitivity"] == "1.00"
-    assert int(text["detections"]) >= 10  # five parasites on each of two images
-
-
-def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
-    fused.workspace.reviewing.select(0)
-    usual = fused.workspace.canvas.layers.spots.radius(0)
-    action = next(
-        action
-        for action in fused.menus.review_menu.actions()[-1].menu().actions()
-        if action.text().startswith("50 %")
-    )
-    action.trigger()
-    idle(fused, qtbot)
-    # Half of a plane Gaussian lies within sqrt(2 ln 2) standard deviations, 95 % within sqrt(2 ln 20).
-    assert fused.workspace.canvas.layers.spots.radius(0) / usual == pytest.approx(1.17741 / 2.44775, rel=1e-4)
-
-
-def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
-    reviewing = fused.workspace.reviewing
-    index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
-    spot = reviewing.spots[index]
-    reviewing.select(index)
-    reviewing.move(index, spot.x + 35, spot.y + 35)
-    idle(fused, qtbot)
-    assert reviewing.spot is not None
-    assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
-
-
-def test_escape_leaves_adding_and_moving(fused, qtbot):
-    fused.workspace.reviewing.select(0)
-    for key in (Qt.Key.Key_N, Qt.Key.Key_M):
-        press(fused, qtbot, key)
-        assert fused.workspace.canvas.mode != "look"
-        press(fused, qtbot, Qt.Key.Key_Escape)
-        assert fused.workspace.canvas.mode == "look"
-    assert fused.document.contents.decisions == ()
-
-
-def test_keys_go_to_the_canvas_once_the_fuse_panel_closes(fused, qtbot):
-    workspace = fused.workspace
-    workspace.toggle_fuse_panel()
-    assert workspace.fuse_panel.isAncestorOf(fused.focusWidget())
-    qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_Escape)
-    assert not workspace.fuse_panel.isVisible()
-    assert fused.focusWidget() is workspace.canvas
-    workspace.toggle_fuse_panel()
-    workspace.fuse_panel.run.setFocus()
-    qtbot.keyClick(workspace.fuse_panel.run, Qt.Key.Key_Space)
-    assert fused.focusWidget() is workspace.canvas
-    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
-    idle(fused, qtbot)
-
-
 def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opened, qtbot, monkeypatch):
     def broken(*_, **__):
         raise KeyError("inner trouble")
@@ -225,30 +239,6 @@ def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opene
     lines = opened.workspace.job_list.findChildren(QPlainTextEdit)
     assert any("inner trouble" in line.toPlainText() for line in lines)
     assert opened.document.contents.runs == ()
-
-
-def test_letters_in_the_filter_decide_nothing_and_every_part_is_reached_by_key(fused, qtbot):
-    queue = fused.workspace.queue
-    queue.filter.setFocus()
-    qtbot.keyClicks(queue.filter, "ars")
-    idle(fused, qtbot)
-    assert queue.filter.text() == "ars"
-    assert fused.document.contents.decisions == ()
-    queue.filter.clear()
-    qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
-    assert fused.focusWidget() is queue.choice
-    qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)
-    assert fused.focusWidget() is queue.order
-    qtbot.keyClick(queue.order, Qt.Key.Key_Tab)
-    assert fused.focusWidget() is queue.view
-    fused.workspace.left_tabs.setFocus()
-    calls = []
-    for _ in range(6):
-        qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_F6)
-        calls.append(fused.focusWidget())
-    assert fused.workspace.table.view in calls
-    assert fused.workspace.canvas in calls
-    assert queue.filter in calls
 
 
 def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, tmp_path, crowd_files):

@@ -133,7 +133,7 @@ def is_split_by(result: np.ndarray, kind: np.ndarray) -> bool:
     return len(set(zip(result.tolist(), kind.tolist(), strict=True))) == len(set(result.tolist())) == 2
 
 
-def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, window, qtbot):
+def test_annotators_are_grouped_by_common_tasks_everywhere_and_a_community_is_chosen(opened, window, qtbot):
     assert is_split_by(split_of(opened), is_careful())
     assert words(opened).startswith("by behaviour, non-negative factorisation | modularity 0.")
     before = cards(opened)
@@ -159,8 +159,6 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     assert is_split_by(split_of(opened), is_early())
     assert not any("Grouping" in title for title in started)  # both are known
 
-
-def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
     number = int(split_of(opened)[0])
     opened.annotator_detail.choose_community(number)
@@ -172,6 +170,12 @@ def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(ope
     assert opened.annotator_detail.community is None
     opened.annotator_detail.choose_community(int(split_of(opened)[0]))
     assert set(opened.session.selection) == set(np.flatnonzero(is_careful()).tolist())
+
+    opened.middle_tabs.setCurrentIndex(2)
+    idle(window, qtbot)
+    assert opened.similarity.figure.text_of((0, 1)).startswith("ann ")
+    opened.session.set_blind(True)
+    assert "ann " not in opened.similarity.figure.text_of((0, 1))
 
 
 @pytest.fixture
@@ -220,7 +224,7 @@ def test_a_new_choice_replaces_the_running_search(opened, window, qtbot, held):
     assert set(grouping._groupings) == {("behaviour", "nmf"), ("tasks", "louvain")}
 
 
-def test_communities_over_time_show_changes_and_a_band_selects_annotators(opened, window, qtbot):
+def test_communities_over_time_show_changes_and_those_of_tasks_follow_the_calendar(opened, window, qtbot):
     opened.middle_tabs.setCurrentWidget(opened.flow)
     idle(window, qtbot)
     assert opened.flow.filled
@@ -239,8 +243,6 @@ def test_communities_over_time_show_changes_and_a_band_selects_annotators(opened
     opened.flow.block_chosen.emit(4, careful)
     assert set(opened.session.selection) == set(np.flatnonzero(is_careful()).tolist())
 
-
-def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
     opened.middle_tabs.setCurrentWidget(opened.flow)
     idle(window, qtbot)
@@ -304,14 +306,6 @@ def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path):
     workspace.middle_tabs.setCurrentWidget(workspace.flow)
     idle(window, qtbot)
     assert not workspace.flow.filled
-
-
-def test_names_are_hidden_beside_similarities_too(opened, window, qtbot):
-    opened.middle_tabs.setCurrentIndex(2)
-    idle(window, qtbot)
-    assert opened.similarity.figure.text_of((0, 1)).startswith("ann ")
-    opened.session.set_blind(True)
-    assert "ann " not in opened.similarity.figure.text_of((0, 1))
 
 
 @pytest.fixture(scope="module")

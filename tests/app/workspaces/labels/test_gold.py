@@ -31,7 +31,16 @@ def mark(window, qtbot):
     return number
 
 
-def test_a_marked_task_is_ground_truth_until_that_is_undone(fused, qtbot):
+def test_a_decided_task_is_marked_as_ground_truth_until_that_is_undone(fused, qtbot):
+    fused.workspace.tasks.select(fused.workspace.session.scene.number_of[TASK])
+    key(fused, qtbot, Qt.Key.Key_G)
+    assert "Decide the class of cell-001 first" in fused.status.message
+    assert not fused.document.contents.decisions
+
+    fused.workspace.tasks.select(fused.workspace.session.scene.number_of["cell-003"])
+    key(fused, qtbot, Qt.Key.Key_G)
+    assert "cell-003 is a gold task: its ground truth was imported" in fused.status.message
+
     workspace = fused.workspace
     judged = workspace.session.analysis.model.judged
     number = mark(fused, qtbot)
@@ -54,19 +63,6 @@ def test_a_marked_task_is_ground_truth_until_that_is_undone(fused, qtbot):
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert truth_of_task(fused) == 1
-
-
-def test_a_task_without_a_decision_is_not_marked(fused, qtbot):
-    fused.workspace.tasks.select(fused.workspace.session.scene.number_of[TASK])
-    key(fused, qtbot, Qt.Key.Key_G)
-    assert "Decide the class of cell-001 first" in fused.status.message
-    assert not fused.document.contents.decisions
-
-
-def test_an_imported_truth_is_named_as_such(fused, qtbot):
-    fused.workspace.tasks.select(fused.workspace.session.scene.number_of["cell-003"])
-    key(fused, qtbot, Qt.Key.Key_G)
-    assert "cell-003 is a gold task: its ground truth was imported" in fused.status.message
 
 
 def test_gold_tasks_are_a_column_a_course_and_rows_of_the_decisions(fused, qtbot, tmp_path):

@@ -64,7 +64,29 @@ def test_a_digit_selects_what_its_line_shows(opened, qtbot) -> None:
     assert decided(opened) == {"bird-17": second}
 
 
-def test_a_species_is_found_by_typing_and_digits_are_text_there(opened, qtbot) -> None:
+def test_species_are_found_by_typing_and_decisions_against_the_crowd_are_named(opened, qtbot):
+    workspace = opened.workspace
+    matrix = workspace.matrix
+    assert matrix.modes.mode == "worst"
+    confusion = matrix.worst.lines[0]
+    matrix.worst.setCurrentIndex(matrix.worst.index_of_row(0))
+    idle(opened, qtbot)
+    assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
+    title = workspace.cell_tasks._header.accessibleName() or " ".join(workspace.cell_tasks._header.text())
+    assert f"answered {confusion.given} where {confusion.true} is true" in title
+
+    panel = go_to(opened, qtbot, "bird-03")
+    assert panel.undo.isHidden() or not panel.undo.isVisible()
+    other = panel.bars.lines[1].name
+    press(opened, qtbot, Qt.Key.Key_2, on=opened.workspace.queue.view)
+    assert decided(opened) == {"bird-03": other}
+    assert panel._objection.text().startswith(f"bird-03: you decided {other} against all 5 votes")
+    assert panel.undo.isVisible()
+    qtbot.mouseClick(panel.undo, Qt.MouseButton.LeftButton)
+    idle(opened, qtbot)
+    assert decided(opened) == {}
+    assert not panel.undo.isVisible()
+
     panel = go_to(opened, qtbot, "bird-17")
     press(opened, qtbot, Qt.Key.Key_Slash, on=opened.workspace.queue.view)
     field = panel.classes.field
@@ -83,37 +105,9 @@ def test_a_species_is_found_by_typing_and_digits_are_text_there(opened, qtbot) -
     assert decided(opened) == {"bird-17": "Parus major"}
     assert opened.workspace.queue.view.hasFocus()
 
-
-def test_a_decision_against_all_votes_is_named_and_undone(opened, qtbot) -> None:
-    panel = go_to(opened, qtbot, "bird-03")
-    assert panel.undo.isHidden() or not panel.undo.isVisible()
-    other = panel.bars.lines[1].name
-    press(opened, qtbot, Qt.Key.Key_2, on=opened.workspace.queue.view)
-    assert decided(opened) == {"bird-03": other}
-    assert panel._objection.text().startswith(f"bird-03: you decided {other} against all 5 votes")
-    assert panel.undo.isVisible()
-    qtbot.mouseClick(panel.undo, Qt.MouseButton.LeftButton)
-    idle(opened, qtbot)
-    assert decided(opened) == {}
-    assert not panel.undo.isVisible()
-
-
-def test_a_decision_with_the_crowd_shows_no_message(opened, qtbot) -> None:
     panel = go_to(opened, qtbot, "bird-03")
     press(opened, qtbot, Qt.Key.Key_2, on=opened.workspace.queue.view)
     assert panel.undo.isVisible()
     go_to(opened, qtbot, "bird-04")
     press(opened, qtbot, Qt.Key.Key_1, on=opened.workspace.queue.view)
     assert not panel.undo.isVisible()
-
-
-def test_a_confusion_of_the_crowd_leads_to_its_tasks(opened, qtbot) -> None:
-    workspace = opened.workspace
-    matrix = workspace.matrix
-    assert matrix.modes.mode == "worst"
-    confusion = matrix.worst.lines[0]
-    matrix.worst.setCurrentIndex(matrix.worst.index_of_row(0))
-    idle(opened, qtbot)
-    assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
-    title = workspace.cell_tasks._header.accessibleName() or " ".join(workspace.cell_tasks._header.text())
-    assert f"answered {confusion.given} where {confusion.true} is true" in title

@@ -74,17 +74,7 @@ def test_names_stay_hidden_when_votes_are_read_again(fused, qtbot):
     assert "exclude an annotator" in all_words(fused)
 
 
-def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
-    workspace = fused.workspace
-    scene = replace(
-        workspace.session.scene, annotator_ids=workspace.session.scene.annotator_ids[::-1].copy()
-    )  # as of a second question
-    workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}, blind=True))
-    beside = matrix_view(scene, workspace.session.analysis, (LIAR,), blind=True)
-    assert workspace.wall.tiles.text_of(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
-
-
-def test_a_name_is_shown_as_in_the_file(fused, qtbot):
+def test_names_are_as_in_the_file_restored_on_return_and_numbered_alike_when_hidden(fused, qtbot):
     workspace = fused.workspace
     workspace.annotator_detail.choose((LIAR,))
     workspace.tasks.select(workspace.session.scene.number_of["cell-004"])
@@ -93,9 +83,6 @@ def test_a_name_is_shown_as_in_the_file(fused, qtbot):
     shown = {label.text() for label in workspace.findChildren(QLabel)}
     assert {"cell-004", "ann 11", "ann 11 answered healthy where infected is true"} <= shown
 
-
-def test_task_and_annotators_are_restored_on_return(fused, qtbot):
-    workspace = fused.workspace
     workspace.tasks.select(4)
     workspace.tasks.decide(0)
     idle(fused, qtbot)
@@ -111,3 +98,10 @@ def test_task_and_annotators_are_restored_on_return(fused, qtbot):
     assert set(workspace.session.selection) == {LIAR, 2}
     workspace.restore_view({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})
     assert workspace.tasks.current == 4
+
+    scene = replace(
+        workspace.session.scene, annotator_ids=workspace.session.scene.annotator_ids[::-1].copy()
+    )  # as of a second question
+    workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}, blind=True))
+    beside = matrix_view(scene, workspace.session.analysis, (LIAR,), blind=True)
+    assert workspace.wall.tiles.text_of(LIAR).startswith(f"{beside.title.lower()} {beside.name},")

@@ -36,8 +36,26 @@ def two(window, qtbot, tmp_path):
     return open_study(window, qtbot, tmp_path / "two.rscope")
 
 
-def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_itself(two, qtbot):
+def test_questions_are_chosen_bookmarked_fused_and_decided_each_by_itself(two, monkeypatch, qtbot):
+    monkeypatch.setattr(QComboBox, "showPopup", lambda box: None)  # offscreen nothing can hold the keys
+    box = two.workspace.question
+    box.showPopup()
+    wanted = max(box.fontMetrics().horizontalAdvance(words) for words in ASKED)
+    assert box.width() < wanted < box.view().minimumWidth()
+
     workspace = two.workspace
+    task = int(workspace.queue.order[4])
+    workspace.tasks.select(task)
+    press(two, qtbot, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    idle(two, qtbot)
+    key(two, qtbot, Qt.Key.Key_PageDown)
+    assert workspace.question.currentText() == list(ASKED)[1]
+    press(two, qtbot, Qt.Key.Key_PageDown, Qt.KeyboardModifier.AltModifier)
+    idle(two, qtbot)
+    assert workspace.question.currentText() == next(iter(ASKED))
+    assert workspace.tasks.current == task
+    assert workspace.comments.mark.isVisible()
+
     first, second = ASKED
     assert workspace.question.isVisible()
     assert two.status.text.text().startswith(first)
@@ -59,30 +77,3 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     assert names == [first, second]
     decided = [list(two.document.contents.review.tasks(item).values()) for item in ids]
     assert [[item.label for item in tasks] for tasks in decided] == [["infected"], ["trophozoite"]]
-
-
-def test_an_elided_question_is_complete_in_the_open_list(two, monkeypatch):
-    monkeypatch.setattr(QComboBox, "showPopup", lambda box: None)  # offscreen nothing can hold the keys
-    box = two.workspace.question
-    box.showPopup()
-    wanted = max(box.fontMetrics().horizontalAdvance(words) for words in ASKED)
-    assert box.width() < wanted < box.view().minimumWidth()
-
-
-def test_one_question_needs_no_choice(opened):
-    assert not opened.workspace.question.isVisible()
-
-
-def test_bookmarks_lead_to_the_task_of_another_question(two, qtbot):
-    workspace = two.workspace
-    task = int(workspace.queue.order[4])
-    workspace.tasks.select(task)
-    press(two, qtbot, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
-    idle(two, qtbot)
-    key(two, qtbot, Qt.Key.Key_PageDown)
-    assert workspace.question.currentText() == list(ASKED)[1]
-    press(two, qtbot, Qt.Key.Key_PageDown, Qt.KeyboardModifier.AltModifier)
-    idle(two, qtbot)
-    assert workspace.question.currentText() == next(iter(ASKED))
-    assert workspace.tasks.current == task
-    assert workspace.comments.mark.isVisible()

@@ -16,13 +16,6 @@ from tests.app.workspaces.labels.made import LIAR
 from tests.reading import visible_words
 
 
-def test_before_a_fusion_every_panel_shows_how_to_start_one(opened):
-    workspace = opened.workspace
-    assert "Press Fuse (F5)" in visible_words(workspace.wall)
-    assert "Press Fuse (F5)" in visible_words(workspace.cards)
-    assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
-
-
 def test_runs_are_called_the_same_everywhere(fused, qtbot):
     workspace = fused.workspace
     workspace.fuse_panel.algorithm.choose("weighted-majority")
@@ -90,22 +83,6 @@ def test_an_exclusion_counts_those_excluded_since_the_run_of_labels(window, qtbo
     assert panel._summary.text().endswith("with 1 annotator excluded since the run")
 
 
-def test_an_empty_list_of_tasks_gives_the_reason(fused, qtbot):
-    queue = fused.workspace.queue
-    for name, words in (
-        ("community", "Select a community"),
-        ("decided", "No decisions yet"),
-        ("few", "Every task has more than a few votes"),
-    ):
-        queue.choice.setCurrentIndex(queue.choice.findData(name))
-        idle(fused, qtbot)
-        assert not queue.view.lines
-        assert words in visible_words(queue)
-    queue.filter.setText("no task is called so")
-    idle(fused, qtbot)
-    assert "contains “no task is called so”" in visible_words(queue)
-
-
 def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
     workspace = fused.workspace
     button = workspace.exclude_key
@@ -123,16 +100,33 @@ def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
     assert button.text() == "exclude…"
 
 
-def test_f6_goes_to_the_wall_itself(fused, qtbot):
+def test_texts_of_a_result_are_short_and_empty_lists_give_the_reason(fused, qtbot):
+    status = fused.status.text.text()
+    accuracy = status.split("accuracy ")[1].split(" ")[0]
+    assert len(accuracy) <= len("0.93")  # of twenty known tasks
+
+    matrix, drift = fused.workspace.matrix, fused.workspace.drift
+    assert drift.height() < matrix.height() / 2
+    for text in (drift._nothing, drift.fuse):
+        assert text.visibleRegion().boundingRect().height() == text.height()
+
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_F6, workspace.queue.filter)
     assert workspace.focusWidget() is workspace.wall.tiles
 
-
-def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fused):
-    status = fused.status.text.text()
-    accuracy = status.split("accuracy ")[1].split(" ")[0]
-    assert len(accuracy) <= len("0.93")  # of twenty known tasks
+    queue = fused.workspace.queue
+    for name, words in (
+        ("community", "Select a community"),
+        ("decided", "No decisions yet"),
+        ("few", "Every task has more than a few votes"),
+    ):
+        queue.choice.setCurrentIndex(queue.choice.findData(name))
+        idle(fused, qtbot)
+        assert not queue.view.lines
+        assert words in visible_words(queue)
+    queue.filter.setText("no task is called so")
+    idle(fused, qtbot)
+    assert "contains “no task is called so”" in visible_words(queue)
 
 
 def test_a_fusion_of_a_closed_study_shows_no_message_in_the_next(fused, agreed_path, qtbot):
@@ -158,10 +152,3 @@ def test_notices_are_whole_sentences_that_scroll(qtbot):
     assert table.advice.verticalScrollBar().maximum() > 0
     table.resize(1000, 600)
     qtbot.waitUntil(lambda: table.advice.verticalScrollBar().maximum() == 0)
-
-
-def test_without_drift_the_confusion_matrix_has_the_room(fused):
-    matrix, drift = fused.workspace.matrix, fused.workspace.drift
-    assert drift.height() < matrix.height() / 2
-    for text in (drift._nothing, drift.fuse):
-        assert text.visibleRegion().boundingRect().height() == text.height()

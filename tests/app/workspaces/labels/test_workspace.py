@@ -17,6 +17,7 @@ from raterscope.widgets.dialogs.answers import AnswersDialog
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key, preview_exclusion
 from tests.app.workspaces.labels.made import CLASSES, LIAR, PEOPLE, TASKS, table, votes
+from tests.reading import visible_words
 
 
 def queue(window) -> list[str]:
@@ -40,9 +41,13 @@ def test_a_study_of_labels_opens_on_its_tasks_as_not_fused(opened):
     assert "720 votes by 12 annotators" in opened.status.text.text()
     assert "not fused yet" in opened.status.text.text()
     assert workspace.task_panel.votes.lines  # the votes are listed before there is a result
+    assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
+    for panel in (workspace.wall, workspace.cards):
+        assert "Press Fuse (F5)" in visible_words(panel)
+    assert not workspace.question.isVisible()  # there is one
 
 
-def test_a_fused_study_shows_all_matrices_and_accuracy_and_begins_with_the_most_disputed_task(fused):
+def test_a_fused_study_shows_matrices_accuracy_and_a_cell_and_hides_names_on_request(fused, qtbot):
     workspace = fused.workspace
     first = workspace.queue.view.lines[0].key
     assert workspace.tasks.current == first == int(np.argmax(doubts(workspace)))
@@ -58,8 +63,35 @@ def test_a_fused_study_shows_all_matrices_and_accuracy_and_begins_with_the_most_
     assert [line.title for line in workspace.trust.plot.lines] == ["pooled consensus", "the vote"]
     assert "accuracy" in fused.status.text.text()
 
+    _, answers = votes()
+    workspace.wall.selection_changed.emit((LIAR,))
+    idle(fused, qtbot)
+    assert "ann 11" in workspace.matrix.header._name.text()
+    workspace.matrix.cell_chosen.emit(1, 0)
+    idle(fused, qtbot)
+    assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
+    truth = np.where(
+        workspace.session.scene.truth >= 0,
+        workspace.session.scene.truth,
+        workspace.session.scene.fusion.label(),
+    )
+    expected = int(((truth == 1) & (answers[:, LIAR] == 0)).sum())
+    assert f"{expected} tasks" in workspace.cell_tasks._header._subtitle.text()
+    assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
 
-def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):
+    workspace.annotator_detail.choose((4,))
+    idle(fused, qtbot)
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert workspace.matrix.header._name.text() == "5"
+    assert all(
+        "ann" not in vote.name or vote.name.startswith("annotator")
+        for vote in workspace.task_panel.votes.lines
+    )
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert "ann 04" in workspace.matrix.header._name.text()
+
+
+def test_a_digit_decides_the_task_undo_takes_it_back_and_the_next_fusion_holds_it(fused, qtbot):
     workspace = fused.workspace
     first = task_on_screen(fused)
     key(fused, qtbot, Qt.Key.Key_2)
@@ -80,18 +112,6 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     verbs = [decision.verb for decision in fused.document.contents.decisions]
     assert len(verbs) == 4  # nothing is ever removed
 
-
-def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fused, qtbot):
-    key(fused, qtbot, Qt.Key.Key_X)
-    assert "Select an annotator" in fused.status.message
-    key(fused, qtbot, Qt.Key.Key_3)
-    key(fused, qtbot, Qt.Key.Key_1, fused.workspace.queue.filter)
-    assert not fused.document.contents.decisions
-    qtbot.waitUntil(lambda: all("1" in name for name in queue(fused)), timeout=LONG)
-
-
-def test_decisions_are_held_fixed_in_the_next_fusion(fused, qtbot):
-    workspace = fused.workspace
     name = task_on_screen(fused)
     against = 1 - int(workspace.session.scene.fusion.label()[workspace.session.scene.number_of[name]])
     key(fused, qtbot, Qt.Key.Key_1 if against == 0 else Qt.Key.Key_2)
@@ -111,25 +131,6 @@ def test_all_methods_are_measured_on_the_truths_that_the_run_shown_was_not_given
     assert workspace.session.analysis.model.judged == before - 1
     assert workspace.method_table.table.header.text()[1] == f"{before - 1} known tasks"
     assert len(workspace.method_table.table.view.model().rows) == 3
-
-
-def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbot):
-    workspace = fused.workspace
-    _, answers = votes()
-    workspace.wall.selection_changed.emit((LIAR,))
-    idle(fused, qtbot)
-    assert "ann 11" in workspace.matrix.header._name.text()
-    workspace.matrix.cell_chosen.emit(1, 0)
-    idle(fused, qtbot)
-    assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
-    truth = np.where(
-        workspace.session.scene.truth >= 0,
-        workspace.session.scene.truth,
-        workspace.session.scene.fusion.label(),
-    )
-    expected = int(((truth == 1) & (answers[:, LIAR] == 0)).sum())
-    assert f"{expected} tasks" in workspace.cell_tasks._header._subtitle.text()
-    assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
 
 
 def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
@@ -159,20 +160,6 @@ def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.excluded
-
-
-def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
-    workspace = fused.workspace
-    workspace.annotator_detail.choose((4,))
-    idle(fused, qtbot)
-    key(fused, qtbot, Qt.Key.Key_H)
-    assert workspace.matrix.header._name.text() == "5"
-    assert all(
-        "ann" not in vote.name or vote.name.startswith("annotator")
-        for vote in workspace.task_panel.votes.lines
-    )
-    key(fused, qtbot, Qt.Key.Key_H)
-    assert "ann 04" in workspace.matrix.header._name.text()
 
 
 def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
@@ -255,7 +242,7 @@ def test_the_keys_are_the_screens_before_anything_is_fused_and_after(opened, qtb
 
 
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
-def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
+def test_digits_beyond_the_classes_and_letters_elsewhere_decide_nothing(fused, qtbot):
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
     fused.workspace.queue.view.setFocus()
@@ -266,6 +253,13 @@ def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
     menu.close()
     idle(fused, qtbot)
     assert not (fused.workspace.tasks.decided != OPEN).any()
+
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert "Select an annotator" in fused.status.message
+    key(fused, qtbot, Qt.Key.Key_3)
+    key(fused, qtbot, Qt.Key.Key_1, fused.workspace.queue.filter)
+    assert not fused.document.contents.decisions
+    qtbot.waitUntil(lambda: all("1" in name for name in queue(fused)), timeout=LONG)
 
 
 def test_a_run_shows_the_weight_of_a_vote(fused, qtbot):
@@ -291,20 +285,6 @@ def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, 
     fuse(fused, qtbot)
     truth, _ = votes()
     assert (workspace.session.scene.fusion.label() == 1 - truth).mean() > 0.9
-
-
-def test_an_old_run_is_shown_as_it_was_and_a_closed_study_not_at_all(fused, qtbot):
-    workspace = fused.workspace
-    fused.workspace.fuse_panel.algorithm.choose("majority")
-    fuse(fused, qtbot)
-    assert workspace.session.scene.run.algorithm == "majority"
-    workspace.runs.choose(fused.document.contents.runs[0].id)
-    idle(fused, qtbot)
-    assert workspace.session.scene.run.algorithm == "pooled"
-    fused.document.close()
-    idle(fused, qtbot)
-    assert not workspace.session.shown
-    assert workspace.tasks.current is None
 
 
 def test_a_task_that_is_passed_over_comes_last_when_the_queue_is_sorted_again(fused, qtbot):
@@ -343,7 +323,7 @@ def test_pictures_of_tasks_are_shown_if_files_exist_and_again_after_moved_files_
     qtbot.waitUntil(lambda: workspace.pictures.get(moved) is not None, timeout=LONG)
 
 
-def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
+def test_an_old_run_is_shown_as_it_was_and_a_closed_study_not_at_all(fused, qtbot):
     workspace = fused.workspace
     workspace.fuse_panel.algorithm.choose("majority")
     fuse(fused, qtbot)
@@ -356,6 +336,14 @@ def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "majority"
     assert workspace.core.session.chosen_run is None
+
+    workspace.runs.choose(fused.document.contents.runs[0].id)
+    idle(fused, qtbot)
+    assert workspace.session.scene.run.algorithm == "pooled"
+    fused.document.close()
+    idle(fused, qtbot)
+    assert not workspace.session.shown
+    assert workspace.tasks.current is None
 
 
 def test_blind_a_task_gives_nothing_away_until_it_is_decided(fused, qtbot):

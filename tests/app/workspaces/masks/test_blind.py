@@ -72,18 +72,27 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
 
 
-def test_the_menu_shows_whether_it_is_on(blind, qtbot):
+def test_blind_mode_shows_regions_on_request_interpolates_the_drawing_alone_and_is_left_by_the_menu(
+    blind, qtbot
+):
+    assert blind.workspace.volume._scene.boxes == ()
+    key(blind, qtbot, Qt.Key.Key_Tab)
+    assert len(blind.workspace.volume._scene.boxes) == 1
+
+    first, last = 5, 11
+    for at in (first, last):
+        draw(blind, qtbot, MINE, at=at)
+    key(blind, qtbot, Qt.Key.Key_I)
+    (mine,) = blind.workspace.volume._scene.outlines
+    between = mine.values[first + 1 - mine.origin[0] : last - mine.origin[0]]
+    assert between.any(axis=(1, 2)).all()
+    assert between.sum(axis=(1, 2)).max() <= max(MINE[first].sum(), MINE[last].sum())
+
     (hide,) = [action for action in blind.workspace.actions_made if action.text().startswith("Hide raters")]
     assert hide.isChecked()
     hide.trigger()
     assert not hide.isChecked()
     assert seen(blind) == {*READERS, "the consensus"}
-
-
-def test_blind_mode_shows_disputed_regions_only_on_request(blind, qtbot):
-    assert blind.workspace.volume._scene.boxes == ()
-    key(blind, qtbot, Qt.Key.Key_Tab)
-    assert len(blind.workspace.volume._scene.boxes) == 1
 
 
 def test_regions_are_settled_as_drawn_and_then_uncovered(blind, qtbot):
@@ -141,17 +150,6 @@ def test_the_drawing_is_shown_after_a_single_rater_was_shown(fused_masks, qtbot)
     assert [outline.name for outline in fused_masks.workspace.volume._scene.visible_items()] == [
         "what you drew"
     ]
-
-
-def test_interpolation_uses_only_the_drawing(blind, qtbot):
-    first, last = 5, 11
-    for at in (first, last):
-        draw(blind, qtbot, MINE, at=at)
-    key(blind, qtbot, Qt.Key.Key_I)
-    (mine,) = blind.workspace.volume._scene.outlines
-    between = mine.values[first + 1 - mine.origin[0] : last - mine.origin[0]]
-    assert between.any(axis=(1, 2)).all()
-    assert between.sum(axis=(1, 2)).max() <= max(MINE[first].sum(), MINE[last].sum())
 
 
 def test_a_fusion_under_way_shows_nothing_either(opened_masks, qtbot):

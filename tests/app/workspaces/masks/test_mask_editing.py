@@ -1,7 +1,6 @@
 """Whole structures are edited by key: holes, outline, margin, other masks, slices; undo takes each back."""
 
 import numpy as np
-import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.fusion import MaskPlan
@@ -30,7 +29,7 @@ def undo(window, qtbot):
     idle(window, qtbot)
 
 
-def test_holes_are_filled_and_undone(fused_masks, qtbot):
+def test_holes_and_margins_are_edited_and_undone(fused_masks, qtbot):
     before = consensus(fused_masks)
     erase(fused_masks, qtbot)
     assert consensus(fused_masks).sum() == before.sum() - 9
@@ -42,9 +41,6 @@ def test_holes_are_filled_and_undone(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_G)
     assert fused_masks.status.message == "This changes no voxel."
 
-
-def test_a_margin_grows_the_structure_beyond_its_box(fused_masks, qtbot):
-    before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_M, SHIFT)
     (dialog,) = fused_masks.findChildren(MarginDialog)
     dialog.editor.setValue(2.0)
@@ -57,20 +53,36 @@ def test_a_margin_grows_the_structure_beyond_its_box(fused_masks, qtbot):
     undo(fused_masks, qtbot)
     np.testing.assert_array_equal(consensus(fused_masks), before)
 
-
-@pytest.mark.parametrize("how", ["add", "subtract", "intersect", "replace"])
-def test_the_consensus_is_combined_with_a_raters_mask(fused_masks, qtbot, how):
-    before, dan = consensus(fused_masks), drawn()["dan"]
-    key(fused_masks, qtbot, Qt.Key.Key_U)
-    (dialog,) = fused_masks.findChildren(CombineDialog)
-    dialog.how_box.setCurrentIndex(dialog.how_box.findData(how))
-    dialog.other_box.setCurrentIndex(dialog.other_box.findText("dan: nodule"))
-    dialog.accept()
+    editing = fused_masks.workspace.editing
+    editing._add_margin(2.0)
     idle(fused_masks, qtbot)
-    expected = {
-        "add": before | dan, "subtract": before & ~dan, "intersect": before & dan, "replace": dan,
-    }[how]  # fmt: skip
-    np.testing.assert_array_equal(consensus(fused_masks), expected)
+    once = consensus(fused_masks)
+    editing._add_margin(2.0)
+    idle(fused_masks, qtbot)
+    twice = consensus(fused_masks)
+    assert twice.sum() > once.sum()
+    for _ in range(2):
+        undo(fused_masks, qtbot)
+    for _ in range(2):
+        editing._add_margin(2.0)
+    idle(fused_masks, qtbot)
+    np.testing.assert_array_equal(consensus(fused_masks), twice)
+    undo(fused_masks, qtbot)
+    np.testing.assert_array_equal(consensus(fused_masks), once)
+
+
+def test_the_consensus_is_combined_with_a_raters_mask(fused_masks, qtbot):
+    before, dan = consensus(fused_masks), drawn()["dan"]
+    expected = {"add": before | dan, "subtract": before & ~dan, "intersect": before & dan, "replace": dan}
+    for how, mask in expected.items():
+        key(fused_masks, qtbot, Qt.Key.Key_U)
+        dialog = next(dialog for dialog in fused_masks.findChildren(CombineDialog) if dialog.isVisible())
+        dialog.how_box.setCurrentIndex(dialog.how_box.findData(how))
+        dialog.other_box.setCurrentIndex(dialog.other_box.findText("dan: nodule"))
+        dialog.accept()
+        idle(fused_masks, qtbot)
+        np.testing.assert_array_equal(consensus(fused_masks), mask)
+        undo(fused_masks, qtbot)
 
 
 def test_the_history_names_each_edit(fused_masks, qtbot):
@@ -113,26 +125,7 @@ def test_an_edit_that_ends_on_another_structure_changes_nothing(window, qtbot, t
     assert stroke.subject.structure == "gtv"
 
 
-def test_an_edit_begins_with_the_result_of_the_one_before(fused_masks, qtbot):
-    editing = fused_masks.workspace.editing
-    editing._add_margin(2.0)
-    idle(fused_masks, qtbot)
-    once = consensus(fused_masks)
-    editing._add_margin(2.0)
-    idle(fused_masks, qtbot)
-    twice = consensus(fused_masks)
-    assert twice.sum() > once.sum()
-    for _ in range(2):
-        undo(fused_masks, qtbot)
-    for _ in range(2):
-        editing._add_margin(2.0)
-    idle(fused_masks, qtbot)
-    np.testing.assert_array_equal(consensus(fused_masks), twice)
-    undo(fused_masks, qtbot)
-    np.testing.assert_array_equal(consensus(fused_masks), once)
-
-
-def test_a_slice_is_copied_to_the_next_one_and_shown(fused_masks, qtbot):
+def test_slices_are_copied_and_painted_with_a_ball_of_a_brush(fused_masks, qtbot):
     workspace = fused_masks.workspace
     last = int(np.flatnonzero(consensus(fused_masks).any(axis=(1, 2)))[-1])
     workspace.volume.go_to((last, 20, 20))
@@ -144,9 +137,6 @@ def test_a_slice_is_copied_to_the_next_one_and_shown(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_N)
     assert fused_masks.status.message == "There is nothing to copy on slice 1."
 
-
-def test_the_brush_covers_a_ball_and_keeps_to_the_window(fused_masks, qtbot):
-    workspace = fused_masks.workspace
     volume = workspace.volume
     key(fused_masks, qtbot, Qt.Key.Key_B)
     assert not volume._brush_chips.isHidden()

@@ -32,24 +32,7 @@ def drawn(plot) -> dict[str, list[float]]:
     return boxes
 
 
-def test_methods_are_compared_on_the_case_on_screen(fused_masks, panel, qtbot):
-    compared(fused_masks, panel, qtbot)
-    assert not panel.reference.buttons["truth"].isEnabled()
-    boxes = drawn(panel.plot)
-    assert list(boxes) == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
-    assert [len(values) for values in boxes.values()][:3] == [4, 4, 4]
-    panel.figure.setCurrentIndex(panel.figure.findData("bound"))
-    assert drawn(panel.plot) == {"Laplace": [0.0]}
-    panel.figure.setCurrentIndex(panel.figure.findData("seconds"))
-    assert list(drawn(panel.plot)) == ["Laplace", "STAPLE", "majority vote"]
-    panel.view.set_mode("table")
-    titles = [row.title for row in panel.table._model.rows]
-    assert titles == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
-    assert {row[0] for row in panel._all.rows()} == {"first.nii.gz"}
-    assert len(fused_masks.document.contents.runs) == 1
-
-
-def test_outlines_of_the_methods_take_the_place_of_the_raters(fused_masks, panel, qtbot):
+def test_methods_are_compared_outlined_and_cancelled(fused_masks, panel, qtbot, monkeypatch):
     workspace = fused_masks.workspace
     assert not panel.outlines.isEnabled()
     compared(fused_masks, panel, qtbot)
@@ -69,9 +52,21 @@ def test_outlines_of_the_methods_take_the_place_of_the_raters(fused_masks, panel
     assert panel.outlines.isEnabled()
     assert [outline.name for outline in workspace.volume._scene.outlines] == before
 
+    panel.ticks["staple"].setChecked(True)
+    assert not panel.reference.buttons["truth"].isEnabled()
+    boxes = drawn(panel.plot)
+    assert list(boxes) == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
+    assert [len(values) for values in boxes.values()][:3] == [4, 4, 4]
+    panel.figure.setCurrentIndex(panel.figure.findData("bound"))
+    assert drawn(panel.plot) == {"Laplace": [0.0]}
+    panel.figure.setCurrentIndex(panel.figure.findData("seconds"))
+    assert list(drawn(panel.plot)) == ["Laplace", "STAPLE", "majority vote"]
+    panel.view.set_mode("table")
+    titles = [row.title for row in panel.table._model.rows]
+    assert titles == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
+    assert {row[0] for row in panel._all.rows()} == {"first.nii.gz"}
+    assert len(fused_masks.document.contents.runs) == 1
 
-def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, monkeypatch):
-    compared(fused_masks, panel, qtbot)
     kept = panel._all
 
     def slow(masks, plans, truth, watch):

@@ -11,8 +11,50 @@ from tests.app.workspaces.masks.driving import consensus, key, states
 from tests.app.workspaces.masks.made import SHAPE
 
 
-def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot):
+def test_a_stroke_leaves_the_slice_and_the_reader_that_are_looked_at(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
     workspace = fused_masks.workspace
+    (region,) = workspace.reviewing.regions
+    z, y, x = region.dispute.origin
+    before = workspace.volume.crosshair
+    at = z if before[0] != z else z + 1
+    workspace.volume.go_to((at, *before[1:]))
+    workspace.raters.choose("ann")
+    disc = np.ones((1, 3, 3), dtype=np.int8)
+    workspace.volume.painted.emit(Stroke((at, y, x), disc, "axial", at))
+    idle(fused_masks, qtbot)
+    assert states(fused_masks) == ["mended"]
+    assert "edited by you" in workspace.region_panel._figures.accessibleName()
+    assert workspace.volume.crosshair == (at, *before[1:])
+    assert workspace.raters.current == "ann"
+
+
+def test_strokes_mend_the_consensus_and_slices_between_painted_ones_are_filled_in(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
+    disc[0, 1:8, 1:8] = 1
+    workspace.volume.painted.emit(Stroke((1, 2, 2), disc, "axial", 1))
+    idle(fused_masks, qtbot)
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    workspace.volume.painted.emit(Stroke((4, 2, 2), disc, "axial", 4))
+    idle(fused_masks, qtbot)
+    before = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_I)
+    np.testing.assert_array_equal(consensus(fused_masks), before)
+    assert "Paint on two slices" in fused_masks.status.message
+
+    for at in (1, 4):
+        workspace.volume.painted.emit(Stroke((at, 2, 2), disc, "axial", at))
+        idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
+    key(fused_masks, qtbot, Qt.Key.Key_I)
+    assert consensus(fused_masks)[2:4, 3:10, 3:10].all()
+    assert "interpolate on slices 3-4" in fused_masks.menus.undo_action.text()
+    fused_masks.document.undo()
+    idle(fused_masks, qtbot)
+    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
+
     key(fused_masks, qtbot, Qt.Key.Key_B)
     assert workspace.volume.tool == "brush"
     assert workspace.region_panel.brush.isChecked()
@@ -33,56 +75,6 @@ def test_brush_and_eraser_mend_the_consensus_stroke_by_stroke(fused_masks, qtbot
     assert workspace.volume.tool == "look"
     assert not workspace.region_panel.brush.isChecked()
     assert workspace.volume._scene.edit is None
-
-
-def test_a_stroke_leaves_the_slice_and_the_reader_that_are_looked_at(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    workspace = fused_masks.workspace
-    (region,) = workspace.reviewing.regions
-    z, y, x = region.dispute.origin
-    before = workspace.volume.crosshair
-    at = z if before[0] != z else z + 1
-    workspace.volume.go_to((at, *before[1:]))
-    workspace.raters.choose("ann")
-    disc = np.ones((1, 3, 3), dtype=np.int8)
-    workspace.volume.painted.emit(Stroke((at, y, x), disc, "axial", at))
-    idle(fused_masks, qtbot)
-    assert states(fused_masks) == ["mended"]
-    assert "edited by you" in workspace.region_panel._figures.accessibleName()
-    assert workspace.volume.crosshair == (at, *before[1:])
-    assert workspace.raters.current == "ann"
-
-
-def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_masks, qtbot):
-    workspace = fused_masks.workspace
-    disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
-    disc[0, 1:8, 1:8] = 1
-    for at in (1, 4):
-        workspace.volume.painted.emit(Stroke((at, 2, 2), disc, "axial", at))
-        idle(fused_masks, qtbot)
-    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
-    key(fused_masks, qtbot, Qt.Key.Key_I)
-    assert consensus(fused_masks)[2:4, 3:10, 3:10].all()
-    assert "interpolate on slices 3-4" in fused_masks.menus.undo_action.text()
-    fused_masks.document.undo()
-    idle(fused_masks, qtbot)
-    assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
-
-
-def test_an_undone_stroke_is_not_interpolated(fused_masks, qtbot):
-    workspace = fused_masks.workspace
-    disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
-    disc[0, 1:8, 1:8] = 1
-    workspace.volume.painted.emit(Stroke((1, 2, 2), disc, "axial", 1))
-    idle(fused_masks, qtbot)
-    fused_masks.document.undo()
-    idle(fused_masks, qtbot)
-    workspace.volume.painted.emit(Stroke((4, 2, 2), disc, "axial", 4))
-    idle(fused_masks, qtbot)
-    before = consensus(fused_masks)
-    key(fused_masks, qtbot, Qt.Key.Key_I)
-    np.testing.assert_array_equal(consensus(fused_masks), before)
-    assert "Paint on two slices" in fused_masks.status.message
 
 
 def test_a_stroke_that_could_not_be_written_is_not_shown_as_another(fused_masks, qtbot, monkeypatch):

@@ -1,7 +1,5 @@
 """A program among the raters of masks: marked by key, fused, shown as a program, excluded with a preview."""
 
-import os
-
 import pytest
 from PySide6.QtCore import Qt
 
@@ -52,11 +50,6 @@ def mark(window, qtbot):
     press(window, qtbot, Qt.Key.Key_M, on=window.workspace.table.view)
 
 
-def grab(window, name):
-    if "SHOTS" in os.environ:
-        window.grab().save(f"{os.environ['SHOTS']}/{name}.png")
-
-
 def test_m_makes_a_rater_a_program_and_a_rater_again(opened, qtbot):
     fuse(opened, qtbot)
     assert rows(opened)["unet"].note == ""
@@ -71,18 +64,16 @@ def test_m_makes_a_rater_a_program_and_a_rater_again(opened, qtbot):
     assert row.counts_as.startswith("counts as")
     assert row.dice > 0.8
     key(opened, qtbot, Qt.Key.Key_Tab)
-    grab(opened, "program")
     votes = opened.workspace.region_panel._evidence.votes
     assert [vote.title for vote in votes][-1] == "unet (program)"
     assert "of 3 raters include it" in opened.workspace.region_panel._tally.text()
     mark(opened, qtbot)
-    grab(opened, "annotators")
     assert not opened.document.contents.review.programs
     fuse(opened, qtbot)
     assert rows(opened)["unet"].note == ""
 
 
-def test_a_program_can_be_compared_side_by_side(opened, qtbot):
+def test_a_program_is_compared_side_by_side_and_excluded_after_a_preview(opened, qtbot):
     mark(opened, qtbot)
     fuse(opened, qtbot)
     key(opened, qtbot, "V", Qt.KeyboardModifier.ShiftModifier)
@@ -93,19 +84,14 @@ def test_a_program_can_be_compared_side_by_side(opened, qtbot):
     (outline,) = volume._scene.sides[1].outlines
     assert outline.dashed
     assert outline.values is opened.workspace.session.scene.programs["organ"]["unet"].values
-    grab(opened, "side_by_side")
 
-
-def test_excluding_a_program_previews_the_raters_alone(opened, qtbot):
-    mark(opened, qtbot)
-    fuse(opened, qtbot)
+    key(opened, qtbot, "V", Qt.KeyboardModifier.ShiftModifier)
     before = int(consensus(opened).sum())
     opened.workspace.table.exclude_requested.emit("unet")
     idle(opened, qtbot)
     panel = opened.findChild(ExclusionDialog).panel
     assert panel.state == "shown"
     previewed = panel._summary.text()
-    grab(opened, "exclude")
     panel.reason.edit.setText("another scanner")
     panel.exclude.click()
     idle(opened, qtbot)

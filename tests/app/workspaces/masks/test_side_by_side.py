@@ -52,7 +52,7 @@ def outlined(window):
     ]
 
 
-def test_the_run_on_screen_is_compared_with_the_latest_other(two_runs, qtbot):
+def test_the_run_on_screen_is_compared_with_the_latest_other_across_a_divider(two_runs, qtbot):
     volume, workspace = two_runs.workspace.volume, two_runs.workspace
     before = workspace.session.scene.fusion("nodule")
     compare(two_runs, qtbot)
@@ -64,9 +64,6 @@ def test_the_run_on_screen_is_compared_with_the_latest_other(two_runs, qtbot):
     assert volume.divider.sides is None
     assert volume._scene.sides is None
 
-
-def test_a_drag_moves_the_divider_in_all_views_and_nothing_else(two_runs, qtbot):
-    volume = two_runs.workspace.volume
     compare(two_runs, qtbot)
     crosshair, large = volume.crosshair, volume.view("axial")
     viewport = large.viewport
@@ -81,10 +78,26 @@ def test_a_drag_moves_the_divider_in_all_views_and_nothing_else(two_runs, qtbot)
     assert volume.divider.share == pytest.approx(60 / large.width() + 0.05, abs=0.01)
     assert volume.crosshair == crosshair
 
+    view, scene = large, volume._scene
+    picture = paint_to_image(view, 1.0)
+    scene.sides = tuple(replace(layers, title="") for layers in scene.sides)
+    changed = np.argwhere(pixels_of(paint_to_image(view, 1.0)) != pixels_of(picture))
+    across = scene.divider * view.width()
+    assert changed[:, 1].min() < across < changed[:, 1].max()
 
-def test_raters_and_maps_are_chosen_for_each_side(two_runs, qtbot):
-    workspace = two_runs.workspace
+
+def test_each_side_shows_decisions_raters_and_maps(two_runs, qtbot):
     compare(two_runs, qtbot)
+    before = outlined(two_runs)
+    workspace = two_runs.workspace
+    workspace.reviewing.go_to(0)
+    workspace.reviewing.take("dan")
+    idle(two_runs, qtbot)
+    assert all(now > then for now, then in zip(outlined(two_runs), before, strict=True))
+    two_runs.document.undo()
+    idle(two_runs, qtbot)
+    assert outlined(two_runs) == before
+
     choose(two_runs, qtbot, 0, "ann")
     choose(two_runs, qtbot, 1, "dan")
     masks = workspace.session.scene.masks["nodule"]
@@ -97,18 +110,11 @@ def test_raters_and_maps_are_chosen_for_each_side(two_runs, qtbot):
     assert right.heat.label == "disagreement of the raters"
     assert right.outlines == ()
 
-
-def test_decisions_change_the_consensus_on_both_sides(two_runs, qtbot):
+    go_to(two_runs, qtbot, "second")
     compare(two_runs, qtbot)
-    before = outlined(two_runs)
-    workspace = two_runs.workspace
-    workspace.reviewing.go_to(0)
-    workspace.reviewing.take("dan")
-    idle(two_runs, qtbot)
-    assert all(now > then for now, then in zip(outlined(two_runs), before, strict=True))
-    two_runs.document.undo()
-    idle(two_runs, qtbot)
-    assert outlined(two_runs) == before
+    assert titles(two_runs)[0].startswith("run 2: majority")
+    key(two_runs, qtbot, "W")
+    assert two_runs.status.message == "There is no window to set: no grey values are loaded."
 
 
 def test_escape_blind_mode_and_another_case_end_it(two_runs, qtbot):
@@ -151,24 +157,6 @@ def test_empty_masks_are_not_compared(window, qtbot, masks_study):
     compare(opened, qtbot)
     assert opened.workspace.volume.divider.sides is None
     assert "needs two masks" in opened.status.message
-
-
-def test_a_case_of_masks_alone_is_compared_and_has_no_window(two_runs, qtbot):
-    go_to(two_runs, qtbot, "second")
-    compare(two_runs, qtbot)
-    assert titles(two_runs)[0].startswith("run 2: majority")
-    key(two_runs, qtbot, "W")
-    assert two_runs.status.message == "There is no window to set: no grey values are loaded."
-
-
-def test_a_picture_of_a_slice_names_both_sides(two_runs, qtbot):
-    compare(two_runs, qtbot)
-    view, scene = two_runs.workspace.volume.view("axial"), two_runs.workspace.volume._scene
-    picture = paint_to_image(view, 1.0)
-    scene.sides = tuple(replace(layers, title="") for layers in scene.sides)
-    changed = np.argwhere(pixels_of(paint_to_image(view, 1.0)) != pixels_of(picture))
-    across = scene.divider * view.width()
-    assert changed[:, 1].min() < across < changed[:, 1].max()
 
 
 def pixels_of(image):

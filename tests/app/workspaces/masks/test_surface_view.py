@@ -23,7 +23,7 @@ def middle(surface):
     return surface.model.surface.corners.mean(axis=0)
 
 
-def test_the_key_opens_the_consensus_in_millimetres_and_closes_it(fused_masks, qtbot):
+def test_the_surface_is_in_millimetres_and_follows_maps_decisions_cases_and_blind_mode(fused_masks, qtbot):
     assert fused_masks.workspace.volume.surface is None
     surface = open_view(fused_masks, qtbot)
     assert QApplication.focusWidget() is surface
@@ -36,8 +36,6 @@ def test_the_key_opens_the_consensus_in_millimetres_and_closes_it(fused_masks, q
     key(fused_masks, qtbot, "V")
     assert fused_masks.workspace.volume.surface is None
 
-
-def test_colours_follow_the_map_and_the_disagreement_is_where_raters_differ(fused_masks, qtbot):
     surface = open_view(fused_masks, qtbot)
     assert surface.model.heat.label == "half-width of another rater's 95 % band, mm"
     heat = surface.model.heat
@@ -49,9 +47,14 @@ def test_colours_follow_the_map_and_the_disagreement_is_where_raters_differ(fuse
     assert surface.model.heat.label == "disagreement of the raters"
     assert np.ptp(surface.model.colours, axis=0).max() > 0.3
 
+    key(fused_masks, qtbot, "H")
+    idle(fused_masks, qtbot)
+    assert surface.model is None
+    assert surface.text == view.HIDDEN
+    key(fused_masks, qtbot, "H")
+    idle(fused_masks, qtbot)
+    assert len(surface.model.wireframes) == 4
 
-def test_decisions_and_other_cases_change_the_surface(fused_masks, qtbot):
-    surface = open_view(fused_masks, qtbot)
     before = surface.model
     workspace = fused_masks.workspace
     workspace.reviewing.go_to(0)
@@ -63,17 +66,6 @@ def test_decisions_and_other_cases_change_the_surface(fused_masks, qtbot):
     assert np.allclose(surface.model.surface.corners, before.surface.corners)
     go_to(fused_masks, qtbot, "second")
     assert surface.grid == workspace.session.scene.image.lattice
-    assert len(surface.model.wireframes) == 4
-
-
-def test_a_blind_expert_sees_nothing_of_the_raters(fused_masks, qtbot):
-    surface = open_view(fused_masks, qtbot)
-    key(fused_masks, qtbot, "H")
-    idle(fused_masks, qtbot)
-    assert surface.model is None
-    assert surface.text == view.HIDDEN
-    key(fused_masks, qtbot, "H")
-    idle(fused_masks, qtbot)
     assert len(surface.model.wireframes) == 4
 
 

@@ -133,7 +133,7 @@ def test_the_panel_shows_one_region_after_a_decision(walked, qtbot, monkeypatch)
     assert (shown[-1].title, shown[-1].state) == ("Region 2", "undecided")
 
 
-def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
+def test_tab_visits_every_region_comes_round_again_and_goes_on_from_every_list(walked, qtbot):
     window, _ = walked
     review = window.workspace.reviewing
     calls = []
@@ -147,6 +147,19 @@ def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
         key(window, qtbot, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
         back.append((review.session.scene.image.name, review.session.part, review.region.number))
     assert back == [*calls[: total() - 1][::-1], calls[total() - 1]]
+
+    workspace = window.workspace
+    visited = set()
+    for view in (workspace.table.view, workspace.queue.view, workspace.history.view):
+        press(window, qtbot, Qt.Key.Key_Tab, on=view)
+        review = workspace.reviewing
+        visited.add((review.session.scene.image.name, review.session.part, review.region.number))
+    assert len(visited) == 3
+    press(window, qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier, on=workspace.queue.view)
+    assert window.focusWidget() is not workspace.queue.view
+    before = workspace.reviewing.region
+    press(window, qtbot, Qt.Key.Key_Tab, on=workspace.queue.filter)  # in a form it moves the focus
+    assert workspace.reviewing.region is before
 
 
 def test_skipped_regions_come_last(walked, qtbot):
@@ -225,22 +238,6 @@ def test_raters_with_an_empty_structure_are_listed(window, qtbot, tmp_path):
         assert sum("drew nothing" in words for words in texts) == 2
     assert window.workspace.reviewing.regions
     assert not window.notice.isVisible()
-
-
-def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot):
-    window, _ = walked
-    workspace = window.workspace
-    visited = set()
-    for view in (workspace.table.view, workspace.queue.view, workspace.history.view):
-        press(window, qtbot, Qt.Key.Key_Tab, on=view)
-        review = workspace.reviewing
-        visited.add((review.session.scene.image.name, review.session.part, review.region.number))
-    assert len(visited) == 3
-    press(window, qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier, on=workspace.queue.view)
-    assert window.focusWidget() is not workspace.queue.view
-    before = workspace.reviewing.region
-    press(window, qtbot, Qt.Key.Key_Tab, on=workspace.queue.filter)  # in a form it moves the focus
-    assert workspace.reviewing.region is before
 
 
 def test_tab_leads_from_the_width_of_a_typed_window_to_its_level(fused_masks, qtbot):

@@ -35,7 +35,7 @@ def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(ope
     assert "no disputed" not in text
 
 
-def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
+def test_a_fusion_shows_the_disputed_region_estimates_maps_and_how_far_to_trust_it(fused_masks, qtbot):
     workspace = fused_masks.workspace
     assert states(fused_masks) == ["undecided"]
     (region,) = workspace.reviewing.regions
@@ -48,8 +48,67 @@ def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
     assert next(item.title for item in workspace.queue.shown()).startswith("first")
     assert "nothing disputed" in [item.detail for item in workspace.queue.shown()]
 
+    workspace.tabs.setCurrentWidget(workspace.trust)
+    idle(fused_masks, qtbot)
+    assert "each rater left out in turn included" in workspace.trust.text
+    assert "of the outlines of raters left out in turn" in workspace.trust.text
+    assert workspace.queue.doubt.text() == ""
+    text = workspace.queue._progress.accessibleName()
+    assert "1 disputed region" in text or "1 left in the study" in text
 
-def test_tab_selects_a_region_with_its_evidence_accept_settles_it_and_undo_opens_it_again(fused_masks, qtbot):
+    scene = workspace.session.scene
+    fusion, report = scene.fusion("nodule"), scene.report("nodule")
+    table = workspace.model_table
+    workspace.tabs.setCurrentWidget(table)
+    rows = {row.name: row for row in table.model.rows}
+    dan = fusion.annotators.index("dan")
+    assert rows["dan"].bias_mm == fusion.bias[0, dan]
+    assert rows["dan"].sigma_mm == pytest.approx(np.sqrt(fusion.sigma[0, dan]))
+    assert rows["dan"].tau == report.tau[dan] == min(row.tau for row in rows.values())
+    at = np.unravel_index(fusion.tau[0, dan].argmin(), fusion.shape)
+    workspace.volume.go_to(tuple(int(a + b) for a, b in zip(at, fusion.origin, strict=True)))
+    here = next(row.tau_here for row in table.model.rows if row.name == "dan")
+    assert here == fusion.tau[0, dan].min() < rows["dan"].tau
+    table.select(None)
+    table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
+    assert workspace.raters.current == "dan"
+    workspace.local_weight.measures.set_mode("tau")
+    assert workspace.local_weight.header.text()[0] == "Local tau, dan"
+
+    workspace.matrix.figure.chosen.emit("dan", "ann")
+    idle(fused_masks, qtbot)
+    heat = workspace.volume._scene.heat
+    assert heat.colours == "difference"
+    assert heat.values.max() == 1.0
+    assert heat.values.min() == 0.0
+    workspace.raters.choose("dan")
+    visited = set()
+    for _ in range(workspace.maps.map.count()):
+        key(fused_masks, qtbot, Qt.Key.Key_D)
+        heat = workspace.volume._scene.heat
+        visited.add(None if heat is None else heat.label)
+    assert None in visited
+    assert {
+        "doubt of the model",
+        "weight of dan",
+        "tau of dan",
+        "probability of the model, not calibrated",
+    } <= visited
+    assert {
+        "probability that another rater includes it",
+        "probability that the true outline includes it",
+    } <= visited
+    assert "half-width of another rater's 95 % band, mm" in visited
+    workspace.maps.band.setChecked(True)
+    band = workspace.volume._scene.band
+    assert (band.high - band.low) / 2 > 2
+    assert band.low > 0  # beyond the map, where outlines take 0, there is no band
+
+
+@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
+def test_a_region_is_accepted_and_undone_from_anywhere_hidden_by_space_and_taken_by_a_digit(
+    fused_masks, qtbot
+):
     before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     workspace = fused_masks.workspace
@@ -72,19 +131,40 @@ def test_tab_selects_a_region_with_its_evidence_accept_settles_it_and_undo_opens
     assert states(fused_masks) == ["undecided"]
     assert fused_masks.bar.fuse.text() == "Fuse"
 
+    key(fused_masks, qtbot, Qt.Key.Key_A)
+    go_to(fused_masks, qtbot, "second")
+    go_to(fused_masks, qtbot, "first")
+    assert fused_masks.workspace.reviewing.region is None
+    key(fused_masks, qtbot, Qt.Key.Key_Z)
+    assert fused_masks.workspace.reviewing.region.state == "undecided"
+    assert "undecided" in fused_masks.workspace.region_panel._figures.accessibleName()
 
-def test_trust_and_queue_show_the_results_of_left_out_raters(fused_masks, qtbot):
-    workspace = fused_masks.workspace
-    workspace.tabs.setCurrentWidget(workspace.trust)
+    axial = fused_masks.workspace.volume.view("axial")
+
+    def yellow():
+        """Return whether the box about the region is seen."""
+        hue = QColor(theme.DARK.disputed)
+        image = axial.grab().toImage()
+        positions = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))
+        return any(image.pixelColor(x, y) == hue for x, y in positions)
+
+    assert yellow()
+    axial.setFocus()
+    qtbot.keyPress(axial, Qt.Key.Key_Space)
+    assert not yellow()
+    qtbot.keyRelease(axial, Qt.Key.Key_Space)
+    assert yellow()
+
+    key(fused_masks, qtbot, Qt.Key.Key_T)
+    qtbot.waitUntil(workspace.region_panel._menu.isVisible)
+    QTest.keyClick(fused_masks.windowHandle(), Qt.Key.Key_2)  # as the window system brings it
     idle(fused_masks, qtbot)
-    assert "each rater left out in turn included" in workspace.trust.text
-    assert "of the outlines of raters left out in turn" in workspace.trust.text
-    assert workspace.queue.doubt.text() == ""
-    text = workspace.queue._progress.accessibleName()
-    assert "1 disputed region" in text or "1 left in the study" in text
+    assert states(fused_masks) == ["taken"]
+    assert workspace.reviewing.regions[0].rater == "ben"
+    assert workspace.volume._scene.solo is None
 
 
-def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region_and_is_restored(
+def test_a_raters_mask_is_taken_in_the_region_restored_and_held_in_the_next_fusion(
     fused_masks, qtbot, masks_study
 ):
     before = consensus(fused_masks)
@@ -105,12 +185,6 @@ def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region_and_is_re
     np.testing.assert_array_equal(consensus(fused_masks), settled)
     assert states(fused_masks) == ["taken"]
 
-
-def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    fused_masks.workspace.region_panel.take_requested.emit("dan")
-    idle(fused_masks, qtbot)
-    settled = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
     idle(fused_masks, qtbot)
@@ -121,30 +195,6 @@ def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
     assert fusion.mask[0][held[part]].all()
     assert (consensus(fused_masks) & held).sum() == (settled & held).sum() == held.sum()
     assert fused_masks.bar.fuse.text() == "Fuse"
-
-
-def test_undo_goes_back_to_the_region_that_it_opens_again(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    key(fused_masks, qtbot, Qt.Key.Key_A)
-    go_to(fused_masks, qtbot, "second")
-    go_to(fused_masks, qtbot, "first")
-    assert fused_masks.workspace.reviewing.region is None
-    key(fused_masks, qtbot, Qt.Key.Key_Z)
-    assert fused_masks.workspace.reviewing.region.state == "undecided"
-    assert "undecided" in fused_masks.workspace.region_panel._figures.accessibleName()
-
-
-@pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
-def test_a_digit_in_an_open_menu_takes_that_rater(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    workspace = fused_masks.workspace
-    key(fused_masks, qtbot, Qt.Key.Key_T)
-    qtbot.waitUntil(workspace.region_panel._menu.isVisible)
-    QTest.keyClick(fused_masks.windowHandle(), Qt.Key.Key_2)  # as the window system brings it
-    idle(fused_masks, qtbot)
-    assert states(fused_masks) == ["taken"]
-    assert workspace.reviewing.regions[0].rater == "ben"
-    assert workspace.volume._scene.solo is None
 
 
 def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
@@ -195,61 +245,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
 
 
-def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_masks, qtbot):
-    workspace = fused_masks.workspace
-    workspace.matrix.figure.chosen.emit("dan", "ann")
-    idle(fused_masks, qtbot)
-    heat = workspace.volume._scene.heat
-    assert heat.colours == "difference"
-    assert heat.values.max() == 1.0
-    assert heat.values.min() == 0.0
-    workspace.raters.choose("dan")
-    visited = set()
-    for _ in range(workspace.maps.map.count()):
-        key(fused_masks, qtbot, Qt.Key.Key_D)
-        heat = workspace.volume._scene.heat
-        visited.add(None if heat is None else heat.label)
-    assert None in visited
-    assert {
-        "doubt of the model",
-        "weight of dan",
-        "tau of dan",
-        "probability of the model, not calibrated",
-    } <= visited
-    assert {
-        "probability that another rater includes it",
-        "probability that the true outline includes it",
-    } <= visited
-    assert "half-width of another rater's 95 % band, mm" in visited
-    workspace.maps.band.setChecked(True)
-    band = workspace.volume._scene.band
-    assert (band.high - band.low) / 2 > 2
-    assert band.low > 0  # beyond the map, where outlines take 0, there is no band
-
-
-def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
-    workspace = fused_masks.workspace
-    scene = workspace.session.scene
-    fusion, report = scene.fusion("nodule"), scene.report("nodule")
-    table = workspace.model_table
-    workspace.tabs.setCurrentWidget(table)
-    rows = {row.name: row for row in table.model.rows}
-    dan = fusion.annotators.index("dan")
-    assert rows["dan"].bias_mm == fusion.bias[0, dan]
-    assert rows["dan"].sigma_mm == pytest.approx(np.sqrt(fusion.sigma[0, dan]))
-    assert rows["dan"].tau == report.tau[dan] == min(row.tau for row in rows.values())
-    at = np.unravel_index(fusion.tau[0, dan].argmin(), fusion.shape)
-    workspace.volume.go_to(tuple(int(a + b) for a, b in zip(at, fusion.origin, strict=True)))
-    here = next(row.tau_here for row in table.model.rows if row.name == "dan")
-    assert here == fusion.tau[0, dan].min() < rows["dan"].tau
-    table.select(None)
-    table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
-    assert workspace.raters.current == "dan"
-    workspace.local_weight.measures.set_mode("tau")
-    assert workspace.local_weight.header.text()[0] == "Local tau, dan"
-
-
-def test_a_digit_shows_one_reader_and_with_ctrl_a_kind(fused_masks, qtbot):
+def test_readers_are_shown_alone_by_digits_and_hidden_in_the_table(fused_masks, qtbot):
     scene = fused_masks.workspace.volume._scene
     key(fused_masks, qtbot, Qt.Key.Key_2)
     assert scene.solo == "ben"
@@ -264,6 +260,20 @@ def test_a_digit_shows_one_reader_and_with_ctrl_a_kind(fused_masks, qtbot):
     words = [action.text() for action in fused_masks.menus.review_menu.actions()]
     assert "Next disputed region" in words
     assert QKeySequence("B") in [action.shortcut() for action in fused_masks.menus.review_menu.actions()]
+
+    table = fused_masks.workspace.table
+    table.select("ben")
+    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
+    assert visible_items(fused_masks) == {"ann", "cat", "dan", "the consensus"}
+    assert table.header.text()[1] == "1 hidden"
+    go_to(fused_masks, qtbot, "second")
+    assert "ben" not in visible_items(fused_masks)
+    table.select("ben")
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
+    assert visible_items(fused_masks) == {"ben", "the consensus"}
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
+    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
+    assert visible_items(fused_masks) == {*READERS, "the consensus"}
 
 
 def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, qtbot):
@@ -373,41 +383,6 @@ def test_after_cancelling_the_convergence_of_the_run_on_screen_is_plotted(fused_
 
 def visible_items(window) -> set[str]:
     return {outline.name for outline in window.workspace.volume._scene.visible_items()}
-
-
-def test_a_reader_is_hidden_from_the_table_on_every_case_and_shown_again(fused_masks, qtbot):
-    table = fused_masks.workspace.table
-    table.select("ben")
-    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
-    assert visible_items(fused_masks) == {"ann", "cat", "dan", "the consensus"}
-    assert table.header.text()[1] == "1 hidden"
-    go_to(fused_masks, qtbot, "second")
-    assert "ben" not in visible_items(fused_masks)
-    table.select("ben")
-    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
-    assert visible_items(fused_masks) == {"ben", "the consensus"}
-    press(fused_masks, qtbot, Qt.Key.Key_Return, on=table.view)
-    press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
-    assert visible_items(fused_masks) == {*READERS, "the consensus"}
-
-
-def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    axial = fused_masks.workspace.volume.view("axial")
-
-    def yellow():
-        """Return whether the box about the region is seen."""
-        hue = QColor(theme.DARK.disputed)
-        image = axial.grab().toImage()
-        positions = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))
-        return any(image.pixelColor(x, y) == hue for x, y in positions)
-
-    assert yellow()
-    axial.setFocus()
-    qtbot.keyPress(axial, Qt.Key.Key_Space)
-    assert not yellow()
-    qtbot.keyRelease(axial, Qt.Key.Key_Space)
-    assert yellow()
 
 
 def test_the_truth_is_shown_only_on_request(window, qtbot, tmp_path):

@@ -114,16 +114,7 @@ def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
     assert fused.document.contents.decisions[-1].subject.annotator == "ann 03"
 
 
-def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):
-    key(fused, qtbot, Qt.Key.Key_H)
-    fused.document.hide_names(True, "labels")
-    fused.document.hide_names(False, "labels")
-    assert fused.document.contents.hidden
-    key(fused, qtbot, Qt.Key.Key_H)
-    assert not fused.document.contents.hidden
-
-
-def test_annotator_and_cut_are_restored_on_return(fused, qtbot):
+def test_annotator_cut_and_hidden_names_are_kept(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     workspace.bars.slider.setValue(20)
     workspace.left_tabs.setCurrentWidget(workspace.methods)
@@ -135,3 +126,10 @@ def test_annotator_and_cut_are_restored_on_return(fused, qtbot):
     assert workspace.queue.current == 3
     assert workspace.rate_cut.cut.rate == 0.2
     assert workspace.left_tabs.currentWidget() is workspace.methods
+
+    key(fused, qtbot, Qt.Key.Key_H)
+    fused.document.hide_names(True, "labels")
+    fused.document.hide_names(False, "labels")
+    assert fused.document.contents.hidden
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert not fused.document.contents.hidden

@@ -46,11 +46,39 @@ def test_a_study_of_pairs_opens_on_its_annotators_as_not_fused(opened):
         assert empty._nothing.text().startswith("Press Fuse (F5)")
 
 
-def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
+def test_a_fusion_flags_the_biased_and_shows_the_evidence_and_how_far_to_trust_it(fused, qtbot):
     workspace = fused.workspace
     assert np.flatnonzero(workspace.flagged).tolist() == list(range(BIASED))
     assert workspace.rate_cut.ranking.after.tolist() == list(range(1, ITEMS + 1))
     assert "12 flagged at a rate of 0.10" in fused.status.text.text()
+
+    assert workspace.trust.text == ""
+    workspace.left_tabs.setCurrentWidget(workspace.trust)
+    qtbot.waitUntil(lambda: bool(workspace.trust.text), timeout=LONG)
+    assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.text
+    assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
+    assert not workspace.queue.doubt.isVisible()
+
+    fusion = workspace.session.scene.fusion
+    workspace.choose(20)
+    idle(fused, qtbot)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
+    assert "smallest detectable bias" in shown
+    reached = fusion.detectable[20]
+    assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
+    assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
+    assert BEHAVIOURS[fusion.behaviour[20]] in shown
+    pairs = crowd()
+    workspace.choose(0)
+    idle(fused, qtbot)
+    mine = pairs.choice[pairs.annotator == 0]
+    assert (int(workspace.session.analysis.left[0]), int(workspace.session.analysis.right[0])) == (
+        int((mine > 0).sum()),
+        int((mine < 0).sum()),
+    )
+    assert workspace.session.scene.fusion.bias[0] > 0.5
+    text = workspace._evidence.all
+    assert (text.left, text.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
 
 
 def test_the_first_fusion_selects_the_most_disputed_and_a_later_one_keeps_the_selection(opened, qtbot):
@@ -222,30 +250,6 @@ def test_after_decisions_the_window_shows_what_is_exported(window, qtbot, tmp_pa
     assert {BEHAVIOURS[behaviour[at]] for at in flagged} == {"good"}
 
 
-def test_the_evidence_shows_counts_bias_and_the_smallest_detectable_bias(fused, qtbot):
-    workspace = fused.workspace
-    fusion = workspace.session.scene.fusion
-    workspace.choose(20)
-    idle(fused, qtbot)
-    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
-    assert "smallest detectable bias" in shown
-    reached = fusion.detectable[20]
-    assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
-    assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
-    assert BEHAVIOURS[fusion.behaviour[20]] in shown
-    pairs = crowd()
-    workspace.choose(0)
-    idle(fused, qtbot)
-    mine = pairs.choice[pairs.annotator == 0]
-    assert (int(workspace.session.analysis.left[0]), int(workspace.session.analysis.right[0])) == (
-        int((mine > 0).sum()),
-        int((mine < 0).sum()),
-    )
-    assert workspace.session.scene.fusion.bias[0] > 0.5
-    text = workspace._evidence.all
-    assert (text.left, text.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
-
-
 def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fused, qtbot):
     workspace = fused.workspace
     before = workspace.rate_cut.ranking.after
@@ -296,17 +300,7 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     assert "0 flagged at a rate of 0.10" in fused.status.text.text()
 
 
-def test_the_queue_is_narrowed_by_behaviour_and_by_name_and_a_pair_of_items_lists_answers(fused, qtbot):
-    workspace = fused.workspace
-    workspace.queue.filter_changed.emit("", "flagged")
-    assert len(workspace.queue.view.lines) == BIASED
-    workspace.queue.filter_changed.emit("ann 3", "all")
-    assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
-    workspace.ranking.pair_chosen.emit(0, 1)
-    assert workspace.left_tabs.currentWidget() is workspace.comparisons
-
-
-def test_the_ranking_shows_wins_and_a_share_lists_the_comparisons(fused, qtbot):
+def test_comparisons_are_listed_and_shown_and_the_queue_is_narrowed(fused, qtbot):
     workspace = fused.workspace
     workspace.middle_tabs.setCurrentWidget(workspace.ranking_table)
     model = workspace.ranking_table.model
@@ -318,9 +312,6 @@ def test_the_ranking_shows_wins_and_a_share_lists_the_comparisons(fused, qtbot):
     workspace.ranking_table.view.clicked.emit(model.index(0, 7 + 9))
     assert workspace.comparisons._view.name == "cell 0 and cell 9"
 
-
-def test_d_shows_a_comparison_with_its_choice_and_goes_back(fused, qtbot):
-    workspace = fused.workspace
     before = workspace.middle_tabs.currentIndex()
     key(fused, qtbot, Qt.Key.Key_D)
     idle(fused, qtbot)
@@ -336,6 +327,13 @@ def test_d_shows_a_comparison_with_its_choice_and_goes_back(fused, qtbot):
     assert workspace.contents._content.name.startswith("ann ")
     workspace.content.back.click()
     assert workspace.middle_tabs.currentIndex() == before
+
+    workspace.queue.filter_changed.emit("", "flagged")
+    assert len(workspace.queue.view.lines) == BIASED
+    workspace.queue.filter_changed.emit("ann 3", "all")
+    assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
+    workspace.ranking.pair_chosen.emit(0, 1)
+    assert workspace.left_tabs.currentWidget() is workspace.comparisons
 
 
 def test_a_cleared_annotator_loses_the_flag_and_leaves_the_list_until_undo(fused, qtbot):
@@ -409,16 +407,6 @@ def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtb
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
     assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # flagged by the run shown, not by the other know
-
-
-def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qtbot):
-    workspace = fused.workspace
-    assert workspace.trust.text == ""
-    workspace.left_tabs.setCurrentWidget(workspace.trust)
-    qtbot.waitUntil(lambda: bool(workspace.trust.text), timeout=LONG)
-    assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.text
-    assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
-    assert not workspace.queue.doubt.isVisible()
 
 
 def test_marking_annotators_of_pairs_as_programs_notes_that_fusions_ignore_it(fused, qtbot):
