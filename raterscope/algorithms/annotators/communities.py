@@ -374,6 +374,8 @@ def communities(
     links = _links(rows, similarity, community, share.shape[1], part(watch, 0.7, 1.0))
     back = np.argsort(order)
     notices = (*_exclusion_notices(counts, settings), *notices)
+    if settings.method == "nmf" and share.shape[1] == settings.most > 1:
+        notices = (*notices, f"All {settings.most} communities allowed were needed: raise the limit.")
     return Communities(
         members.astype(np.int32), community[back], share[back], prototype, modularity(links),
         settings.method, scale, notices,
@@ -459,8 +461,6 @@ def _by_factors(
     notices: tuple[str, ...] = ()
     if not factors.converged:
         notices = ("The search for communities did not converge: memberships are approximate.",)
-    if factors.member.shape[1] == settings.most > 1:
-        notices = (*notices, f"All {settings.most} communities allowed were needed: raise the limit.")
     if len(cells.weight) == len(rows):
         return factors.participation[cells.cell], notices
     share = np.empty((len(rows), factors.member.shape[1]), dtype=np.float32)

@@ -61,6 +61,17 @@ def test_more_classes_and_small_groups_do_not_shatter() -> None:
     assert adjusted_rand_score(planted_in, result.community) == 1.0
 
 
+def test_a_limit_is_reported_only_if_as_many_communities_have_members() -> None:
+    rng = np.random.default_rng(0)
+    alike = np.array([[rng.dirichlet(20 * row + 0.1) for row in diagonal(0.725, 12)] for _ in range(12)])
+    constant = np.tile([0.9 + 0.1 / 12, *[0.1 / 12] * 11], (1, 12, 1))
+    mean, votes = np.concatenate([alike, constant]), np.full(13, 100)
+    result = communities(mean, votes, CommunitySettings(most=5))
+    assert (result.sizes().tolist(), result.notices) == ([12, 1], ())
+    limited = communities(*planted(FIVE, 10, 60, 0)[::2], CommunitySettings(most=5))
+    assert limited.notices == ("All 5 communities allowed were needed: raise the limit.",)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_annotators_does_not_matter(method: str) -> None:
     mean, _, votes = planted(FIVE, 25, 25, 3)
