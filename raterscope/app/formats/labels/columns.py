@@ -231,7 +231,7 @@ _NO_TIME = {"", "nan", "nat", "na", "n/a", "null", "none"}
 
 
 class _Times:
-    """Reader of times: numbers if any of the first cells is a number, else dates."""
+    """Reader of times: numbers if the first that is known is a number, else dates."""
 
     def __init__(self, column: str) -> None:
         self._scale = scale_of(column)
@@ -244,9 +244,8 @@ class _Times:
         if self.no_time is not None:
             return
         cells = array.dictionary.to_pylist()
-        values_seen = [cell for cell in cells[:100] if not _is_empty(cell)]
-        if self._numbers is None and values_seen:
-            self._numbers = any(_is_number(cell) for cell in values_seen)
+        if self._numbers is None:
+            self._numbers = next((_is_number(cell) for cell in cells if not _is_empty(cell)), None)
         values = self._fast(array.dictionary)
         if values is None:
             values = np.array([self._value(cell) for cell in cells], dtype=np.float64)

@@ -138,7 +138,8 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
         return None, ()
     cells = table.column(column)
     scale = scale_of(column)
-    read = _finite_number if any(map(holds_number, cells[:100])) else seconds_of
+    first = next((cell for cell in cells if cell.strip()), "")
+    read = _finite_number if holds_number(first) else seconds_of
     seconds = np.full(len(cells), math.nan)
     for row, cell in enumerate(cells):
         try:

@@ -194,6 +194,13 @@ def test_the_line_that_has_no_time_is_reported_and_not_one_of_those_that_have(fi
     assert any('line 3 has "inf"' in notice for notice in table.notices)
 
 
+def test_of_dates_and_numbers_the_first_that_differs_from_the_ones_before_is_reported(file: Path) -> None:
+    text = "task,worker,label,time\na,w,1,2024-01-01\nb,w,0,2024-01-02\nc,w,0,1704153600\n"
+    table = table_of(written(file, text))
+    assert table.time is None
+    assert 'line 4 has "1704153600", which is not a time' in table.notices[0]
+
+
 def test_rows_without_a_question_are_skipped_and_counted(file: Path) -> None:
     text = "task,worker,question,label\na,w,size,2\na,w,,1\nb,w,,2\nb,v,size,10\n"
     (size,) = read_labels(written(file, text))
