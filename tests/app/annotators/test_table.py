@@ -125,6 +125,22 @@ def test_verdicts_of_the_expert_are_counted_on_marks(four_study):
         assert clicks.rejected[row] == marked
 
 
+def test_verdicts_on_labels_stay_when_an_exclusion_is_fused(four_study):
+    with Study.open(four_study) as study:
+        (question,) = study.questions()
+        for number in range(12):
+            subject = TaskSubject(task=f"cell {number:02d}", label="ring")
+            study.record(Decision(verb="label", subject=subject, item=question.id))
+        study.record(Decision(verb="exclude", annotators=("eve",), reason="careless"))
+        before, row = read_annotators(study).of_kind("eve", "labels")
+        assert before.accepted[row] + before.rejected[row] == 12
+    assert main(["run", str(four_study), "majority", "--kind", "labels"]) == 0
+    with Study.open(four_study) as study:
+        after, row_after = read_annotators(study).of_kind("eve", "labels")
+        assert after.accepted[row_after] == before.accepted[row]
+        assert after.rejected[row_after] == before.rejected[row]
+
+
 def test_offset_and_scatter_are_recovered(tmp_path):
     rng = np.random.default_rng(2)
     lines = ["annotator,image,x,y"]

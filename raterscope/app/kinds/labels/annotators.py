@@ -17,7 +17,7 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
-from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
+from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import constancy, half_change
 from raterscope.algorithms.labels.fusion import run_with_programs
 from raterscope.algorithms.labels.vote_budget import seconds_per_vote
@@ -38,7 +38,14 @@ from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.exports import apply_decisions
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.report.sections import thumbnails
-from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, programs_of_run, read_answer
+from raterscope.app.kinds.labels.runs import (
+    Answered,
+    Question,
+    groups_of,
+    plan_of,
+    programs_of_run,
+    read_answer,
+)
 from raterscope.app.kinds.labels.variability import last_votes, measure_agreement
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Table
 from raterscope.app.study import Study
@@ -124,8 +131,9 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
                     community.setdefault(row, []).append(groups.names[at])
         crowd = study.vote_set(answered.entry.id, answered.run.imported)
         decided = decided_classes(crowd, state, answered.entry.id)
-        verdicts.append(_verdicts(labels, class_indices(decided, crowd.scheme.classes, labels.classes)))
-        gold.append(_gold(answered))
+        decided = class_indices(decided, crowd.scheme.classes, labels.classes)
+        verdicts.append(_verdicts(answered.question, decided))
+        gold.append(_verdicts(answered.question, answered.question.truth))
     if not answers:
         return None
     pooled = pool.weighted()
@@ -197,25 +205,18 @@ def _covered_classes(names: Sequence[str], classes: tuple[str, ...]) -> NDArray[
     return covers
 
 
-def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count each annotator's votes that agree with a decision of the expert, and that contradict one."""
-    assert labels.meaning is not None
-    truth = decided[labels.task]
-    judged, right = truth != OPEN, labels.meaning[labels.label] == truth
-    count = len(labels.annotators)
-    return (
-        np.bincount(labels.annotator[judged & right], minlength=count),
-        np.bincount(labels.annotator[judged & ~right], minlength=count),
-    )
+def _verdicts(question: Question, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count each annotator's votes that agree with a task's class, and that contradict it.
 
-
-def _gold(answered: Answered) -> tuple[np.ndarray, np.ndarray]:
-    """Count each annotator's right and wrong votes on gold tasks; those of excluded annotators too."""
-    question = answered.question
-    right, wrong = _verdicts(question.labels, question.truth)
-    if question.excluded is not None:
-        more = _verdicts(question.excluded, question.truth)
-        right, wrong = right + more[0], wrong + more[1]
+    Votes of excluded annotators count too. `truth`: (N,), `OPEN` where not known.
+    """
+    right, wrong = np.zeros((2, len(question.labels.annotators)), dtype=np.int64)
+    for labels in filter(None, (question.labels, question.excluded)):
+        assert labels.meaning is not None
+        true = truth[labels.task]
+        agrees = labels.meaning[labels.label] == true
+        for counts, votes in ((right, agrees), (wrong, ~agrees)):
+            counts += np.bincount(labels.annotator[votes & (true != OPEN)], minlength=len(counts))
     return right, wrong
 
 
