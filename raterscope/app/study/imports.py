@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -119,10 +120,13 @@ def write_marks(
     `entries`: the study's image for each image of the table. `present`: returns the marks of this kind that
     the study has of an image. `notices`: sentences to add to the table's own.
     """
-    kind = kind_of(table)
+    kind, annotator_ids = kind_of(table), None
+    if isinstance(table, ClickTable):
+        known = number_annotators(connection, table.annotators)
+        annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int64)
+        notices = [*notices, *_describe_spellings(table.annotators, known)]
     file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)
     number = number_import(connection, kind, file, all_notices)
-    annotator_ids = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
     target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
     sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
     rows_of = _rows_by_image(target[table.image])
@@ -133,7 +137,7 @@ def write_marks(
         else {int(target[image_index]) for image_index in table.searched}
     )
     marked = {image for (image,) in connection.execute("SELECT image FROM marks WHERE kind = ?", (kind,))}
-    marks = outside = duplicates = empty = 0
+    marks = outside = exchanged = duplicates = empty = 0
     visited: set[int] = set()
     images = sorted({*rows_of, *looks, *searched} - {-1})
     for step, image in enumerate(images):
@@ -158,6 +162,7 @@ def write_marks(
         duplicates += _duplicates(present(image) if image in marked else None, record)
         width, height = sizes[image]
         outside += int(((x < 0) | (x > width) | (y < 0) | (y > height)).sum())
+        exchanged += int(((y < 0) | (y > width) | (x < 0) | (x > height)).sum())
         marks += len(rows)
         connection.execute(
             "INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)",
@@ -166,13 +171,25 @@ def write_marks(
     watch(1.0, "stored")
     return ImportSummary(
         kind=kind, file=file, marks=marks, images=len(images), annotators=len(visited), empty=empty,
-        duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=all_notices,
+        duplicates=duplicates, outside=outside, exchanged=exchanged,
+        left_out=len(rows_of.get(-1, ())), notices=all_notices,
     )  # fmt: skip
 
 
-def _number_annotators(connection: sqlite3.Connection, table: ClickTable) -> IntArray:
-    known = number_annotators(connection, table.annotators)
-    return np.array([known[name] for name in table.annotators], dtype=np.int64)
+def _describe_spellings(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return a notice if annotators have names that look alike; `known`: all annotators of the study."""
+    spellings: dict[str, list[str]] = {}
+    for name in known:
+        spellings.setdefault(unicodedata.normalize("NFKC", name).casefold(), []).append(name)
+    own = set(names)
+    alike = [group for group in spellings.values() if len(group) > 1 and not own.isdisjoint(group)]
+    if not alike:
+        return []
+    more = f", and {counted(len(alike) - 1, 'more name')}" if len(alike) > 1 else ""
+    return [
+        f"{plain_names(alike[0], 4)}{more}: spellings of one name count as different annotators; join them "
+        "in the window (workspace Annotators, J) if they are one."
+    ]
 
 
 def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:

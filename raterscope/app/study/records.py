@@ -277,6 +277,10 @@ class MaskLog(msgspec.Struct, frozen=True):
     images: tuple[LoggedCase, ...] = ()
 
 
+_MANY = 0.1
+"""Share of marks outside their images from which on x and y may be exchanged."""
+
+
 @dataclass(frozen=True)
 class ImportSummary:
     """Summary of one imported file.
@@ -294,6 +298,8 @@ class ImportSummary:
         Marks at the very place where the same annotator has one already; fusing counts them once.
     outside : int
         Marks outside their image; they are kept.
+    exchanged : int
+        Marks that would be outside their image if x were y.
     left_out : int
         Marks left out because the study does not have their image.
     notices : tuple of str
@@ -308,6 +314,7 @@ class ImportSummary:
     empty: int
     duplicates: int
     outside: int
+    exchanged: int
     left_out: int
     notices: tuple[str, ...] = ()
 
@@ -337,7 +344,10 @@ class ImportSummary:
             )
             remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same_place}, counted once")
         if self.outside:
-            remarks.append(f"{self.outside:,} outside the image, kept")
+            remark = f"{self.outside:,} outside the image, kept"
+            if self.outside > _MANY * self.marks and self.exchanged < _MANY * self.outside:
+                remark += f"; {self.exchanged:,} would be with x and y exchanged: check these columns"
+            remarks.append(remark)
         if remarks:
             text += f" ({'; '.join(remarks)})"
         return " ".join([text + ".", *self.notices])

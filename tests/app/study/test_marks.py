@@ -35,6 +35,38 @@ def points(name: str, x: list[float], y: list[float]) -> PointTable:
 # Clicks
 
 
+def a_click_table(path: Path, rows: list[tuple[str, float, float]]) -> ClickTable:
+    lines = [f"{annotator},a.png,{x},{y}\n" for annotator, x, y in rows]
+    path.write_text("annotator,image,x,y\n" + "".join(lines), encoding="utf-8")
+    table = read(path)
+    assert isinstance(table, ClickTable)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("places", "hint"),
+    [([(5, 38), (9, 35), (20, 20)], True), ([(38, 5), (35, 9)], False), ([(5, 90), (50, 9)], False)],
+)
+def test_positions_that_fit_with_x_and_y_exchanged_are_noticed(
+    study: Study, tmp_path: Path, places: list[tuple[float, float]], hint: bool
+) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "a.png"))])
+    table = a_click_table(tmp_path / "clicks.csv", [("ann", x, y) for x, y in places])
+    assert ("0 would be with x and y exchanged" in study.add_clicks(table).in_words()) is hint
+
+
+def test_annotators_whose_names_look_alike_are_noticed_once_they_are_together(
+    study: Study, tmp_path: Path
+) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "a.png"))])
+    first = a_click_table(tmp_path / "clicks.csv", [("Ann", 1, 1), ("Zoë", 2, 2), ("bob", 3, 3)])
+    assert "spellings" not in study.add_clicks(first).in_words()
+    second = a_click_table(tmp_path / "more.csv", [("ann", 1, 1), ("Zoe\u0308", 2, 2)])
+    words = study.add_clicks(second).in_words()
+    assert "Ann, ann, and 1 more name: spellings of one name count as different annotators" in words
+    assert len(study.annotators()) == 5
+
+
 def test_the_work_for_an_image_does_not_grow_with_the_images_of_the_table(tmp_path: Path) -> None:
     def steps(images: int) -> int:
         """Count what SQLite does, in hundreds of its instructions."""
