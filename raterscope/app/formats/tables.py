@@ -322,8 +322,11 @@ def read_numbers(
     if values is None:
         blank = np.array([not cell.strip() for cell in cells])
         if comma is None:
-            comma = not any("." in cell for cell in cells)
-        values = np.array([number_or_nan(cell, comma=comma) for cell in cells])
+            dotted = sum("." in cell for cell in cells)
+            comma = sum("," in cell and "." not in cell for cell in cells) > dotted
+        values = np.array(
+            [math.nan if comma and "." in cell else number_or_nan(cell, comma=comma) for cell in cells]
+        )
     if index is not None:
         values, blank = values[index], blank[index]
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)

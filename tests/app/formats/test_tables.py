@@ -89,6 +89,22 @@ def test_a_comma_that_groups_thousands_is_not_taken_for_a_decimal(file: Path) ->
     assert 'line 2, field x: "1,204" is not a number' in refusal(file)
 
 
+def test_a_decimal_point_among_commas_is_the_bad_line(file: Path) -> None:
+    written(file, "annotator;image;x;y\nann;a;1,5;2\nann;a;2,5;3\nann;a;1.250;4\n")
+    assert 'line 4, field x: "1.250" is not a number; expected a position in pixels;' in refusal(file)
+
+
+@pytest.mark.parametrize("header", ["annotator,image,x,x,y", "annotator,image,x,X,y"])
+def test_a_column_that_is_there_twice_is_refused_unless_it_is_the_same(file: Path, header: str) -> None:
+    written(file, f"{header}\nann,a,1,2,3\nbob,a,4,4,5\n")
+    assert "has several columns x with different values" in refusal(file)
+    second = "x (2)" if "x,x" in header else "X"
+    chosen = read(file, mapping={second: "x", "x": "ignore"})
+    assert (chosen.x.tolist(), chosen.y.tolist()) == ([2.0, 4.0], [3.0, 5.0])
+    written(file, f"{header}\nann,a,1,1,3\n")
+    assert rows(read_clicks(file)) == [("ann", "a", 1, 3)]
+
+
 @pytest.mark.parametrize(
     ("header", "kind"),
     [

@@ -6,6 +6,7 @@ In a napari layer the first axis counts rows, and whole numbers are centres of p
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -420,7 +421,25 @@ def assign_positions(
     """Assign columns to fields, see `assign_columns`; corners of boxes may take the place of x and y."""
     if not mapping and has_boxes(table):
         needed = (*(field for field in needed if field not in ("x", "y")), *CORNERS)
-    return assign_columns(table, needed, wanted, mapping)
+    column = assign_columns(table, needed, wanted, mapping)
+    for field in needed:
+        _refuse_repeated(table, column[field], mapping or {})
+    return column
+
+
+def _refuse_repeated(table: Table, name: str, mapping: Mapping[str, str]) -> None:
+    """Refuse a column that is in the table again, with other values, unless one was chosen by hand."""
+    for other in table.header:
+        again = re.sub(r" \(\d+\)$", "", other).casefold() == name.casefold() and other != name
+        if (
+            again
+            and not {name, other} & mapping.keys()
+            and list(table.column(other)) != list(table.column(name))
+        ):
+            raise InputError(
+                f"has several columns {plain(name, 40)} with different values; rename or remove all but one",
+                file=table.path,
+            )
 
 
 def read_positions(
