@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, QStandardPaths, Qt, QUrl, Signal
-from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPen
+from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.algorithms.progress import Watch, part
@@ -112,6 +112,8 @@ class StartScreen(QObject):
         self.page.recent_chosen.connect(self._files.open_study)
         self.page.sample_chosen.connect(self.open_sample)
         recent.changed.connect(self.refresh)
+        for occasion in (self.page.shown, self.page.recent_chosen):
+            occasion.connect(lambda *_: recent.check())
 
     def refresh(self) -> None:
         """List the recent studies again."""
@@ -282,6 +284,7 @@ class StartPage(QWidget):
     """
 
     recent_chosen = Signal(object)
+    shown = Signal()
     sample_chosen = Signal(str)
     tour_requested = Signal()
 
@@ -360,6 +363,11 @@ class StartPage(QWidget):
         """Show on its card that the sample of a kind is being made; empty for none."""
         for card, offer in zip(self.samples, self._offers, strict=True):
             card.set_detail("Being made; it opens when ready" if offer.kind == kind else offer.detail)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report that the recent studies are on screen."""
+        super().showEvent(event)
+        self.shown.emit()
 
     def set_recent(self, studies: Sequence[RecentStudy]) -> None:
         """Show the recent studies, the latest first."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent
 from PySide6.QtWidgets import QFileDialog
 
+from raterscope.app.study import Study
 from raterscope.app.window import preferences, start_page
 from raterscope.app.window.main_window import MainWindow
 from tests.app.driving import command, idle, open_study
@@ -61,6 +62,23 @@ def test_recent_studies_show_what_is_left_and_open(qtbot, study_fused, tmp_path)
     qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
     assert window.document.contents.path == path
     idle(window, qtbot)
+    window.close()
+
+
+def test_a_study_that_was_deleted_leaves_the_start_page(qtbot, tmp_path):
+    here, gone = tmp_path / "here.rscope", tmp_path / "gone.rscope"
+    for path in (here, gone):
+        Study.create(path).close()
+        preferences.remember_recent(path)
+    gone.unlink()
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: [card.text() for card in window.start.page.cards] == ["here.rscope"])
+    here.unlink()
+    window.start.page.cards[0].click()
+    qtbot.waitUntil(lambda: not window.start.page.cards)
+    assert "here.rscope: does not exist" in window.notice.text
     window.close()
 
 
