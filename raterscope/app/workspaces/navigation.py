@@ -16,7 +16,6 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.compiled import is_prepared
 from raterscope.app.document import Document
 from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Job, Jobs
@@ -131,6 +130,8 @@ class Navigation(QObject):
         if self._analyse is None:
             self._arrive(scene, None)
             return
+        from raterscope.app.compiled import is_prepared
+
         self._show_state("Analysing", "" if is_prepared() else COMPILING)
         job = self._jobs.start(f"Analysing {self._noun}", partial(self._analyse, scene), quiet=True)
         arrive = partial(self._arrive, scene)
@@ -466,7 +467,7 @@ def missing_file_message(entry: ImageEntry, study: Study) -> str:
             "original file."
         )
     return (
-        f"{entry.name} was not found, neither at its old location nor beside the study. "
+        f"{entry.name} was not found in {(study.path.parent / entry.path).parent} or beside the study. "
         "Choose “Find missing images…” in the menu to search a folder."
     )
 
