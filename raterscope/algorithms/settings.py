@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -304,10 +304,17 @@ class Settings:
         """Return the values, ready for JSON."""
         return dataclasses.asdict(self)
 
+    def unused(self) -> Collection[str]:
+        """Return the names of settings that have no effect with the values of the others."""
+        return ()
+
     def in_words(self) -> str:
-        """State all settings, for the methods section: "click scatter 2 px, lower bound 0"."""
+        """State the settings with an effect, for the methods section: "click scatter 2 px, lower bound 0"."""
+        unused = self.unused()
         return ", ".join(
-            f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}" for spec in self.specs()
+            f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}"
+            for spec in self.specs()
+            if spec.name not in unused
         )
 
 

@@ -34,16 +34,16 @@ PATHS = Catalogue(
     Algorithm(
         "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
         "Recommended.",
-        "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss, weighs=True,
+        "[@xu2016], eq. 4", PairSettings, _iss, weighs=True,
     ),
     Algorithm(
         "lasso", "LASSO", "Biases grow from zero; they enter in nearly the same order.",
-        "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
+        "[@xu2016], eq. 5", PairSettings,
         _lasso, weighs=True,
     ),
     Algorithm(
         "lbi", "linearised Bregman iteration", "Approximates the inverse scale space in small steps.",
-        "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
+        "[@xu2016], Algorithm 1", LBISettings,
         _lbi, weighs=True,
     ),
     ),
@@ -68,7 +68,13 @@ class PairPlan(Plan):
     def in_words(self) -> str:
         """Describe the plan, for the methods section."""
         path = PATHS[self.algorithm]
-        return f"Biased annotators were found by {path.title} ({path.source}): {self.settings.in_words()}."
+        way = f"{path.title} ({path.source})"
+        rules = {
+            "flip": f"the flip test (after [@fisher1935]), and ordered by {way}",
+            "knockoffs": f"{way} with knockoffs ([@xu2016], section 2.3, as corrected)",
+        }
+        found = rules.get(getattr(self.settings, "rule", ""), way)  # a plugin's path may have no rule
+        return f"Biased annotators were found by {found}: {self.settings.in_words()}."
 
 
 _WEIGHTED = (
@@ -82,7 +88,7 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
 
     Choices count as graded, or only by their side, as in the plan; a tie is 0 and counts.
 
-    `plan`: by default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1.
+    `plan`: by default the inverse scale space, and the flip test at a rate of 0.1.
     Raises `PairsError` without comparisons, with too few to estimate the noise, or with too many linked
         items.
 

@@ -282,9 +282,13 @@ _PER_ANNOTATOR = (
 )  # fmt: skip
 
 
+_OF_FLIP_TEST = ("effect", "gate")
+_OF_KNOCKOFFS = ("draws", "share", "plus", "knockoffs", "local", "seed")
+
+
 @dataclass(frozen=True)
 class PairSettings(Settings):
-    """Settings of the exact paths, and of the knockoffs that control them."""
+    """Settings of the exact paths, and of the rule that flags annotators."""
 
     rule: str = choice(
         "flip", "Rule", "The flip test finds single offenders, needs no draws and adapts to each annotator's "
@@ -335,7 +339,7 @@ class PairSettings(Settings):
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     graded: bool = switch(
-        True, "As graded", "Count the distance of a choice from 0; otherwise only its side. A tie is 0.",
+        True, "Graded choices", "Count the distance of a choice from 0; otherwise only its side. A tie is 0.",
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the draws.", minimum=0, maximum=2**32 - 1, advanced=True)
 
@@ -343,6 +347,10 @@ class PairSettings(Settings):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make settings from stored values; those stored without a rule used knockoffs of common noise."""
         return super().from_dict({"rule": "knockoffs", "local": False, **values} if values else values)
+
+    def unused(self) -> Collection[str]:
+        """Return the settings of the other rule."""
+        return _OF_KNOCKOFFS if self.rule == "flip" else _OF_FLIP_TEST
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.catalogue import PairPlan, fuse
-from raterscope.algorithms.pairs.data import BEHAVIOURS, PairSettings
+from raterscope.algorithms.pairs.data import BEHAVIOURS, RULES, PairSettings
 from raterscope.algorithms.pairs.selection import flip_flags
 from tests.algorithms.pairs.test_flip_test import crowd
 
@@ -90,3 +90,13 @@ def test_grades_of_any_scale_give_the_same_flags(scale):
     assert result.bias[0] / scale == pytest.approx(2.0, abs=0.6)
     assert result.bias_low[0] < result.bias[0] < result.bias_high[0]
     assert 0 < result.detectable[2] / scale < 2.0
+
+
+def test_methods_name_the_rule_and_none_of_the_settings_of_the_other() -> None:
+    flips, knockoffs = (plan(rule=rule).in_words() for rule in RULES)
+    assert "by the flip test (after [@fisher1935]), and ordered by inverse scale space" in flips
+    assert "minimum bias 0.03" in flips
+    assert "knockoff" not in flips
+    assert "with knockoffs ([@xu2016], section 2.3, as corrected)" in knockoffs
+    assert "draws 50" in knockoffs
+    assert "minimum bias" not in knockoffs
