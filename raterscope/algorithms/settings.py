@@ -348,7 +348,7 @@ class Algorithm:
     run: Callable[..., Any]
     weighs: bool = False
 
-    def counts_fully(self, weights: object) -> tuple[str, ...]:
+    def weight_notices(self, weights: object) -> tuple[str, ...]:
         """Return a notice that weights have no effect; () without weights, or where they have."""
         if weights is None or self.weighs:
             return ()

@@ -340,7 +340,7 @@ def run_with_programs(
 
 def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
     fusion: LabelFusion
-    fully = LABELLERS[plan.algorithm].counts_fully(labels.weights)
+    fully = LABELLERS[plan.algorithm].weight_notices(labels.weights)
     if fully:
         fusion = _modelled(replace(labels, weights=None), plan, watch)
         return replace(fusion, notices=(*fusion.notices, *fully))

@@ -98,7 +98,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     if trivial is not None:
         return trivial
     several = len(masks.structures) > 1
-    fully = _counts_fully(masks, plan, together=several)
+    fully = _weight_notices(masks, plan, together=several)
     if fully:
         fusion = fuse(replace(masks, weights=None), plan, watch)
         return replace(fusion, notices=(*fusion.notices, *fully))
@@ -115,11 +115,11 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     return _run(plan, masks, watch)
 
 
-def _counts_fully(masks: Masks, plan: MaskPlan, *, together: bool) -> tuple[str, ...]:
+def _weight_notices(masks: Masks, plan: MaskPlan, *, together: bool) -> tuple[str, ...]:
     """Return a notice that the raters' weights have no effect; () where they have, or without weights."""
     algorithm = FUSERS[plan.algorithm]
     weighs = algorithm.weighs and not (together and plan.algorithm in _TOGETHER)
-    return replace(algorithm, weighs=weighs).counts_fully(masks.weights)
+    return replace(algorithm, weighs=weighs).weight_notices(masks.weights)
 
 
 def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:

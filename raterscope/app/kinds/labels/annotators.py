@@ -312,7 +312,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
         ):
             if len(changes) < LISTED:
                 changes.append(ChangedAnswer(labels.tasks[task], classes[before], classes[after]))
-        notes += LABELLERS[plan.algorithm].counts_fully(weight)
+        notes += LABELLERS[plan.algorithm].weight_notices(weight)
         if len(result.lost):
             notes.append(f"{len(result.lost):,} tasks of {plain(answered.entry.name)} would lose all votes.")
     return Consequences("labels", "label", changed, total, tuple(changes), tuple(dict.fromkeys(notes)))

@@ -198,7 +198,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
         fused = gather_case(run, entry.id, study, part(step, 0.0, 0.1))
         if fused is None:
             continue
-        notes |= dict.fromkeys(FUSERS[fused.plan.algorithm].counts_fully(weight))
+        notes |= dict.fromkeys(FUSERS[fused.plan.algorithm].weight_notices(weight))
         for change in fuse_without(fused, names, part(step, 0.1, 1.0), weight):
             changed += change.changed
             total += change.before
