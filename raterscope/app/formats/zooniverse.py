@@ -77,17 +77,28 @@ class ZooniverseDocument(Document):
         self._table = table
 
     def contents(self) -> frozenset[Content]:
-        """Find out whether there are answers and marks; rows that cannot be read are skipped."""
-        contents: set[Content] = set()
-        for cell in self._table.column("annotations"):
+        """Find out whether there are answers and marks; rows that cannot be read are skipped.
+
+        An empty answer may belong to a drawing, so that alone it is none.
+        """
+        table, contents = self._table, set[Content]()
+        answered: set[tuple[str, str]] = set()
+        drawn: set[tuple[str, str]] = set()
+        workflows = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
+        for cell, workflow in zip(table.column("annotations"), workflows, strict=True):
             try:
                 tasks = decode_json(cell)
                 if any(True for _ in _marks_in(tasks)):
                     contents.add("marks")
-                if any(isinstance(answer, str) for _, _, answer in _answers(tasks)):
-                    contents.add("labels")
+                for task, _, answer in _answers(tasks):
+                    if answer is None:
+                        drawn.add((workflow, task))
+                    elif answer not in ("", _NO_ANSWER):
+                        answered.add((workflow, task))
             except ValueError:
                 continue
+        if answered - drawn:
+            contents.add("labels")
         return frozenset(contents)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:

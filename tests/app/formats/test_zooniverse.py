@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, read
+from raterscope.app.formats.labels import find_labels
 
 HEADER = [
     "classification_id",
@@ -99,6 +101,12 @@ def test_points_of_both_versions(export) -> None:
     assert table.time is not None
     assert table.time.tolist() == [1704164645.0] * 3
     assert table.notices == ()
+
+
+def test_drawings_without_a_mark_are_no_answers(export, tmp_path: Path) -> None:
+    path = export(looked("ann", "1", drawing(point(1, 2))), looked("bob", "1", drawing()))
+    assert find_labels(path, alone=False) is None
+    assert main(["import", str(tmp_path / "s.rscope"), str(path)]) == 0
 
 
 def test_who_marked_nothing_has_looked(export) -> None:
