@@ -309,7 +309,7 @@ def names_by(
 
     `images`: names of available images, with which files' names may begin. `naming`: see `naming.parse_name`.
     """
-    names = _guessed(files, images)
+    names = _guessed(files, images) if files else {}
     if naming is not None:
         names |= {path: name for path in names if (name := parse_path(path, naming)) is not None}
     return names

@@ -319,6 +319,8 @@ def place_masks(
     or there is only one.
     """
     site_list = list(sites)
+    if not masks:  # indexing many images takes long
+        return Placement(tuple(site_list), (), ())
     candidates = _Sites(sites)
     cases: dict[str, int] = {}
     where: list[int] = []
