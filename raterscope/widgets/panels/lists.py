@@ -179,6 +179,13 @@ class LongList(LineList[Line]):
         first, last = self.rowAt(0), self.rowAt(height - 1)
         self._model.renew(lines, range(max(first, 0), last + 1 if last >= 0 else len(lines)))
 
+    def step_to(self, row: int) -> None:
+        """Make a line current; one out of sight comes to the middle, so that few steps scroll."""
+        top, height = self.rowViewportPosition(row), self.rowHeight(row)
+        if not 0 <= top <= self.viewport().height() - height:
+            self.scrollTo(self._model.index(row), QAbstractItemView.ScrollHint.PositionAtCenter)
+        self.go_to(row)
+
     def go_to(self, row: int) -> None:
         """Make a line current and visible; -1 makes none current."""
         index = self._model.index(row)

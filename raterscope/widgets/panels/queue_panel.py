@@ -465,7 +465,7 @@ class LongQueue(QueueFrame):
         lines = self.view.lines
         while 0 <= row < len(lines):
             if not lines[row].done:
-                self.view.go_to(row)
+                self.view.step_to(row)
                 return
             row += 1 if by > 0 else -1
 

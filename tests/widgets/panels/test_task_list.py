@@ -113,3 +113,15 @@ def test_the_filter_is_requested_with_its_words_and_its_choice(tasks, qtbot):
     assert "0 of 5" in visible_words(tasks)
     tasks.set_tasks(None)
     assert "No items yet." in visible_words(tasks)
+
+
+def test_steps_show_what_follows_and_seldom_scroll(tasks):
+    tasks.set_tasks(view(200))
+    tasks.select(0)
+    bar, rows, positions = tasks.view.verticalScrollBar(), tasks.view.viewport().height(), set()
+    for row in range(1, 100):
+        tasks.go(1)
+        assert tasks.current == row
+        assert 0 <= tasks.view.rowViewportPosition(row) <= rows - tasks.view.rowHeight(row)
+        positions.add(bar.value())
+    assert 2 < len(positions) < 30
