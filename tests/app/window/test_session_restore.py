@@ -118,24 +118,6 @@ def test_a_declined_offer_is_not_repeated(study_file, window, qtbot):
     assert not window.reopen_bar.isVisible()
 
 
-def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
-    assert list((preferences.folder() / "whereabouts").glob("*.json"))
-    opened.close()
-    second = MainWindow()
-    qtbot.addWidget(second)
-    offered(second, qtbot)
-    assert not second.reopen_bar.isVisibleTo(second)
-    assert not list((preferences.folder() / "whereabouts").iterdir())
-
-
-def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
-    second = MainWindow()
-    qtbot.addWidget(second)
-    offered(second, qtbot)
-    assert not second.reopen_bar.isVisibleTo(second)
-    second.close()
-
-
 @pytest.mark.parametrize(
     "note",
     ["", "no json", "[]", '{"study": 3, "kind": "clicks"}', '{"study": "/nowhere", "kind": "x"}'],
@@ -180,10 +162,24 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     window.close()
 
 
-def test_a_recent_study_that_has_gone_is_not_offered(opened, qtbot, tmp_path):
+def test_no_offer_of_a_study_that_is_open_was_closed_or_has_gone(opened, qtbot, tmp_path):
     gone = tmp_path / "gone.rscope"
     preferences.remember_recent(gone)
     opened.menus.menu.aboutToShow.emit()
     idle(opened, qtbot)
-    offered = [action.text() for action in opened.menus.recent_menu.actions()]
-    assert offered == [str(opened.document.contents.path)]
+    recent = [action.text() for action in opened.menus.recent_menu.actions()]
+    assert recent == [str(opened.document.contents.path)]
+
+    second = MainWindow()
+    qtbot.addWidget(second)
+    offered(second, qtbot)
+    assert not second.reopen_bar.isVisibleTo(second)
+    second.close()
+
+    assert list((preferences.folder() / "whereabouts").glob("*.json"))
+    opened.close()
+    second = MainWindow()
+    qtbot.addWidget(second)
+    offered(second, qtbot)
+    assert not second.reopen_bar.isVisibleTo(second)
+    assert not list((preferences.folder() / "whereabouts").iterdir())

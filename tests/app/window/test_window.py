@@ -45,16 +45,19 @@ def test_without_its_study_the_window_is_empty_again_and_offers_it(opened, qtbot
     assert str(path) in [action.text() for action in opened.menus.recent_menu.actions()]
 
 
-def test_the_window_answers_while_the_views_of_a_study_are_made(window, qtbot, study_file):
-    answered, heart = [], QTimer()
+def test_the_window_answers_and_nothing_else_appears_while_a_study_opens(window, qtbot, study_file, qapp):
+    appeared, answered, heart = Appeared(), [], QTimer()
     views, document = partial(window.findChildren, WorkspaceScreen), window.document
     heart.timeout.connect(lambda: answered.append(bool(views()) and document.contents is None))
+    qapp.installEventFilter(appeared)
     heart.start(0)
     window.open_paths([study_file])
     qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
     heart.stop()
     assert sum(answered) > 5
     idle(window, qtbot)
+    qapp.removeEventFilter(appeared)
+    assert appeared.windows == []
 
 
 def test_no_search_for_garbage_visits_more_than_30_000_objects_made_meanwhile(monkeypatch):
@@ -146,16 +149,6 @@ def test_the_plugin_that_is_skipped_is_named(window, monkeypatch):
     assert window.notice.text == "It is <b>bad</b>."
 
 
-def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):
-    appeared = Appeared()
-    qapp.installEventFilter(appeared)
-    window.open_paths([study_file])
-    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
-    idle(window, qtbot)
-    qapp.removeEventFilter(appeared)
-    assert appeared.windows == []
-
-
 def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in crowd_files])
@@ -234,7 +227,7 @@ def test_columns_of_an_unknown_header_are_requested(window, qtbot, crowd_files):
     assert window.document.contents.annotators == ("anna", "ben")
 
 
-def test_a_bad_file_is_one_sentence_and_nothing_is_lost(opened, qtbot, tmp_path):
+def test_refused_files_change_nothing_and_a_filter_ends_with_its_study(opened, qtbot, tmp_path, study_file):
     bad = tmp_path / "bad.csv"
     bad.write_text("annotator,image,x,y\nanna,one.png,5,6\nanna,one.png,left,6\n")
     before = opened.document.contents
@@ -244,21 +237,16 @@ def test_a_bad_file_is_one_sentence_and_nothing_is_lost(opened, qtbot, tmp_path)
     assert "bad.csv, line 3, field x" in opened.notice.text
     assert opened.document.contents.annotators == before.annotators
 
-
-def test_a_study_that_is_open_elsewhere_is_refused_and_the_present_one_stays(opened, qtbot, tmp_path):
     other = tmp_path / "other.rscope"
     other_study = Study.create(other)
     opened.open_paths([other])
-    qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
+    qtbot.waitUntil(lambda: "other.rscope" in opened.notice.text, timeout=LONG)
     idle(opened, qtbot)
-    assert "other.rscope" in opened.notice.text
     assert opened.document.contents.path.name == "small.rscope"
     other_study.close()
 
-
-def test_the_filter_of_one_study_does_not_hide_the_items_of_the_next(opened, qtbot, study_file):
     opened.workspace.queue.filter.setText("nothing is called this")
-    other = study_file.with_stem("other")
+    other = study_file.with_stem("next")
     shutil.copy(study_file, other)
     opened.open_paths([other])
     qtbot.waitUntil(lambda: opened.document.contents.path == other)

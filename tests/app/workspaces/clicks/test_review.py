@@ -151,7 +151,7 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
     assert queue.shown() == []
 
 
-def test_the_queue_shows_how_many_images_are_settled(fused, qtbot):
+def test_the_queue_counts_settled_images_and_decided_spots_also_after_a_fusion(fused, qtbot):
     queue = fused.workspace.queue
     text = queue._progress.accessibleName
     assert text() == "Image 1 of 2: 0 of 1 decided, 0 of 2 disputed spots matter, 0 of 2 images settled"
@@ -162,6 +162,12 @@ def test_the_queue_shows_how_many_images_are_settled(fused, qtbot):
     assert text() == "Image 2 of 2: 1 of 1 decided, no disputed spot left, 2 of 2 images settled"
     queue.choice.setCurrentIndex(queue.choice.findData("undecided"))
     assert "Every image is settled" in visible_words(queue)
+
+    runs = len(fused.document.contents.runs)
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) > runs)
+    idle(fused, qtbot)
+    assert "1 of 1 decided" in text()
 
 
 def open_grid(window, qtbot, *, everywhere):
@@ -330,18 +336,6 @@ def test_counts_on_screen_follow_a_fusion(window, study_file, qtbot):
     qtbot.waitUntil(lambda: len(opened.document.contents.runs) == 1)
     idle(opened, qtbot)
     assert "among the spots of 2 images" in visible_words(workspace.counts)
-
-
-def test_decided_spots_are_counted_after_the_next_fusion(fused, qtbot):
-    text = fused.workspace.queue._progress.accessibleName
-    press(fused, qtbot, Qt.Key.Key_Tab)
-    press(fused, qtbot, Qt.Key.Key_R)
-    press(fused, qtbot, Qt.Key.Key_R)
-    runs = len(fused.document.contents.runs)
-    press(fused, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: len(fused.document.contents.runs) > runs)
-    idle(fused, qtbot)
-    assert "1 of 1 decided" in text()
 
 
 def test_a_missing_image_is_named_where_it_should_be_until_it_is_found(fused, qtbot, crowd_files, tmp_path):

@@ -191,7 +191,7 @@ def test_spots_are_added_and_moved_and_stay_selected(fused, qtbot):
     assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
 
 
-def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot):
+def test_tab_walks_the_disputed_spots_and_an_excluded_annotator_is_left_out_of_the_next_fusion(fused, qtbot):
     workspace = fused.workspace
     visited = []
     for _ in range(12):
@@ -205,9 +205,6 @@ def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot
     assert len({image for image, _ in visited}) == 2
     assert len(visited) == len({*visited})
 
-
-def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(fused, qtbot):
-    workspace = fused.workspace
     number = fused.document.contents.annotators.index("careless")
     workspace.table.exclude_requested.emit(number)
     dialog = fused.findChild(ExclusionDialog)

@@ -61,16 +61,6 @@ def test_without_missing_votes_no_fusion_is_requested(agreed, qtbot):
     assert "No further vote" in visible_words(workspace.ask)
 
 
-def test_an_exclusion_without_effect_reports_no_changes(fused, qtbot):
-    workspace = fused.workspace
-    fused.resize(1440, 900)
-    workspace.annotator_detail.choose((LIAR,))
-    panel = preview_exclusion(fused, qtbot)
-    assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
-    assert panel._title.height() < 60
-    assert panel._form.y() - panel._title.geometry().bottom() < 20
-
-
 def test_an_exclusion_counts_those_excluded_since_the_run_of_labels(window, qtbot, four_study):
     with Study.open(four_study) as study:
         study.record(Decision(verb="exclude", annotators=("eve",)))
@@ -83,7 +73,7 @@ def test_an_exclusion_counts_those_excluded_since_the_run_of_labels(window, qtbo
     assert panel._summary.text().endswith("with 1 annotator excluded since the run")
 
 
-def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
+def test_an_excluded_annotator_is_restored_by_the_same_key_and_a_preview_of_no_change_is_short(fused, qtbot):
     workspace = fused.workspace
     button = workspace.exclude_key
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
@@ -98,6 +88,13 @@ def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_X)
     assert not fused.document.contents.review.excluded
     assert button.text() == "exclude…"
+
+    fused.resize(1440, 900)
+    workspace.annotator_detail.choose((LIAR,))
+    panel = preview_exclusion(fused, qtbot)
+    assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
+    assert panel._title.height() < 60
+    assert panel._form.y() - panel._title.geometry().bottom() < 20
 
 
 def test_texts_of_a_result_are_short_and_empty_lists_give_the_reason(fused, qtbot):

@@ -37,7 +37,7 @@ def on_screen(window) -> str:
     return window.workspace.session.scene.image.name
 
 
-def test_the_most_disputed_case_replaces_an_unviewed_first_case(unfused, qtbot):
+def test_the_most_disputed_case_replaces_an_unviewed_one_and_begins_on_its_disputed_slice(unfused, qtbot):
     assert on_screen(unfused) == "agreed"
     fuse(unfused, qtbot)
     assert on_screen(unfused) == "disputed"
@@ -48,6 +48,16 @@ def test_the_most_disputed_case_replaces_an_unviewed_first_case(unfused, qtbot):
     qtbot.waitUntil(lambda: len(unfused.document.contents.runs) == 2, timeout=LONG)
     idle(unfused, qtbot)
     assert on_screen(unfused) == "agreed"
+
+    workspace = unfused.workspace
+    go_to(unfused, qtbot, "disputed")
+    doubt = workspace.session.scene.report("n").by_slice
+    assert doubt[workspace.volume.crosshair[0]] == doubt.max() > 0
+    key(unfused, qtbot, Qt.Key.Key_H)
+    go_to(unfused, qtbot, "agreed")
+    go_to(unfused, qtbot, "disputed")
+    low, high = workspace.reviewing.consensus.origin[0], workspace.reviewing.consensus.values.shape[0]
+    assert workspace.volume.crosshair[0] == low + high // 2
 
 
 @pytest.mark.parametrize("look", ["key", "mouse", "queue"])
@@ -60,20 +70,6 @@ def test_a_viewed_case_stays(unfused, qtbot, look):
         go_to(unfused, qtbot, "agreed")
     fuse(unfused, qtbot)
     assert on_screen(unfused) == "agreed"
-
-
-def test_a_case_begins_on_the_slice_with_the_most_doubt_and_blind_in_the_middle(unfused, qtbot):
-    fuse(unfused, qtbot)
-    workspace = unfused.workspace
-    doubt = workspace.session.scene.report("n").by_slice
-    go_to(unfused, qtbot, "agreed")
-    go_to(unfused, qtbot, "disputed")
-    assert doubt[workspace.volume.crosshair[0]] == doubt.max() > 0
-    key(unfused, qtbot, Qt.Key.Key_H)
-    go_to(unfused, qtbot, "agreed")
-    go_to(unfused, qtbot, "disputed")
-    low, high = workspace.reviewing.consensus.origin[0], workspace.reviewing.consensus.values.shape[0]
-    assert workspace.volume.crosshair[0] == low + high // 2
 
 
 def test_keys_reach_the_masks_after_a_study_of_clicks(window, qtbot, study_file, masks_study):

@@ -133,17 +133,31 @@ def test_another_rate_moves_the_cut_and_has_the_detectable_biases_of_a_run_at_th
     assert np.array_equal(workspace.rate_cut.cut.detectable, before, equal_nan=True)
 
 
-def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
+def test_the_slider_moves_the_cut_at_once_and_without_another_run(opened, qtbot, monkeypatch):
     knockoffs = PairPlan.make("iss", {"rule": "knockoffs"}).settings
     opened.workspace.fuse_panel.algorithm.choose("iss", knockoffs)
     key(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
-    fused, workspace = opened, opened.workspace
+    workspace, started = opened.workspace, []
+    qtbot.waitUntil(lambda: workspace.rate_cut.ranking is not None, timeout=LONG)
+    idle(opened, qtbot)
+    cut, start = workspace.rate_cut, workspace.rate_cut._start_ranking
+    with monkeypatch.context() as patch:
+        patch.setattr(cut, "_start_ranking", lambda flagged: started.append(flagged) or start(flagged))
+        patch.setattr(bias_review, "REPEATED", 10.0)
+        cut._changed = time.monotonic() - 20.0
+        cut.detected.emit()
+        workspace.bars.slider.setValue(1)
+        assert len(started) == 1
+        workspace.bars.slider.setValue(10)  # soon after the flags changed: once they rest
+        assert len(started) == 1
+        qtbot.waitUntil(lambda: len(started) == 2, timeout=LONG)
+        idle(opened, qtbot)
+
     workspace.queue.choice.setCurrentIndex(workspace.queue.choice.findData("flagged"))
     assert len(workspace.queue.view.lines) == BIASED
     workspace.bars.slider.setValue(1)
     qtbot.waitUntil(lambda: workspace.rate_cut.cut.rate == 0.01, timeout=LONG)
-    idle(fused, qtbot)
+    idle(opened, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert "at this rate fewer than 100 annotators cannot be flagged" in promised(workspace)
     assert "files and report are at 0.10" in promised(workspace)
@@ -153,35 +167,15 @@ def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     assert table.model.rows.names == [f"cell {n}" for n in np.argsort(-fusion.score)]
     scores = [f"{score:.2f}" for score in -np.sort(-fusion.score)]
     assert [row[1].split()[0] for row in table.model.rows.cells] == scores
-    assert len(fused.document.contents.runs) == 1
+    assert len(opened.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
     qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
     workspace.choose(20)
-    idle(fused, qtbot)  # the share of agreeing answers follows the ranking
+    idle(opened, qtbot)  # the share of agreeing answers follows the ranking
     agreeing, crowd_agreeing = match_ratios(workspace.session.scene.pairs, fusion.score)
     shown = [label.text() for label in workspace.evidence.findChildren(QLabel)]
     expected = f"{percent(agreeing[20])}, crowd {percent(crowd_agreeing)}"
     assert any(text.startswith(expected) for text in shown), (expected, shown)
-
-
-def test_a_leap_of_the_slider_soon_after_detectable_biases_arrived_ranks_at_once(opened, qtbot, monkeypatch):
-    knockoffs = PairPlan.make("iss", {"rule": "knockoffs"}).settings
-    opened.workspace.fuse_panel.algorithm.choose("iss", knockoffs)
-    key(opened, qtbot, Qt.Key.Key_F5)
-    workspace, started = opened.workspace, []
-    qtbot.waitUntil(lambda: workspace.rate_cut.ranking is not None, timeout=LONG)
-    idle(opened, qtbot)
-    cut, start = workspace.rate_cut, workspace.rate_cut._start_ranking
-    monkeypatch.setattr(cut, "_start_ranking", lambda flagged: started.append(flagged) or start(flagged))
-    monkeypatch.setattr(bias_review, "REPEATED", 10.0)
-    cut._changed = time.monotonic() - 20.0
-    cut.detected.emit()
-    workspace.bars.slider.setValue(1)
-    assert len(started) == 1
-    workspace.bars.slider.setValue(10)  # soon after the flags changed: once they rest
-    assert len(started) == 1
-    qtbot.waitUntil(lambda: len(started) == 2, timeout=LONG)
-    idle(opened, qtbot)
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
@@ -200,19 +194,6 @@ def test_the_context_menu_of_an_annotator_offers_the_decisions(fused, qtbot):
     skipped = fused.document.contents.decisions[-1]
     assert (skipped.verb, skipped.subject.annotator) == ("skip", QGuiApplication.clipboard().text())
     menu.close()
-
-
-def test_flagging_an_unbiased_annotator_changes_the_ranking(fused, qtbot):
-    workspace = fused.workspace
-    workspace.choose(30)
-    idle(fused, qtbot)
-    before = workspace.rate_cut.ranking
-    judge(fused, qtbot, Qt.Key.Key_F, "answers without looking")
-    assert workspace.flagged[30]
-    assert int(workspace.flagged.sum()) == BIASED + 1
-    after = workspace.rate_cut.ranking
-    assert not np.array_equal(after.corrected.score, before.corrected.score)
-    assert after.corrected.score == pytest.approx(before.corrected.score, abs=0.1)  # one of many
 
 
 def test_after_decisions_the_window_shows_what_is_exported(window, qtbot, tmp_path):
@@ -336,7 +317,7 @@ def test_comparisons_are_listed_and_shown_and_the_queue_is_narrowed(fused, qtbot
     assert workspace.left_tabs.currentWidget() is workspace.comparisons
 
 
-def test_a_cleared_annotator_loses_the_flag_and_leaves_the_list_until_undo(fused, qtbot):
+def test_cleared_annotators_leave_the_list_until_undo_and_flagged_ones_change_the_ranking(fused, qtbot):
     workspace = fused.workspace
     assert workspace.queue.choice.currentData() == "undecided"
     below = [workspace.queue.view.lines[row].key for row in (2, 3)]
@@ -359,6 +340,16 @@ def test_a_cleared_annotator_loses_the_flag_and_leaves_the_list_until_undo(fused
     assert workspace.flagged[below[0]]
     assert workspace.queue.current == below[0]
     assert len(workspace.queue.view.lines) == PEOPLE
+
+    workspace.choose(30)
+    idle(fused, qtbot)
+    before = workspace.rate_cut.ranking
+    judge(fused, qtbot, Qt.Key.Key_F, "answers without looking")
+    assert workspace.flagged[30]
+    assert int(workspace.flagged.sum()) == BIASED + 1
+    after = workspace.rate_cut.ranking
+    assert not np.array_equal(after.corrected.score, before.corrected.score)
+    assert after.corrected.score == pytest.approx(before.corrected.score, abs=0.1)  # one of many
 
 
 def test_f6_cycles_through_the_regions_without_a_selection_and_a_closed_study_leaves_nothing(fused, qtbot):
