@@ -46,7 +46,7 @@ from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.staple import MARGIN, counted_voxels
 from raterscope.algorithms.masks.voting import patterns_of
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, parts_of, silent
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,6 +54,12 @@ IntArray = NDArray[np.int64]
 
 _LEAST_CASES = 3
 """Cases for an interval over them."""
+
+_MOST_LABELS = 30
+"""Labels up to which the bootstrap of kappa draws tables of all pairs of labels, else single units."""
+
+_DRAWN = 1_000_000
+"""Units that the bootstrap draws at a time."""
 
 MISSING = -1
 """Entry of a table of ratings for a unit that the rater did not rate."""
@@ -124,13 +130,17 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, draws: int = 2000, *, power: int 
     if not len(first):
         return float("nan"), float("nan")
     classes = int(max(first.max(), other.max())) + 1
-    table = np.bincount(first * classes + other, minlength=classes**2)
     rng = np.random.default_rng(0)
-    smoothed = (table + PERKS / classes**2) / (len(first) + PERKS)
-    drawn = rng.multinomial(len(first), smoothed, draws).reshape(-1, classes, classes) / len(first)
     alike = _partial_agreement(classes, power)
-    observed = np.einsum("dij,ij->d", drawn, alike)
-    expected = np.einsum("di,ij,dj->d", drawn.sum(axis=2), alike, drawn.sum(axis=1))
+    if classes > _MOST_LABELS:
+        observed, rows, columns = _drawn_units(first, other, alike, draws, rng)
+    else:
+        table = np.bincount(first * classes + other, minlength=classes**2)
+        smoothed = (table + PERKS / classes**2) / (len(first) + PERKS)
+        drawn = rng.multinomial(len(first), smoothed, draws).reshape(-1, classes, classes) / len(first)
+        observed = np.einsum("dij,ij->d", drawn, alike)
+        rows, columns = drawn.sum(axis=2), drawn.sum(axis=1)
+    expected = ((rows @ alike) * columns).sum(axis=1)
     defined = expected < 1 - 1e-12
     if not defined.any():
         return float("nan"), float("nan")
@@ -138,6 +148,29 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, draws: int = 2000, *, power: int 
     low, high = np.quantile(kappa, [0.025, 0.975])
     value = cohen_kappa(first, other, power=power)
     return (float(low), float(high)) if np.isnan(value) else (min(float(low), value), max(float(high), value))
+
+
+def _drawn_units(
+    first: IntArray, other: IntArray, alike: FloatArray, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw units from the smoothed table of two raters without making it, which has a cell a pair of labels.
+
+    The results are the observed agreement, (draws,), and the shares of both raters' labels, (draws, K).
+    """
+    classes, units = len(alike), len(first)
+    observed, shares = np.empty(draws), np.empty((2, draws, classes))
+    for begin, end in parts_of(draws, max(1, _DRAWN // units)):
+        at = rng.integers(units, size=(end - begin, units))
+        added = rng.random(at.shape) < PERKS / (units + PERKS)
+        labels = [
+            np.where(added, rng.integers(classes, size=at.shape), given[at]) for given in (first, other)
+        ]
+        observed[begin:end] = alike[labels[0], labels[1]].mean(axis=1)
+        row = np.arange(end - begin)[:, None] * classes
+        for share, label in zip(shares, labels, strict=True):
+            counts = np.bincount((row + label).ravel(), minlength=(end - begin) * classes)
+            share[begin:end] = counts.reshape(-1, classes) / units
+    return observed, shares[0], shares[1]
 
 
 def kappa_error(table: ArrayLike) -> float:

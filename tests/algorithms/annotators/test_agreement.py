@@ -112,6 +112,21 @@ def test_weighted_kappa_is_that_of_scikit_learn(power, weights):
     assert low < value < high
 
 
+@pytest.mark.parametrize("power", [0, 2])
+def test_the_interval_of_kappa_with_many_labels_is_that_of_units_drawn_one_by_one(power):
+    rng = np.random.default_rng(2)
+    first = rng.integers(50, size=150)
+    second = np.where(rng.random(150) < 0.6, first, rng.integers(50, size=150))
+    drawn = []
+    for _ in range(1000):
+        at = rng.integers(151, size=150)  # the last unit is that of the prior, in any cell
+        a, b = (np.append(given, 0)[at] for given in (first, second))
+        a[at == 150], b[at == 150] = rng.integers(50, size=(2, np.count_nonzero(at == 150)))
+        drawn.append(cohen_kappa(a, b, power=power))
+    expected = np.quantile(drawn, [0.025, 0.975])
+    np.testing.assert_allclose(kappa_interval(first, second, power=power), expected, atol=0.02)
+
+
 def test_intervals_of_weighted_kappa_hold_the_true_value():
     rng = np.random.default_rng(8)
 
