@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -46,6 +47,18 @@ def names_of(
     return tuple(
         f"program {number}" if name in programs else f"annotator {number}"
         for name, number in zip(names, (scene.annotator_ids[rows] + 1).tolist(), strict=True)
+    )
+
+
+def without_names(sentences: Iterable[str], annotators: Iterable[str]) -> tuple[str, ...]:
+    """Return the sentences that name no annotator, for blind mode."""
+    listed = tuple(annotators)
+    return tuple(
+        sentence
+        for sentence in sentences
+        if not any(
+            name in sentence and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence) for name in listed
+        )
     )
 
 

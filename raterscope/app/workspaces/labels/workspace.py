@@ -267,6 +267,7 @@ class LabelsWorkspace(LabelsScreen):
         self.describe.clicked.connect(self._on_describe)
         self.study_queue.chosen.connect(self._go_to_task)
         self.session.blind_changed.connect(self.study_queue.show_tab)
+        self.session.blind_changed.connect(self._show_advice)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
@@ -363,10 +364,17 @@ class LabelsWorkspace(LabelsScreen):
         self.remaining.select(scene.question.id)
         self._leave_cell()
         self._show_status()
-        fusion, run, analysis = scene.fusion, scene.run, self.session.analysis
+        fusion, run = scene.fusion, scene.run
         self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")
-        notices = () if fusion is None else fusion.notices
-        self.method_table.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
+        self._show_advice()
+
+    @while_shown
+    def _show_advice(self) -> None:
+        scene, analysis = self.session.scene, self.session.analysis
+        sentences = (*analysis.advice, *(scene.fusion.notices if scene.fusion else ()))
+        if self.session.blind:
+            sentences = view.without_names(sentences, scene.labels.annotators)
+        self.method_table.set_advice(sentences, err_together=analysis.err_together)
 
     def _show_run_trace(self) -> None:
         fusion = self.session.scene.fusion if self.session.shown else None

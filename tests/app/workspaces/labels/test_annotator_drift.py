@@ -73,6 +73,15 @@ def test_changed_annotators_of_a_selection_are_listed_also_blind(drifting, qtbot
     assert panel.changed.lines[0].name == f"annotator {JUMPER + 1}"
 
 
+def test_blind_no_advice_names_an_annotator(drifting, qtbot):
+    advice = drifting.workspace.method_table.advice
+    assert f"ann {JUMPER:02}" in advice.text()
+    key(drifting, qtbot, Qt.Key.Key_H)
+    assert "ann " not in advice.text() + advice.accessibleDescription()
+    key(drifting, qtbot, Qt.Key.Key_H)
+    assert f"ann {JUMPER:02}" in advice.text()
+
+
 def test_an_excluded_annotator_has_no_drift(drifting, qtbot):
     panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     name = f"ann {JUMPER:02}"
