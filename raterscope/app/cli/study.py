@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields, replace
 from pathlib import Path
@@ -75,7 +74,6 @@ def run(options: argparse.Namespace) -> int:
     kind = _kind_of(options)
     steps = kind.functions
     plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
-    clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
         items = [
             entry.id for entry in select_items(study, options.item, kind.name, by_question=kind.by_question)
@@ -85,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
             inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
             answer = steps.fuse(inputs, plan, workers, part(watch, 0.05, 0.85))
         saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
-        seconds = time.perf_counter() - clock
-        summary = steps.summarise(answer, study, options, seconds, part(watch, 0.9, 1.0))
+        summary = steps.summarise(answer, study, options, part(watch, 0.9, 1.0))
         notices, lines = list(summary.notices), list(summary.lines)
     return _report_run(options.study, saved, answer, lines, notices)
 

@@ -116,8 +116,8 @@ class Functions:
     fuse: Callable[[Any, Any, int | Workers | None, Watch], Answer[Any, Any, Any]]
     # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
-    # ``summarise(answer, study, options, seconds, watch)`` describes the results
-    summarise: Callable[[Any, Study, argparse.Namespace, float, Watch], Summary]
+    # ``summarise(answer, study, options, watch)`` describes the results
+    summarise: Callable[[Any, Study, argparse.Namespace, Watch], Summary]
     # carries out `raterscope fuse KIND`: fuses files, writes the results and returns the exit status
     fuse_files: Callable[[argparse.Namespace], int]
     # ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had

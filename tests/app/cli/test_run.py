@@ -23,10 +23,12 @@ class TestLabels:
     def test_a_name_of_several_kinds_is_that_of_the_kind_that_is_there(self, crowd, capsys):
         assert run("run", crowd, "majority") == 0
         output = capsys.readouterr().out
-        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority vote" in output
+        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority vote in " in output
         assert "against the truth of 120 tasks" in output
         with Study.open(crowd) as opened:
-            assert [entry.kind for entry in opened.runs.all()] == ["labels"]
+            (entry,) = opened.runs.all()
+        assert entry.kind == "labels"
+        assert f"fused by majority vote in {entry.seconds:.1f} s" in output  # as window and report show it
 
     def test_with_both_kinds_the_kind_is_required(self, crowd, refusal):
         with Study.open(crowd) as opened:

@@ -136,7 +136,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
     lines = [
-        *summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius),
+        *summary_of(clicks, outcomes, evaluations, record["seconds"], radius),
         *crowd_sizes_in_words(curves),
     ]
     print_results(notices, lines)
@@ -151,9 +151,7 @@ def plan_texts(options: argparse.Namespace) -> dict[str, str]:
     return {"detector": options.detector, **dict(options.settings)}
 
 
-def summarise(
-    answer: Answer, study: Study, _options: argparse.Namespace, seconds: float, _watch: Watch
-) -> Summary:
+def summarise(answer: Answer, study: Study, _options: argparse.Namespace, _watch: Watch) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
     inputs = answer.inputs
     used = len(inputs.items) + len(inputs.others.images)
@@ -163,7 +161,7 @@ def summarise(
         isolation_notice(answer.plan, used, len(study.items()["clicks"])) or "",
         others_in_words(inputs.others.as_log()),
     ]
-    lines = summary_of(inputs.given, answer.outcomes, None, seconds)
+    lines = summary_of(inputs.given, answer.outcomes, None, answer.seconds)
     return Summary([notice for notice in notices if notice], lines)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -180,7 +179,6 @@ def fuse_labels(options: argparse.Namespace) -> int:
     texts = plan_texts(options)
     plan = LabelPlan.make(options.algorithm, texts)
     settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
-    clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         fused = part(watch, 0.0, 0.6 if options.compare else 0.8)
         if is_study(options.labels):
@@ -201,7 +199,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
         )
     files, large = saved.answer
     notices += [*failed, *large, *notices_of(answer, judged)]
-    lines = [*summary_of(answer, time.perf_counter() - clock, judged)]
+    lines = [*summary_of(answer, judged)]
     for name, folded in curves.items():
         notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
         lines += [f"{where(answer, name)}{line}" for line in curves_in_words(folded)]
@@ -264,9 +262,7 @@ def _with_programs(
     return {name: replace(question, programs=tuple(program for program, _ in read))}, notices
 
 
-def summary_of(
-    answer: Answer, seconds: float, judged: Mapping[str, Mapping[str, Assessment]]
-) -> Iterator[str]:
+def summary_of(answer: Answer, judged: Mapping[str, Mapping[str, Assessment]]) -> Iterator[str]:
     """Summarise the results in a few lines, with an assessment by method where there are truths."""
     questions = answer.inputs.given
     annotators = {
@@ -279,7 +275,7 @@ def summary_of(
     yield (
         f"{counted(sum(len(question.labels) for question in questions.values()), 'vote')} by "
         f"{counted(len(annotators), 'annotator')} on {counted(tasks, 'task')}{about}, "
-        f"fused by {labeller_title(answer.plan.algorithm)} in {seconds:.1f} s"
+        f"fused by {labeller_title(answer.plan.algorithm)} in {answer.seconds:.1f} s"
     )
 
     def of_question(name: str, result: LabelResult) -> Iterator[str]:
@@ -331,12 +327,10 @@ def plan_texts(options: argparse.Namespace) -> dict[str, str]:
     return texts
 
 
-def summarise(
-    answer: Answer, _study: Study, options: argparse.Namespace, seconds: float, watch: Watch
-) -> Summary:
+def summarise(answer: Answer, _study: Study, options: argparse.Namespace, watch: Watch) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
     judged, _ = judge_answers(answer, plan_texts(options), watch=watch)
-    return Summary(notices_of(answer, judged), summary_of(answer, seconds, judged))
+    return Summary(notices_of(answer, judged), summary_of(answer, judged))
 
 
 def _interpretation(options: argparse.Namespace) -> LabelInterpretation:

@@ -169,7 +169,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
     words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
     answer = answers[METHODS[-1]]
-    words += summary_of(answer, answer.seconds, judged)
+    words += summary_of(answer, judged)
     outcomes = [outcome for answer in answers.values() for outcome in answer.outcomes.values()]
     return Demonstrated(study_path, words, outcomes)
 

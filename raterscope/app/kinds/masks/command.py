@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -81,7 +80,6 @@ def fuse_masks(options: argparse.Namespace) -> int:
     texts = dict(options.settings)
     plan = MaskPlan.make(options.algorithm, texts)
     plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
-    clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         with _compiler_loading(), answered_by_options():
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
@@ -113,7 +111,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
             ],
             options.output,
         )
-    lines = list(summary_of(answer, time.perf_counter() - clock))
+    lines = list(summary_of(answer))
     if clusters.get(CONSENSUS):
         lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
     lines += [] if methods is None else methods_in_words(methods)
@@ -148,21 +146,19 @@ def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, lis
     return {DICE: agreements_of_results(results, DICE), CONSENSUS: by_consensus}
 
 
-def summarise(
-    answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, _watch: Watch
-) -> Summary:
+def summarise(answer: Answer, _study: Study, _options: argparse.Namespace, _watch: Watch) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
-    return Summary((), summary_of(answer, seconds))
+    return Summary((), summary_of(answer))
 
 
-def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
+def summary_of(answer: Answer) -> Iterator[str]:
     """Summarise the results in a line or two."""
     cases = answer.inputs.given.values()
     raters = {name for case in cases for records in case.records.values() for name in records}
     count = sum(len(records) for case in cases for records in case.records.values())
     yield (
         f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
-        f"fused by {FUSERS[answer.plan.algorithm].title} in {seconds:.1f} s"
+        f"fused by {FUSERS[answer.plan.algorithm].title} in {answer.seconds:.1f} s"
     )
     results = list(answer.fusions.items())
     every = [report.programs for _, result in results for report in result.reports]

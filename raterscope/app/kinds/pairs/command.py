@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -56,7 +55,6 @@ from raterscope.text import counted, percent
 def fuse_pairs(options: argparse.Namespace) -> int:
     """Fuse files of comparisons and write the results, by the options of the command line."""
     plan = PairPlan.make(options.path, _settings(options))
-    clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         with answered_by_options():
             tables = _read(options, part(watch, 0.0, 0.2))
@@ -72,7 +70,7 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         )
     files, large = saved.answer
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    lines = [*summary_of(answer, time.perf_counter() - clock, other_results)] if other_results else []
+    lines = [*summary_of(answer, other_results)] if other_results else []
     lines += [f"{where(answer, name)}{agreement.in_words()}" for name, agreement in truths.items()]
     print_results(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
     print_files(files, saved.path)
@@ -85,15 +83,13 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def summarise(
-    answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, watch: Watch
-) -> Summary:
+def summarise(answer: Answer, _study: Study, _options: argparse.Namespace, watch: Watch) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
     other_results = other_results_of(answer, watch)
-    return Summary(notices_of(answer), summary_of(answer, seconds, other_results) if answer.kept else ())
+    return Summary(notices_of(answer), summary_of(answer, other_results) if answer.kept else ())
 
 
-def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, OtherResults]) -> Iterator[str]:
+def summary_of(answer: Answer, other_results: Mapping[str, OtherResults]) -> Iterator[str]:
     """Summarise the results in a few lines, with those of other methods."""
     questions = answer.inputs.given
     annotators = {
@@ -106,7 +102,7 @@ def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, Other
     yield (
         f"{counted(sum(map(len, questions.values())), 'comparison')} by "
         f"{counted(len(annotators), 'annotator')} of {counted(items, 'item')}{about}, fused by "
-        f"{path_title(answer.plan.algorithm)} in {seconds:.1f} s"
+        f"{path_title(answer.plan.algorithm)} in {answer.seconds:.1f} s"
     )
 
     def of_question(name: str, fusion: PairFusion) -> Iterator[str]:

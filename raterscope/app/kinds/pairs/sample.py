@@ -135,7 +135,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         _write(results / "pairs", answer, other_results, part(watch, 0.75, 0.8))
         tools.write_report(study, results / REPORT, part(watch, 0.8, 1.0))
     words = [f"{study_path}: simulated cells, compared in pairs by a simulated crowd"]
-    words += summary_of(answer, answer.seconds, other_results)
+    words += summary_of(answer, other_results)
     words += [
         _against_truth(fusion, inputs.given[name].annotators) for name, fusion in answer.fusions.items()
     ]
