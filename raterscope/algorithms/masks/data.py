@@ -355,6 +355,15 @@ def cut_positions(positions: FloatArray | None, first: int, count: int) -> Float
     return None if positions is None else positions[first : first + count]
 
 
+def thicknesses(
+    spacing: tuple[float, float, float], positions: FloatArray | None, first: int, count: int
+) -> FloatArray:
+    """Return the thickness of some slices' slabs, (count,) mm; see `volumes_of`."""
+    if positions is None:
+        return np.full(count, spacing[0])
+    return np.diff(slab_bounds(positions, spacing[0])[first : first + count])[:, 0]
+
+
 def marked(values: NDArray[Any]) -> BoolArray:
     """Return which voxels are marked: probabilities above one half, labels above 0; same shape."""
     if values.dtype == np.bool_:
@@ -385,8 +394,7 @@ def extents_of(
         areas = values.sum(axis=(-2, -1), dtype=np.float64)
     if positions is None:
         return np.asarray(areas.sum(axis=-1))
-    bounds = slab_bounds(positions, spacing[0])[first : first + areas.shape[-1]]
-    return np.asarray(areas @ ((bounds[:, 1] - bounds[:, 0]) / spacing[0]))
+    return np.asarray(areas @ (thicknesses(spacing, positions, first, areas.shape[-1]) / spacing[0]))
 
 
 def make_fusion(

@@ -27,8 +27,8 @@ from raterscope.algorithms.masks.data import (
     box_around,
     cut_positions,
     overlap,
+    thicknesses,
 )
-from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame
 from raterscope.algorithms.masks.voting import box_of, labels_of
 from raterscope.algorithms.progress import Check, Watch, no_check, silent
@@ -263,9 +263,8 @@ def dispute_by_slice(fusion: MaskFusion, check: Check = no_check) -> FloatArray:
     for z in range(fusion.shape[0]):
         check()
         values[z] = (1.0 - np.abs(2.0 * fusion.probability[:, z] - 1.0)).sum(dtype=np.float64)
-    values *= fusion.voxel_volume / 1000.0
-    if fusion.slice_positions is not None:
-        values *= _thicknesses(fusion)[fusion.origin[0] :][: len(values)] / fusion.spacing[0]
+    thick = thicknesses(fusion.spacing, fusion.slice_positions, fusion.origin[0], len(values))
+    values *= thick * (fusion.spacing[1] * fusion.spacing[2] / 1000.0)
     ml[fusion.origin[0] : fusion.origin[0] + len(values)] = values
     return ml
 
@@ -298,16 +297,8 @@ def _scene(
         consensus=place_in_frame(fusion, fusion.mask[structure], origin, shape),
         settled=settled,
         positions=cut_positions(fusion.slice_positions, origin[0], shape[0]),
-        thickness=_thicknesses(fusion)[origin[0] : origin[0] + shape[0]],
+        thickness=thicknesses(fusion.spacing, fusion.slice_positions, origin[0], shape[0]),
     )
-
-
-def _thicknesses(fusion: MaskFusion) -> FloatArray:
-    """Return the slabs of all slices of the image, mm."""
-    if fusion.slice_positions is None:
-        return np.full(fusion.frame[0], fusion.spacing[0])
-    bounds = slab_bounds(fusion.slice_positions, fusion.spacing[0])
-    return np.asarray(bounds[:, 1] - bounds[:, 0])
 
 
 @dataclass(frozen=True, eq=False)

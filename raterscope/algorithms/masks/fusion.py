@@ -16,7 +16,6 @@ from raterscope.algorithms.masks.calibration import Calibration, Distances, cali
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import (
     OPEN,
-    BoolArray,
     Box,
     FloatArray,
     MaskFusion,
@@ -26,8 +25,8 @@ from raterscope.algorithms.masks.data import (
     slices_of,
 )
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
-from raterscope.algorithms.masks.distance import domain, half_side, occupied, signed_distance
-from raterscope.algorithms.masks.metrics import Comparison, compare_all, distance_at, place_in_frame
+from raterscope.algorithms.masks.distance import domain, occupied
+from raterscope.algorithms.masks.metrics import Comparison, compare_all, place_in_frame
 from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.programs import ProgramWeights
@@ -223,10 +222,6 @@ def _cut_to_nothing(masks: Masks) -> Masks:
     )
 
 
-_REACH, _REACH_VOXELS = 20.0, 10.0
-"""Largest distance of outlines that counts: mm, or voxels if larger."""
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """Report on the fusion of one structure of P raters."""
@@ -238,8 +233,8 @@ class Report:
     pair_hausdorff_95: FloatArray
     # (P,): each rater's mean share in the consensus where raters differ; NaN without local weights
     weight: FloatArray
-    # offset, spread: (P,): mm: mean and standard deviation, over the consensus's outline, of each rater's
-    # distance beyond it; below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias
+    # offset, spread: (P,): mm: mean and standard deviation, over both outlines, of each rater's distance
+    # beyond the consensus; below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias
     # is over all voxels, most of them where all raters agree: it describes outlines poorly.)
     offset: FloatArray
     spread: FloatArray
@@ -289,19 +284,10 @@ class CaseResult:
         return tuple(fusion.structures[0] for fusion in self.fusions)
 
 
-@dataclass(frozen=True, eq=False)
-class Outlines:
-    """The part of a report that rests on the raters' distances; attributes as in `Report`."""
-
-    offset: FloatArray
-    spread: FloatArray
-    calibration: Calibration | None
-
-
 def fuse_measured(
     masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent
-) -> tuple[MaskFusion, Outlines]:
-    """Fuse masks of one structure as `fuse` does, and measure the outlines for `report_on`.
+) -> tuple[MaskFusion, Calibration | None]:
+    """Fuse masks of one structure as `fuse` does, and calibrate the outlines for `report_on`.
 
     The raters' distances are measured once, and released before the maps are made. The calibration is
     computed in another thread while a model is fitted to them.
@@ -318,23 +304,11 @@ def fuse_measured(
             cut = domain(distances.masks, plan.settings.clip, check, copy=False)
             box = distances.part_of(cut)
         if box is None:
-            fusion = fuse(masks, plan, fused)
-            consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
-            return fusion, Outlines(*_offsets(consensus, distances, part(watch, 0.9, 1.0)), wait())
-        lent = [distances]
-        outlines: list[Outlines] = []
-
-        def finish(consensus: BoolArray) -> None:
-            distances, calibration = lent.pop(), wait()
-            framed = np.zeros(distances.masks.shape, dtype=np.bool_)
-            framed[box] = consensus
-            offset_spread = _offsets(framed, distances, part(watch, 0.9, 0.9))
-            outlines.append(Outlines(*offset_spread, calibration))
-
-        measured = Measured(distances.away[:, *box], finish)
+            return fuse(masks, plan, fused), wait()
+        measured = Measured(distances.away[:, *box], wait)
         del distances
         fusion = FUSERS[plan.algorithm].run(cut, plan.settings, watch=fused, measured=measured)
-        return fusion, outlines[0]
+        return fusion, wait()
 
 
 def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, check: Check) -> bool:
@@ -344,24 +318,20 @@ def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, che
 
 
 def report_on(
-    fusion: MaskFusion, masks: Masks, watch: Watch = silent, outlines: Outlines | None = None
+    fusion: MaskFusion, masks: Masks, watch: Watch = silent, calibration: Calibration | None = None
 ) -> Report:
     """Compare the fusion of one structure with the masks of the raters.
 
-    `fusion`: fusion of one structure. `masks`: the masks that were fused. `outlines`: outlines of these
-    masks, if measured already.
+    `fusion`: fusion of one structure. `masks`: the masks that were fused. `calibration`: of these masks, if
+    made already.
     """
     with Background() as beside:
         check = partial(beside.watch, 1.0, "adding up the report")
         differing = beside.start(partial(_where_raters_differ, fusion, masks, check))
-        compared, pairs = compare_all(masks, fusion, part(watch, 0.0, 0.6))
+        compared, pairs, offset, spread = compare_all(masks, fusion, part(watch, 0.0, 0.6))
         weight, tau = differing(partial(watch, 0.6, "adding up the report"))
-    if outlines is None:
-        distances = measure_distances(masks, part(watch, 0.6, 0.7))
-        consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
-        offset_spread = _offsets(consensus, distances, part(watch, 0.7, 0.75))
-        outlines = Outlines(*offset_spread, calibrate(masks, part(watch, 0.75, 0.85), distances))
-        del distances, consensus
+    if calibration is None:
+        calibration = calibrate(masks, part(watch, 0.6, 0.85))
     regions = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     check = partial(watch, 1.0, "adding up the report")
     return Report(
@@ -369,45 +339,14 @@ def report_on(
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
         weight=weight,
-        offset=outlines.offset,
-        spread=outlines.spread,
+        offset=offset,
+        spread=spread,
         disputes=regions,
         by_slice=dispute_by_slice(fusion, check),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
-        calibration=outlines.calibration,
+        calibration=calibration,
         tau=tau,
     )
-
-
-def _offsets(consensus: BoolArray, distances: Distances, watch: Watch) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and standard deviation of each rater's distance along the consensus's outline, mm."""
-    masks = distances.masks
-    side = min(masks.spacing[masks.shape[0] == 1 :])
-    reach = max(_REACH, _REACH_VOXELS * side)
-    half = np.float32(half_side(masks.spacing, masks.shape[0], masks.positions))
-    offset, spread = np.full((2, len(masks.annotators)), np.nan)
-    if not consensus.any() or consensus.all():
-        return offset, spread
-    check = partial(watch, 0.0, "measuring the outline of the consensus")
-    near = max(masks.spacing[1:])
-    away = signed_distance(consensus, masks.spacing, near, check, masks.positions)
-    outline = np.flatnonzero(np.abs(away) <= near / 2)
-    reference = away.ravel()[outline]
-    if not len(outline):
-        return offset, spread
-    for p, values in enumerate(masks.values):
-        check()
-        mask = np.ascontiguousarray(marked(values))
-        if mask.any():
-            own = distances.away[p].ravel()[outline]
-            for side, other in ((1, ~mask), (-1, mask)):  # beyond what was measured everywhere
-                far = np.flatnonzero(own * side >= distances.clip)
-                if len(far):
-                    apart = distance_at(other, outline[far], masks.spacing, masks.positions, check)
-                    own[far] = side * np.minimum(apart - half, reach)
-            beyond = own - reference
-            offset[p], spread[p] = beyond.mean(), beyond.std()
-    return offset, spread
 
 
 def _where_raters_differ(fusion: MaskFusion, masks: Masks, check: Check) -> tuple[FloatArray, FloatArray]:

@@ -11,6 +11,10 @@ to the nearest one of B:
 - HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
 - mean surface distance: the mean of all directed distances of both ways together.
 
+Bias and spread of A are mean and standard deviation of the directed distances both ways, below 0 where the
+surface of B is not in A or that of A is in B; each voxel counts with the area of its outer faces. One way
+alone would be biased, as the voxels of a surface are inside.
+
 For each pair of raters A and B, with these surfaces and distances:
 
 - surface Dice at a tolerance ([nikolov2021]_): the share of both surfaces that lies within the tolerance of
@@ -63,6 +67,7 @@ from raterscope.algorithms.masks.data import (
     extents_of,
     overlap,
     slices_of,
+    thicknesses,
 )
 from raterscope.algorithms.masks.voting import box_of, labels_of
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
@@ -149,6 +154,26 @@ class Scene:
     def extent(self, mask: BoolArray) -> float:
         """Count the voxels of a mask, each by the thickness of its slice."""
         return float(extents_of(mask, self.masks.spacing, self.masks.slice_positions, self.first))
+
+    def thicknesses(self) -> FloatArray:
+        """Return the thickness of each slice, (Z,) mm."""
+        masks = self.masks
+        return thicknesses(masks.spacing, masks.slice_positions, self.first, len(self.judged[0]))
+
+    def exposed_areas(self, mask: BoolArray, surface: NDArray[np.int64]) -> FloatArray:
+        """Return the area of the outer faces of a mask's voxels at (N,) flat indices; (N,) mm²."""
+        padded = np.pad(mask, 1)
+        voxels = np.stack(np.unravel_index(surface, mask.shape)) + 1
+        _, row, column = self.masks.spacing
+        thick = self.thicknesses()[voxels[0] - 1]
+        area = np.zeros(len(surface))
+        sides = (row * column, thick * column, thick * row)
+        for axis in range(1 if len(mask) == 1 else 0, 3):
+            for step in (-1, 1):
+                beside = voxels.copy()
+                beside[axis] += step
+                area += np.where(padded[tuple(beside)], 0.0, sides[axis])
+        return area
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
@@ -314,13 +339,17 @@ def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
 
 def compare_all(
     masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
-) -> tuple[tuple[Comparison, ...], RaterAgreement]:
-    """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once."""
+) -> tuple[tuple[Comparison, ...], RaterAgreement, FloatArray, FloatArray]:
+    """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once.
+
+    Also returns bias and spread of each rater, (P,) mm.
+    """
     scene = _crop_scene(masks, watch, _reference(masks, reference))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
     compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
-    return compared, _paired(scene, shapes, part(watch, 0.8, 1.0))
+    offset, spread = _beyond(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
+    return compared, _paired(scene, shapes, part(watch, 0.8, 1.0)), offset, spread
 
 
 def _reference(masks: Masks, reference: BoolArray | MaskFusion) -> BoolArray:
@@ -372,6 +401,27 @@ def _compared(scene: Scene, shapes: list[Shape], check: Check) -> tuple[Comparis
         difference = (shapes[p].size - size) * voxel
         rows.append(_comparison(shapes, p, len(scene.judged), scene.extent(mask & target), every, difference))
     return tuple(rows)
+
+
+def _beyond(scene: Scene, shapes: list[Shape], check: Check) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and standard deviation of each rater's distance beyond the reference, mm."""
+    raters, (*judged, reference), target = len(scene.judged), shapes, scene.target
+    assert target is not None
+    offset, spread = np.full((2, raters), np.nan)
+    if not reference.size:
+        return offset, spread
+    area = scene.exposed_areas(target, reference.surface)
+    for p, (mask, shape) in enumerate(zip(scene.judged, judged, strict=True)):
+        check()
+        if shape.size:
+            beyond = np.concatenate([
+                np.where(mask.ravel()[reference.surface], reference.away[p], -reference.away[p]),
+                np.where(target.ravel()[shape.surface], -shape.away[raters], shape.away[raters]),
+            ]).astype(np.float64)  # fmt: skip
+            weights = np.concatenate([area, scene.exposed_areas(mask, shape.surface)])
+            offset[p] = np.average(beyond, weights=weights)
+            spread[p] = np.sqrt(np.average((beyond - offset[p]) ** 2, weights=weights))
+    return offset, spread
 
 
 def _paired(scene: Scene, shapes: list[Shape], watch: Watch) -> RaterAgreement:
@@ -525,11 +575,12 @@ def _outline(mask: BoolArray) -> BoolArray:
 def _centroid(scene: Scene, p: int) -> tuple[float, float, float]:
     """Return the centre of mass in mm, from the corner of the scene."""
     mask, spacing = scene.judged[p], scene.masks.spacing
-    slices = mask.sum(axis=(1, 2), dtype=np.float64)
+    weights = scene.thicknesses()
+    slices = mask.sum(axis=(1, 2), dtype=np.float64) * weights
     heights = np.arange(len(slices)) * spacing[0] if scene.positions is None else scene.positions
     row, column = (
-        float(mask.sum(axis=axes, dtype=np.float64) @ np.arange(size)) / slices.sum()
-        for axes, size in (((0, 2), mask.shape[1]), ((0, 1), mask.shape[2]))
+        float(weights @ mask.sum(axis=axis, dtype=np.float64) @ np.arange(size)) / slices.sum()
+        for axis, size in ((2, mask.shape[1]), (1, mask.shape[2]))
     )
     return float(slices @ heights / slices.sum()), row * spacing[1], column * spacing[2]
 

@@ -32,7 +32,6 @@ from raterscope.algorithms.masks._robust_fit import (
     start,
 )
 from raterscope.algorithms.masks.data import (
-    BoolArray,
     Box,
     Float32Array,
     FloatArray,
@@ -252,7 +251,7 @@ class Measured:
 
     # (P, Z, Y, X) or None: signed distances, mm, up to the clip or further; None after their release
     away: Float32Array | None
-    finish: Callable[[BoolArray], object]  # called with the consensus, (Z, Y, X) bool, after that
+    finish: Callable[[], object]  # called after that
 
 
 @dataclass(frozen=True)
@@ -466,7 +465,7 @@ def _fuse(
     fitted.t[np.abs(fitted.t) <= slope * TIE] = 0.0
     if measured is not None:
         measured.away = None
-        measured.finish(_to_map(fitted.columns, fitted.t > 0, masks.shape, check)[0])
+        measured.finish()
     return result()
 
 

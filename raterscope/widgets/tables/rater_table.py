@@ -31,7 +31,7 @@ HELP = {
     "rater": "The colour is the same in all views",
     "weight": "How closely the consensus follows the rater where raters differ. 1: most closely",
     "bias mm": "How far the rater's outline lies beyond the consensus's (+) or short of it (-), mean, mm",
-    "spread": "Standard deviation of that over the consensus's outline, in mm",
+    "spread": "Standard deviation of that over both outlines, in mm",
     "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
     "Dice": "Overlap with the consensus, from 0 to 1",
     "HD95 mm": "95th percentile of the distances between the rater's surface and the consensus's, in mm",

@@ -8,6 +8,7 @@ import pytest
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on, stack
+from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 
@@ -140,3 +141,24 @@ def test_the_methods_text_lists_the_differences_from_the_paper():
     assert "instead of Algorithm 1" in MaskPlan.make("mixture").in_words()
     assert "Algorithm 1;" not in MaskPlan.make("mixture", {"as_published": "yes"}).in_words()
     assert "differences" not in MaskPlan.make("majority").in_words()
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("beyond", [1, -1])
+def test_the_bias_is_the_mean_distance_over_the_area_of_the_outline(axis: int, beyond: int) -> None:
+    """One side of a box moves: the bias is the move by its share of the surface, except for edges."""
+    spacing = (2.4, 0.7, 0.6667)
+    box = np.zeros((60, 80, 80), dtype=bool)
+    side = [slice(10, 50), slice(10, 70), slice(10, 70)]
+    box[tuple(side)] = True
+    end = side[axis].stop
+    side[axis] = slice(min(end, end + beyond), max(end, end + beyond))
+    moved = box.copy()
+    moved[tuple(side)] = beyond > 0
+    masks = Masks(np.stack([box, box, box, moved]), NAMES, spacing)
+    report = report_on(majority(masks), masks)
+    lengths = np.array(spacing) * (40, 60, 60)
+    areas = lengths.prod() / lengths
+    expected = beyond * spacing[axis] * areas[axis] / (2 * areas.sum())
+    assert report.offset[:3].tolist() == [0, 0, 0]
+    assert report.offset[3] == pytest.approx(expected, rel=0.25)

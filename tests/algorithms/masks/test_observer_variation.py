@@ -51,3 +51,13 @@ def test_the_conformity_index_of_three_raters():
     masks[0, 0, 2:4, 2:4] = masks[1, 0, 2:4, 2:5] = masks[2, 0, 2:5, 2:4] = 1
     result = observer_variation(Masks(masks, ("a", "b", "c"), (1.0, 1.0, 1.0)))
     assert result.conformity() == pytest.approx((4 + 4 + 4) / (6 + 6 + 8))
+
+
+def test_the_centroid_is_that_of_the_volume_where_slices_are_uneven():
+    masks = np.zeros((2, 4, 12, 12), dtype=np.uint8)
+    masks[0, :3, 2:6, 2:6] = masks[1, :, 2:6, 2:6] = 1
+    positions = np.array([0.0, 1.0, 2.5, 5.0])  # slabs of 1, 1.25, 2 and 2.5 mm
+    result = observer_variation(Masks(masks, ("anna", "ben"), (1.0, 0.5, 0.5), slice_positions=positions))
+    anna = (1.0 * 1.25 + 2.5 * 2) / 4.25
+    ben = (1.0 * 1.25 + 2.5 * 2 + 5.0 * 2.5) / 6.75
+    assert result.centroid_shift[0] == pytest.approx(ben - anna)

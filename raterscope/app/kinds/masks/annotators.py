@@ -464,7 +464,7 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
 
     The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
-    along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
+    (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
     estimated over all voxels, mostly where all raters agree; so are Sigma (its square root), the
     standard deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters:
     `program` is 1 for them, and `counts_as` is the number of raters that they count as near the outline.

@@ -249,8 +249,8 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     fusions, reports = [], []
     for structure, step_watch in steps_of(watch, case.records):
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
-        fusion, outlines = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
-        report = report_on(fusion, masks, part(step_watch, _FUSED, 1.0), outlines)
+        fusion, calibration = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
+        report = report_on(fusion, masks, part(step_watch, _FUSED, 1.0), calibration)
         notices = (*_without_overlap(masks, report), *fusion.notices, *skipped_slices(masks))
         fusions.append(replace(fusion, notices=(*notices, *read_notices(masks.annotators))))
         reports.append(report)
