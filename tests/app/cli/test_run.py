@@ -1,5 +1,6 @@
 """`raterscope run` of labels and of pairs."""
 
+import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.grid import Grid
@@ -10,6 +11,7 @@ from raterscope.app.study.masks import add_case
 from tests.app.commands import run
 from tests.app.kinds.labels.made import make_study as make_labels
 from tests.app.kinds.labels.made import write_truth, write_votes
+from tests.app.kinds.masks.made import write as write_mask
 from tests.app.kinds.pairs import made as made_pairs
 from tests.app.tables import write
 
@@ -107,3 +109,14 @@ class TestPairs:
         )
         assert "rate" in refusal("run", crowd, "iss", "--set", "rate=7")
         assert "holds no pairs" in refusal("run", study, "iss")
+
+
+def test_a_run_of_masks_prints_the_notices_of_its_fusions(tmp_path, capsys):
+    both = np.zeros((1, 60, 60), dtype=np.uint8)
+    both[0, 5:25, 5:25] = 1
+    alone = both.copy()
+    alone[0, 30:55, 20:55] = 1  # far from the outline of the other rater
+    files = [write_mask(tmp_path / f"{name}.nii.gz", mask) for name, mask in (("a", both), ("b", alone))]
+    assert run("import", tmp_path / "s.rscope", *files, "--naming", "{annotator}", "--structure", "cell") == 0
+    assert run("run", tmp_path / "s.rscope", "laplace") == 0
+    assert "voxels were tied and went to the background" in capsys.readouterr().err

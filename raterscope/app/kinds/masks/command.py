@@ -148,7 +148,10 @@ def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, lis
 
 def summarise(answer: Answer, _study: Study, _options: argparse.Namespace, _watch: Watch) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
-    return Summary((), summary_of(answer))
+    notices = list(dict.fromkeys(_notices(answer)))
+    if len(notices) > LISTED:
+        notices[LISTED:] = [f"and {len(notices) - LISTED:,} more notices; the report has all"]
+    return Summary(notices, summary_of(answer))
 
 
 def summary_of(answer: Answer) -> Iterator[str]:
