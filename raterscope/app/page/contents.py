@@ -412,9 +412,9 @@ class Units:
             return NONE
         return f"{value:.{1 if value >= 0.95 else 2}f}" if math.isfinite(value) else "nothing marked"
 
-    def amount(self, ml: float) -> str:
-        """Format a size, small volumes in mm³."""
-        value, unit = self._scaled(ml, abs(ml))
+    def amount(self, ml: float, largest: float | None = None) -> str:
+        """Format a size, small volumes in mm³; in a column, in the unit of its largest size."""
+        value, unit = self._scaled(ml, abs(ml) if largest is None else largest)
         return f"{self._figure(value)} {unit}"
 
     def difference(self, ml: float, of: float) -> str:
@@ -433,6 +433,10 @@ class Units:
     def _figure(self, value: float) -> str:
         least = 0 if self.size in ("voxels", "px") else max(0, _places(value))
         return f"{value:,.{least}f}" if math.isfinite(value) else NONE
+
+    def amounts(self, ml: Sequence[float]) -> list[str]:
+        """Format a column of sizes."""
+        return [self.amount(size, max(ml)) for size in ml]
 
 
 def units_of(grid: Grid) -> Units:

@@ -324,6 +324,12 @@ def test_large_volumes_and_their_difference_agree_to_the_ml():
     assert units.difference(1382.2 - 1397.9, 1397.9) == "\N{MINUS SIGN}16 ml (\N{MINUS SIGN}1 %)"
 
 
+def test_a_column_of_sizes_has_one_unit():
+    units = units_of(Grid.plain((2, 2, 2), (1.0, 1.0, 1.0), calibrated=True))
+    assert units.amounts([9.29, 0.0781]) == ["9.29 ml", "0.0781 ml"]
+    assert units.amounts([0.0781, 0.005]) == ["78.1 mm³", "5.00 mm³"]
+
+
 def test_of_more_cases_than_a_table_lists_the_doubtful_ones_come_first(study):
     fuse(study)
     (entry,) = study.images()

@@ -140,6 +140,8 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
     cut = len(listed) > MOST_ROWS
     if cut:
         listed.sort(key=lambda figures: -figures.report.doubt_ml)
+    largest = max((figures.final_ml for figures in listed), default=0.0)
+    most_doubt = max((figures.report.doubt_ml for figures in listed), default=0.0)
     for figures in listed:
         units = units_of(figures.entry.lattice)
         verdicts = figures.latest_verdicts()
@@ -152,10 +154,10 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
                 plain(figures.entry.name),
                 plain(figures.structure),
                 str(len(figures.fusion.annotators)),
-                units.amount(figures.final_ml),
+                units.amount(figures.final_ml, largest),
                 f"{dice.mean():.3f}" if len(dice) else "",
                 str(regions),
-                units.amount(figures.report.doubt_ml) if regions else "",
+                units.amount(figures.report.doubt_ml, most_doubt) if regions else "",
                 f"{settled} of {regions}" if regions else "nothing to settle",
             )
         )

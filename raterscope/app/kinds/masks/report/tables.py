@@ -40,7 +40,7 @@ def raters_table(
         f"HD, {unit}": [units.mm(comparison.hausdorff) for comparison in report.compared],
         "Sens.": [share(comparison.sensitivity) for comparison in report.compared],
         "Spec.": [share(comparison.specificity) for comparison in report.compared],
-        units.extent: [units.amount(ml) for ml in figures.volumes],
+        units.extent: units.amounts(figures.volumes.tolist()),
         "Difference": [
             units.difference(comparison.volume_difference, report.volume_ml) for comparison in report.compared
         ],
@@ -186,18 +186,23 @@ def disputes_table(figures: StructureFigures, units: Units) -> Table:
     """List the disputed regions, the most disputed first: position, differing raters, decision."""
     fusion, grid = figures.fusion, figures.entry.lattice
     names = [plain(name) for name in fusion.annotators]
-    middle = _middle(fusion.mask[0], fusion.origin)
+    middle = _middle(fusion.mask[0], fusion.origin, grid)
     verdicts = figures.latest_verdicts()
+    disputes = figures.report.disputes
+    sizes = zip(
+        units.amounts([dispute.volume_ml for dispute in disputes]),
+        units.amounts([dispute.doubt_ml for dispute in disputes]),
+        strict=True,
+    )
     rows = [
         (
             str(number),
-            units.amount(dispute.volume_ml),
-            units.amount(dispute.doubt_ml),
+            *amounts,
             _where(dispute, middle, grid, units),
             in_words(dispute, names) if grid.calibrated else in_words(dispute, names).replace(" mm ", " px "),
             _verdict(verdicts.get(number)),
         )
-        for number, dispute in enumerate(figures.report.disputes, start=1)
+        for number, (dispute, amounts) in enumerate(zip(disputes, sizes, strict=True), start=1)
     ]
     note = (
         "Where a rater's outline is farther from the consensus's than the tolerance. "
@@ -209,17 +214,18 @@ def disputes_table(figures: StructureFigures, units: Units) -> Table:
 
 def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
     """List the consensuses of a mixture and their followers; None for a single one."""
-    calibration = figures.fusion.alternatives
-    if len(calibration) < 2:
+    alternatives = figures.fusion.alternatives
+    if len(alternatives) < 2:
         return None
+    volumes = [float(figures.fusion.volumes(alternative.mask[0])) / 1000.0 for alternative in alternatives]
+    sizes = units.amounts(volumes)
     rows = []
-    for number, alternative in enumerate(calibration, start=1):
+    for number, (alternative, size) in enumerate(zip(alternatives, sizes, strict=True), start=1):
         followers = [
             f"{plain(name)} ({share(float(chance), 2)})"
             for name, chance in zip(figures.fusion.annotators, alternative.responsibility, strict=True)
             if chance > 0.05
         ]
-        size = units.amount(float(figures.fusion.volumes(alternative.mask[0])) / 1000.0)
         rows.append((str(number), f"{100 * alternative.weight:.0f} %", size, ", ".join(followers)))
     return Table(
         "Alternative consensuses",
@@ -276,20 +282,24 @@ def _shaded(value: float, same: bool = False) -> Cell:
     return Cell(share(value), *tint((value - _PALEST) / (1 - _PALEST)))
 
 
-def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
-    centre = []
-    for axis in range(3):
-        along = mask.sum(
-            axis=tuple(other_axis for other_axis in range(3) if other_axis != axis), dtype=np.float64
-        )
-        total = along.sum()
-        centre.append(along @ np.arange(len(along)) / total if total else len(along) / 2)
-    return np.array(centre) + origin
+def _middle(mask: np.ndarray, origin: Sequence[int], grid: Grid) -> FloatArray:
+    """Return the centre of mass (slice, row, column); each slice counts with its thickness."""
+    slabs = slice(origin[0], origin[0] + len(mask))
+    areas = mask * np.diff(grid.bounds[slabs])[:, :, None]
+    total = areas.sum()
+    if not total:
+        return np.array(mask.shape) / 2 + origin
+    slices = areas.sum(axis=(1, 2))
+    height = slices @ grid.positions[slabs] / total
+    rows, columns = areas.sum(axis=0).sum(axis=1), areas.sum(axis=0).sum(axis=0)
+    row, column = (along @ np.arange(len(along)) / total for along in (rows, columns))
+    at = np.interp(height, grid.positions, np.arange(len(grid.positions)))
+    return np.array([at, row + origin[1], column + origin[2]])
 
 
 def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> str:
     """Describe slices, and distances and directions from the structure's middle."""
-    centre = _middle(dispute.voxels(), dispute.origin)
+    centre = _middle(dispute.voxels(), dispute.origin, grid)
     first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
     words = []
     if not grid.flat:
