@@ -392,7 +392,7 @@ def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> 
     check_complete(head, watch)
     if head.data != source.path:
         candidates.add_part(head.data)
-    holds = holds_masks(source, part(watch, 0.0, 0.5))
+    holds = holds_masks(source, part(watch, 0.0, 0.5), check=True)
     if holds:
         candidates.masks.append(source.path)
     elif holds is None:

@@ -20,16 +20,18 @@ _SEGMENTATIONS = {"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7"
 _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 
 
-def holds_masks(file: File, watch: Watch = silent) -> bool | None:
+def holds_masks(file: File, watch: Watch = silent, *, check: bool = False) -> bool | None:
     """Find out whether a file holds masks; None if it could also be an image or volume.
 
     If the result is None, the user must decide. It is False for a folder, and for a file that cannot be read.
-    `watch`: called while voxels are read.
+    `watch`: called while voxels are read. `check`: raise the `InputError` of a file that cannot be read.
     """
     source = open_source(file)
     try:
         return _holds_masks(source, watch) if source.path.is_file() else False
     except InputError:
+        if check:
+            raise
         return False
 
 

@@ -309,6 +309,8 @@ def _table(
     names: NameParts, watch: Watch,
 ) -> MaskTable:  # fmt: skip
     kind, numbers = _kind(dataset), _numbers(dataset)
+    if len(set(numbers)) < len(numbers):
+        raise InputError("has several segments of one number", file=path, field="SegmentNumber")
     creator = text_of(str(dataset.get("ContentCreatorName") or "").replace("^", " ").strip())
     largest = float(dataset.get("MaximumFractionalValue") or 255)
     item = next(iter(_series(dataset)), "") or names.item

@@ -69,6 +69,7 @@ class LabelMap:
     values: NDArray[Any]
     origin: tuple[int, int, int] = (0, 0, 0)  # (slice, row, column): first voxel of `values` in the grid
     colours: NDArray[np.uint32] | None = None  # (C,): red, green and blue of each number
+    notices: tuple[str, ...] = ()
 
     @property
     def memory(self) -> int:
@@ -163,7 +164,8 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
         low, high = (int(marked[0]), int(marked[-1]) + 1) if len(marked) else (0, 0)
         values = values[(slice(None),) * axis + (slice(low, high),)]
         box.append(low)
-    return LabelMap(head.grid, values.copy(), (box[0], box[1], box[2]))
+    notices = tuple(f"The file {notice}." for notice in head.notices)
+    return LabelMap(head.grid, values.copy(), (box[0], box[1], box[2]), notices=notices)
 
 
 def read_label_map(
@@ -179,7 +181,7 @@ def read_label_map(
 
     Raises `InputError` for a file that cannot be read, or holds no masks.
     """
-    notices = list[str]()
+    notices = list(label_map.notices)
     grid, layers = label_map.grid, len(label_map.values)
     masks: list[RaterMask] = []
     for layer, array in enumerate(label_map.values):

@@ -69,7 +69,7 @@ def read_seg_nrrd(head: VoxelHead, names: NameParts = NO_NAMES, watch: Watch = s
             masks_by_number[number] = make_mask(
                 names.annotator, names.item, name, head.grid, mask, origin, coding
             )
-    notices = tuple(f"{plain(path.name)}: {notice}." for notice in head.notices)
+    notices = tuple(f"The file {notice}." for notice in head.notices)
     return MaskTable(path, tuple(masks_by_number[number] for number in sorted(masks_by_number)), notices)
 
 

@@ -134,17 +134,19 @@ def _numbers(fields: dict[str, str], count: int, *names: str) -> list[float] | N
 
 
 def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) -> tuple[Grid, tuple[str, ...]]:
-    steps = _numbers(fields, rank, "ElementSpacing", "ElementSize") or [1.0] * rank
+    names = ("ElementSpacing", "ElementSize")
+    steps = _numbers(fields, rank, *names) or [0.0 if _words(fields, *names) else 1.0] * rank
+    notices = () if all(steps) else ("does not contain the size of a voxel; one millimetre is assumed",)
     steps = [abs(step) or 1.0 for step in steps]
     across, along, down = (*steps, 1.0)[:3]
     directions = _numbers(fields, rank * rank, "TransformMatrix", "Orientation", "Rotation")
     if rank == 2:
-        return Grid.plain(shape, (1.0, along, across)), ()
+        return Grid.plain(shape, (1.0, along, across)), notices
     if directions is None:
         text = "does not contain the patient's orientation: orientation letters are not shown"
-        return Grid.plain(shape, (down, along, across)), (text,)
+        return Grid.plain(shape, (down, along, across)), (*notices, text)
     origin = _numbers(fields, rank, "Offset", "Position", "Origin") or [0.0] * rank
     # A row of the file's matrix is the direction of an axis, which is a column of the grid's matrix.
     turned = np.array(directions).reshape(rank, rank)[:3, :3].T
     matrix = np.column_stack([turned * [across, along, down], origin[:3]])
-    return Grid.from_matrix(shape, matrix), ()
+    return Grid.from_matrix(shape, matrix), notices

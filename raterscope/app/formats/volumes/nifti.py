@@ -117,25 +117,34 @@ def _head_of(path: Path, data_path: Path, header: Any, is_packed: bool) -> Voxel
         colours = sizes[4]
     axes = (first + 2 if rank > 2 else None, first + 1, first)
     grid, notices = _geometry(shape, header)
+    offset = _offset(path, header, is_pair=data_path != path)
     slope, intercept = float(header["scl_slope"]), float(header["scl_inter"])
     if colours or slope == 0 or not np.isfinite(slope):
         slope, intercept = 1.0, 0.0
     return VoxelHead(
         path=path,
         data=data_path,
-        offset=0 if is_packed else int(header["vox_offset"]),
+        offset=0 if is_packed else offset,
         grid=grid,
         dtype=dtype,
         lengths=lengths,
         axes=axes,
         packing="gzip" if is_packed else "",
-        within=int(header["vox_offset"]) if is_packed else 0,
+        within=offset if is_packed else 0,
         colours=colours,
         slope=slope,
         intercept=intercept if np.isfinite(intercept) else 0.0,
         fields={"descrip": bytes(header["descrip"]), "intent_name": bytes(header["intent_name"])},
         notices=notices,
     )
+
+
+def _offset(path: Path, header: Any, *, is_pair: bool) -> int:
+    """Return the number of bytes before the voxels; 0 stands for the least, which is that of the header."""
+    offset, least = int(header["vox_offset"]), 0 if is_pair else int(header.single_vox_offset)
+    if offset and offset < least:
+        raise InputError(f"claims voxels from byte {offset}; expected {least} or more", file=path)
+    return offset or least
 
 
 def _values(path: Path, code: int, header: Any) -> np.dtype[Any]:

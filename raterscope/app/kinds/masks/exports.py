@@ -404,7 +404,10 @@ def maps_of_structure(
 
 
 def _agreement(report: Report) -> tuple[Measure, ...]:
-    """Return the raters' agreement with each other: means over all pairs, unless their masks are empty."""
+    """Return the raters' agreement with each other: means over all pairs, but for those of two empty masks.
+
+    The distance to an empty mask is infinite; a mean with it is not written.
+    """
     pairs = np.triu_indices(len(report.pair_dice), 1)
     dice, distances = (
         values[pairs][~np.isnan(values[pairs])] for values in (report.pair_dice, report.pair_hausdorff_95)

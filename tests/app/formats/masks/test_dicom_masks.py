@@ -264,6 +264,7 @@ def test_a_segmentation_that_is_damaged(tmp_path: Path, series: Callable[..., Vo
         (lambda dataset: setattr(dataset, "Rows", 60_000), "cut short"),
         (lambda dataset: setattr(dataset, "NumberOfFrames", 2_000_000_000), "claims 2,000,000,000 frames"),
         (lambda dataset: delattr(dataset, "SegmentSequence"), "damaged"),
+        (lambda dataset: dataset.SegmentSequence.append(dataset.SegmentSequence[0]), "several segments"),
     ):
         with pytest.raises(InputError, match=words):
             read_masks(edited(edit))

@@ -55,6 +55,15 @@ def test_one_value_is_a_mask(tmp_path: Path, value: int) -> None:
     np.testing.assert_array_equal(mask.whole(), values > 0)
 
 
+def test_notices_of_the_header_are_those_of_the_mask(tmp_path: Path, labels: np.ndarray) -> None:
+    image = nibabel.Nifti1Image(labels.T, None)
+    image.set_sform(None, code=0)
+    image.set_qform(None, code=0)
+    nibabel.save(image, tmp_path / "a.nii")
+    (notice,) = read_masks(tmp_path / "a.nii", annotator="anna").notices
+    assert "patient's orientation" in notice
+
+
 def test_who_marked_nothing_has_an_empty_mask(tmp_path: Path) -> None:
     path = nifti(tmp_path / "a.nii", np.zeros((2, 5, 6), dtype=np.uint8))
     (mask,) = read_masks(path, annotator="anna").masks

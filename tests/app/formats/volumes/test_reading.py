@@ -201,6 +201,30 @@ def test_files_cut_short(tmp_path: Path, suffix: str, packed: bool) -> None:
         refusal(path)
 
 
+def test_voxels_of_nifti_begin_after_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.nii"
+    SimpleITK.WriteImage(oblique(), str(path))
+    whole = path.read_bytes()
+    for offset in (-100.0, 1.0, 351.0):
+        path.write_bytes(whole[:108] + struct.pack("<f", offset) + whole[112:])
+        assert "expected 352 or more" in refusal(path)
+    path.write_bytes(whole[:108] + struct.pack("<f", 0.0) + whole[112:])  # not stated
+    (volume,) = find_volumes(path)
+    np.testing.assert_array_equal(load_volume(volume).values, SimpleITK.GetArrayFromImage(oblique()))
+
+
+@pytest.mark.parametrize("spacing", ["0 1 2", "nan 1 2", "1 2"])
+def test_a_metaimage_without_a_usable_spacing_gives_a_notice(tmp_path: Path, spacing: str) -> None:
+    path = tmp_path / "a.mha"
+    SimpleITK.WriteImage(oblique(), str(path))
+    whole = path.read_bytes()
+    begin = whole.index(b"ElementSpacing")
+    end = whole.index(b"\n", begin)
+    path.write_bytes(whole[:begin] + f"ElementSpacing = {spacing}".encode() + whole[end:])
+    (volume,) = find_volumes(path)
+    assert "one millimetre is assumed" in " ".join(volume.notices)
+
+
 @pytest.mark.parametrize("name", ["dim[0]", "0008|0060", "ITK_original_spacing"])
 def test_metaimages_with_the_fields_of_another_format(tmp_path: Path, name: str) -> None:
     """ITK writes the fields of NIfTI and DICOM files that it converts."""

@@ -417,6 +417,16 @@ def test_masks_with_other_axes_come_without_loss(import_files, tmp_path, orienta
             np.testing.assert_array_equal(whole, drawn[name].astype(bool))
 
 
+def test_a_mask_whose_checksum_is_wrong_is_skipped_and_no_volume(import_files, tmp_path):
+    write(tmp_path / "anna.nii.gz", a_ball())
+    damaged = bytearray(write(tmp_path / "ben.nii.gz", a_ball(radius=7)).read_bytes())
+    damaged[-6] ^= 255
+    (tmp_path / "ben.nii.gz").write_bytes(damaged)
+    text = import_files(tmp_path, "--annotator", "anna")
+    assert "Skipped: ben.nii.gz: cannot be read" in text
+    assert "volume" not in text
+
+
 def test_data_files_of_headers_are_not_reported_as_skipped(import_files, tmp_path):
     for name, values in {"anna": a_ball(), "ben": a_ball(radius=7)}.items():
         SimpleITK.WriteImage(SimpleITK.GetImageFromArray(values), tmp_path / f"{name}.mhd")
