@@ -267,7 +267,8 @@ def _shapes(item: _Object, kind: Kind) -> tuple[Sequence[str], tuple[Shape, ...]
             shapes.append(RunLengths(drawn.get("counts"), rows, columns, down=True))
         elif isinstance(drawn, list):
             shapes.append(Polygons(drawn))
-    return nouns or ["objects without a shape"], tuple(shapes)
+    alone = "boxes" if _is_present(item.bbox) else "objects without a shape"
+    return nouns or [alone], tuple(shapes)
 
 
 def _is_present(value: Any) -> bool:

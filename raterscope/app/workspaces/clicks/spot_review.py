@@ -40,7 +40,7 @@ class SpotReview(QObject):
     ) -> None:
         super().__init__(parent)
         self._document, self._sample = document, sample
-        self.session = self._session = session
+        self.session = self._session = session  # `while_shown` needs `_session`
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
@@ -182,17 +182,11 @@ class SpotReview(QObject):
                 "press Tab for the next one."
             )
             return
-        scene = self._session.scene
         self._go_on = True
         self._by_hand = False
         blind = self.covers(spot)
         subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=blind, label=label)
-        job = self._document.record(
-            Decision(
-                verb=verb, item=scene.image.id, subject=subject,
-                run=None if scene.run is None else scene.run.id, about=spot.decision,
-            )
-        )  # fmt: skip
+        job = self._document.record(self._decision(verb, subject, spot))
         job.ended.connect(self._on_written)
 
     @while_shown
@@ -201,23 +195,24 @@ class SpotReview(QObject):
         if not self.is_past():
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
-            self._document.record(Decision(verb="add", item=self._session.scene.image.id, subject=added))
+            self._document.record(self._decision("add", added))
 
     def move(self, index: int, x: float, y: float) -> None:
         """Move a spot to its right position, which also accepts it."""
         if not 0 <= index < len(self.spots) or self.is_past():
             return
-        scene = self._session.scene
         spot = self.spots[index]
         moved = SpotSubject(
             x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y, blind=self.covers(spot)
         )
-        self._document.record(
-            Decision(
-                verb="move", item=scene.image.id, subject=moved,
-                run=None if scene.run is None else scene.run.id, about=spot.decision,
-            )
-        )  # fmt: skip
+        self._document.record(self._decision("move", moved, spot))
+
+    def _decision(self, verb: str, subject: SpotSubject, spot: Spot | None = None) -> Decision:
+        """Make a decision in the run on screen, on a spot or, without one, on a place."""
+        scene = self._session.scene
+        run = None if scene.run is None else scene.run.id
+        about = None if spot is None else spot.decision
+        return Decision(verb=verb, item=scene.image.id, subject=subject, run=run, about=about)
 
     def is_past(self) -> bool:
         """Return whether a replay is shown, with a message that nothing can be decided in it."""

@@ -363,3 +363,12 @@ def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path
         return
     assert np.isfinite(file.clicks.x).all()
     assert all(isinstance(annotator, str) for annotator in file.clicks.annotators)
+
+
+def test_boxes_of_coco_without_points_are_refused_by_their_name(tmp_path):
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 5, 5]}
+    images = [{"id": 1, "file_name": "a.png", "width": 60, "height": 40}]
+    path = tmp_path / "boxes.json"
+    path.write_text(json.dumps({"images": images, "annotations": [box], "categories": []}))
+    with pytest.raises(InputError, match=r"has no points \(it has boxes 1\); expected keypoints"):
+        read_points(path)

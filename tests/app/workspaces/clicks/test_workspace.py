@@ -180,6 +180,8 @@ def test_spots_are_added_and_moved_and_stay_selected(fused, qtbot):
     assert len(workspace.reviewing.spots) == before + 1
     moved = next(spot for spot in workspace.reviewing.spots if spot.state == "added")
     assert (moved.x, moved.y) == (104.0, 158.0)
+    made = [(decision.verb, decision.run) for decision in fused.document.contents.decisions]
+    assert made == [("add", 1), ("move", 1)]
 
     reviewing = fused.workspace.reviewing
     index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
