@@ -66,7 +66,7 @@ _File = TypeVar("_File", ImageFile, VolumeFile)
 _LOOKED, _OF_IMAGE = 0.7, 0.1
 """Share of the time to find out what the files are, and the time for an image, less than for a mask."""
 
-TABLES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Readings:
     """Contents read from some files, each kind in the order of the files.
 
     `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
-    read, by kind. `left` are files of a folder that were not
-    read. `programs` names the annotators that are programs.
+    read, by kind. `left` are files of a folder that were not read. `programs` names the annotators that are
+    programs.
     """
 
     images: tuple[ImageFile, ...] = ()
@@ -154,7 +154,7 @@ def read_files(
         watch=of_labels,
     )  # fmt: skip
     pairs = read_pair_files(candidates.pairs, mappings, sources, of_pairs)
-    layouts = _layouts([*labels, *pairs], sources)
+    layouts = _layouts_of([*labels, *pairs], sources)
     ambiguous = _ambiguous_tables(candidates, mappings)
     sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
     rankings = tuple(read_ranking(sources.open(path)) for path in candidates.rankings)
@@ -217,7 +217,7 @@ def read_files(
             *explain_derived(attributed),
             *_cut_short_in_words(images),
             *(f"Skipped: {error}" for error in refused[:3]),
-            *_more(refused[3:]),
+            *_more_skipped(refused[3:]),
         ),
     )
 
@@ -251,10 +251,15 @@ def _programs_among(labels: Sequence[LabelFile]) -> frozenset[str]:
     return frozenset(name for table in scored for name in table.annotators)
 
 
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table by its name."""
+    return path.suffix.casefold() in TABLE_SUFFIXES
+
+
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
     """Infer the kind of a table from the column mapping, where no kind was selected."""
     # Layers of points in napari are then read like other tables.
-    by_hand = [path for path in candidates.points if path.suffix.casefold() in TABLES and path in mappings]
+    by_hand = [path for path in candidates.points if is_table(path) and path in mappings]
     candidates.points = [path for path in candidates.points if path not in by_hand]
     candidates.tables += by_hand
     for path, mapping in mappings.items() if candidates.kind is None else ():
@@ -277,7 +282,7 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
     """Describe how ambiguous tables were read without a choice by the user."""
     if candidates.kind is not None:
         return []
-    tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
+    tables = [path for path in (*candidates.labels, *candidates.pairs) if is_table(path)]
     notes = (explain_assumed_kind(candidates.sources.open(path)) for path in tables if path not in mappings)
     return [words for words in notes if words]
 
@@ -338,12 +343,12 @@ def _read_each(
                 raise
             refused.append(error)
         else:
-            layouts += _layouts(tables[-1:], sources)
+            layouts += _layouts_of(tables[-1:], sources)
         sources.release(path)
     return tables, refused, layouts
 
 
-def _layouts(tables: Sequence[object], sources: Sources) -> list[TableLayout]:
+def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]:
     """Return the layout of each table that has columns; several tables of a file have one."""
     fields: dict[Path, dict[str, str]] = {}
     kinds: dict[Path, str] = {}
@@ -446,7 +451,7 @@ def _store(
             summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
     reports: list[str] = []
-    numbers = _numbers(study, placement.sites, entries)
+    numbers = _number_sites(study, placement.sites, entries)
     grids = {entry.id: entry.lattice for entry in study.images()} if readings.masks else {}
     placed: dict[Path, list[tuple[AttributedMask, int]]] = {}
     for placed_mask, at in zip(placement.masks, placement.where, strict=True):
@@ -463,7 +468,7 @@ def _store(
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in own]
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
-    sentences += _in_words(reports, placement)
+    sentences += _masks_in_words(reports, placement)
     new = readings.programs & set(study.annotators()) - study.review_state().programs
     if new:
         decision = study.record(Decision(verb="program", annotators=tuple(sorted(new))))
@@ -474,7 +479,7 @@ def _store(
 def _left_in_words(left: Sequence[Path]) -> list[str]:
     """Explain why files of a folder were not read."""
     sentences = []
-    tables_left = [path for path in left if path.suffix.casefold() in TABLES[:-1]]
+    tables_left = [path for path in left if path.suffix.casefold() in TABLE_SUFFIXES[:-1]]
     if tables_left:
         sentences.append(
             f"Skipped, because their columns are not known for certain: {list_names(tables_left)}. "
@@ -497,7 +502,7 @@ def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
     return [*of_files, *of_volumes, *placement.notices, *readings.notices, *left]
 
 
-def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
+def _masks_in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     """Describe the import of mask files, briefly if there are many and nothing is unusual."""
     plainly = ("annotator.", "annotators.", "image.")
     odd = [text for text in reports if "(" in text or not text.endswith(plainly)]
@@ -513,11 +518,11 @@ def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     return [text, *odd]
 
 
-def _more(refused: Sequence[object]) -> list[str]:
+def _more_skipped(refused: Sequence[object]) -> list[str]:
     return [f"{counted(len(refused), 'more file')} of marks skipped."] if refused else []
 
 
-def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:
+def _number_sites(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:
     """Return the number of every site in the study: new ones are `added`, in their order."""
     counts = iter(added)
     numbers = []

@@ -262,7 +262,7 @@ def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
 
 
 def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
-    tables = all(file.suffix.casefold() in importing.TABLES for file in files)
+    tables = all(importing.is_table(file) for file in files)
     if tables and not any(has_points(sources.open(file)) for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
