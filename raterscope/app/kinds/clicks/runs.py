@@ -56,8 +56,8 @@ def gather_others(
 
     `fused`: numbers of the images that are fused. `views`: views by image.
     """
-    taught: list[tuple[Clicks, Fusion]] = []
-    runs: dict[int, bool] = {}
+    results: list[tuple[Clicks, Fusion]] = []
+    runs: dict[int, bool] = {}  # whether each run clusters like the plan
     rest = [entry.id for entry in study.items()["clicks"] if entry.id not in fused]
     for done, image in enumerate(rest if learns_across_images(plan) else ()):
         watch(done / len(rest), "reading results of the other images")
@@ -72,8 +72,8 @@ def gather_others(
         )
         if fusion is not None:
             held_spots = read_knowledge(image, state, views)._asdict()
-            taught.append((replace(study.clicks(image, entry), **held_spots), fusion))
-    return OtherImages(tuple(taught), tuple(run for run, alike in runs.items() if alike))
+            results.append((replace(study.clicks(image, entry), **held_spots), fusion))
+    return OtherImages(tuple(results), tuple(run for run, alike in runs.items() if alike))
 
 
 def others_in_words(log: Mapping[str, Any]) -> str:
@@ -193,7 +193,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     from raterscope.app.study import digest_of
 
     plan, inputs = answer.plan, answer.inputs
-    images = [image_record(outcome) for outcome in answer.outcomes.values()]
+    images, scores = list(map(image_record, answer.outcomes.values())), scores_record(inputs.given, {})
     return outcome.keep(
         answer,
         study,
@@ -207,19 +207,10 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
             **({"matching_radius": inputs.radius} if inputs.programs else {}),
             "images": images,
             **({"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}),
-            **_scores(inputs),
+            **({"scores": scores} if scores["images"] else {}),
             **inputs.others.as_log(),
         },
     )
-
-
-def _scores(inputs: Inputs) -> dict[str, object]:
-    """Return the number of images and detections that a program's scores cover."""
-    scores = [
-        image_clicks.scores for image_clicks in inputs.given.values() if image_clicks.scores is not None
-    ]
-    record = {"images": len(scores), "detections": sum(map(len, scores))}
-    return {"scores": record} if scores else {}
 
 
 def run_record(
@@ -244,8 +235,8 @@ def run_record(
         seconds=seconds,
     )  # fmt: skip
     outcomes = list(outcomes)
-    fusions = [outcome.fusion for outcome in outcomes if outcome.fusion is not None]
-    images = [image_record(outcome) for outcome in outcomes]
+    fusions = [image_outcome.fusion for image_outcome in outcomes if image_outcome.fusion is not None]
+    images = list(map(image_record, outcomes))
     notices = run_notices(fusions)
     named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
     named |= {"scores": dict(scores)} if scores else {}
@@ -258,12 +249,12 @@ def scores_record(clicks: Mapping[str, Clicks], source: Mapping[str, object]) ->
     return {**source, "images": len(scores), "detections": sum(map(len, scores))}
 
 
-def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
+def image_record(image_outcome: Outcome[Fusion]) -> dict[str, Any]:
     """Describe the fusion of one image, ready for JSON: counts, iterations, objective, seconds."""
-    record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
-    if outcome.fusion is None:
-        return record | {"problem": outcome.problem}
-    clusters, detection = outcome.fusion.clustering, outcome.fusion.detection
+    record: dict[str, Any] = {"image": image_outcome.item, "seconds": round(image_outcome.seconds, 4)}
+    if image_outcome.fusion is None:
+        return record | {"problem": image_outcome.problem}
+    clusters, detection = image_outcome.fusion.clustering, image_outcome.fusion.detection
     trace = clusters.trace
     return record | {
         "clusters": len(clusters),
