@@ -47,7 +47,8 @@ class Measure:
         if not math.isfinite(value):
             return ""
         if self.unit == "p":
-            return p_text(value)
+            text = p_text(value)
+            return f"p {text}" if text.startswith("<") else f"p = {text}"
         if self.is_count:
             return f"{value:,.0f}"
         if not self.is_share and not math.isfinite(high - low):
