@@ -330,6 +330,8 @@ class MainWindow(QMainWindow):
         """Show a workspace, which is made step by step when it is first chosen."""
         contents, workspace = self.document.contents, WORKSPACES[kind]
         self._chosen = kind
+        if kind != self._kind:  # a message was about the workspace before
+            self.status.show_message(self.workspace.notices if self.workspace else "")
         if contents is not None and workspace.holds(contents):
             self._make(workspace, partial(self._show_chosen, kind))
         else:

@@ -256,6 +256,10 @@ def test_digits_beyond_the_classes_and_letters_elsewhere_decide_nothing(fused, q
 
     key(fused, qtbot, Qt.Key.Key_X)
     assert "Select an annotator" in fused.status.message
+    fused.menus.workspace_chosen.emit("pairs")
+    assert "Select an annotator" not in fused.status.message
+    fused.menus.workspace_chosen.emit("labels")
+    idle(fused, qtbot)
     key(fused, qtbot, Qt.Key.Key_3)
     key(fused, qtbot, Qt.Key.Key_1, fused.workspace.queue.filter)
     assert not fused.document.contents.decisions
