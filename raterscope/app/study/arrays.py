@@ -90,7 +90,7 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
     for name in _names(cast(Any, type(record))):
         value = getattr(record, name)
         if isinstance(value, np.ndarray):
-            repeats = len(value) if value.size >= CHUNK and value.strides[0] == 0 else 0
+            repeats = len(value) if value.size >= CHUNK and len(value) > 1 and value.strides[0] == 0 else 0
             value = value[:1] if repeats else value  # the same for all, see `distinct`
             code = value.dtype.str
             if code not in _DTYPES or not value.flags.c_contiguous:
@@ -177,7 +177,7 @@ def _is_repeated(content: Any) -> bool:
         isinstance(content, list)
         and len(content) == 2
         and isinstance(content[0], int)
-        and 1 < content[0] <= LARGEST
+        and 1 <= content[0] <= LARGEST  # 1 was written too
         and isinstance(content[1], list)
         and len(content[1]) == 3
         and isinstance(content[1][1], list)

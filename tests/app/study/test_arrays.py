@@ -129,3 +129,20 @@ def test_numbers_of_a_list_that_are_not_known_come_back_as_such():
     second = unpack(Dispute, size, chunks)
     assert second.away[0] == 2.5
     assert np.isnan(second.away[1])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_large_array_of_one_repeated_number_comes_back(rows: int) -> None:
+    number = np.full((1, 1, 1), 7, dtype=np.uint8)
+    large = Inner(np.broadcast_to(number, (rows, 1024, 1025)), None)
+    assert large.values.strides[0] == 0
+    size, chunks = pack(large)
+    assert same(unpack(Inner, size, chunks), large)
+
+
+def test_an_array_that_older_versions_stored_as_repeated_once_is_read() -> None:
+    """As the weights of continuous STAPLE on one structure of a megavoxel or more."""
+    header = json.dumps({"values": {"repeated": [1, ["|u1", [1, 3], 0]]}, "word": None}).encode()
+    raw = len(header).to_bytes(8, "little") + header + bytes([4, 5, 6])
+    record = unpack(Inner, len(raw), [zlib.compress(raw)])
+    assert record.values.tolist() == [[4, 5, 6]]
