@@ -12,8 +12,9 @@ to the nearest one of B:
 - mean surface distance: the mean of all directed distances of both ways together.
 
 Bias and spread of A are mean and standard deviation of the directed distances both ways, below 0 where the
-surface of B is not in A or that of A is in B; each voxel counts with the area of its outer faces. One way
-alone would be biased, as the voxels of a surface are inside.
+surface of B is not in A or that of A is in B; each voxel counts with the area of its outer faces, and at most
+20 mm or 10 voxels, whichever is larger, so that a stray mark counts little. One way alone would be too low or
+too high, as the voxels of a surface are inside.
 
 For each pair of raters A and B, with these surfaces and distances:
 
@@ -90,6 +91,9 @@ _ROUNDING = 1e-6
 """Relative rounding error of a squared distance in float32."""
 
 Value = TypeVar("Value", bound=np.generic)
+
+_REACH, _REACH_VOXELS = 20.0, 10.0
+"""Largest distance that counts for a bias: mm, or voxels if larger."""
 
 TOLERANCE = 2.0
 """mm, of the surface Dice by default."""
@@ -411,13 +415,15 @@ def _beyond(scene: Scene, shapes: list[Shape], check: Check) -> tuple[FloatArray
     if not reference.size:
         return offset, spread
     area = scene.exposed_areas(target, reference.surface)
+    reach = max(_REACH, _REACH_VOXELS * min(scene.masks.spacing[scene.masks.shape[0] == 1 :]))
     for p, (mask, shape) in enumerate(zip(scene.judged, judged, strict=True)):
         check()
         if shape.size:
-            beyond = np.concatenate([
+            signed = np.concatenate([
                 np.where(mask.ravel()[reference.surface], reference.away[p], -reference.away[p]),
                 np.where(target.ravel()[shape.surface], -shape.away[raters], shape.away[raters]),
-            ]).astype(np.float64)  # fmt: skip
+            ])  # fmt: skip
+            beyond = np.clip(signed.astype(np.float64), -reach, reach)
             weights = np.concatenate([area, scene.exposed_areas(mask, shape.surface)])
             offset[p] = np.average(beyond, weights=weights)
             spread[p] = np.sqrt(np.average((beyond - offset[p]) ** 2, weights=weights))

@@ -162,3 +162,12 @@ def test_the_bias_is_the_mean_distance_over_the_area_of_the_outline(axis: int, b
     expected = beyond * spacing[axis] * areas[axis] / (2 * areas.sum())
     assert report.offset[:3].tolist() == [0, 0, 0]
     assert report.offset[3] == pytest.approx(expected, rel=0.25)
+
+
+def test_a_stray_mark_counts_for_the_bias_as_if_it_were_20_mm_away() -> None:
+    values = np.zeros((3, 1, 600, 60), dtype=bool)
+    values[:, 0, 10:30, 10:30] = True
+    values[2, 0, 590:592, 10:12] = True
+    masks = Masks(values, NAMES[:3], (1.0, 1.0, 1.0))
+    report = report_on(majority(masks), masks)
+    assert report.offset[2] == pytest.approx(20 * 8 / (80 + 80 + 8))
