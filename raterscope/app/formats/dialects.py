@@ -209,7 +209,7 @@ def header_cells(row: list[str], path: Path) -> list[str]:
     """Return the cells of the first row, without the empty ones at its end."""
     width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
     if width < 2:
-        problem = "has no columns; expected a table with a header, such as annotator,image,x,y"
+        problem = "has no columns in its first row; expected a header there, such as annotator,image,x,y"
         if path.suffix.casefold() in _PICTURES:
             problem = "is damaged, or is not an image; save it again as PNG or TIFF"
         raise InputError(problem, file=path)

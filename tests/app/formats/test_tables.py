@@ -314,6 +314,7 @@ def test_the_first_bad_line_is_named_and_the_others_are_counted(file: Path) -> N
         (b" \n\n", "is empty"),
         (b"annotator,image,x,y\n", "no rows"),
         (b"annotator\nann\n", "has no columns"),
+        (b"Clicks of May\nannotator,image,x,y\nann,a,1,2\n", "no columns in its first row"),
         (bytes(range(256)) * 40, "is neither text"),
         (b"\x7fELF\x02\x01\x01" + bytes(5000), "is neither text"),
         (b"PK\x03\x04" + b"\x14\x00\x08\x08\x01\x02" * 500, "is neither text"),
