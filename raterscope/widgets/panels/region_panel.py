@@ -134,6 +134,7 @@ NOT_DRAWN = (
 )
 ACCEPT = ("consensus", "accent", "Accept the consensus and go to the next region")
 ACCEPT_DRAWN = ("my drawing", "accent", "Accept your drawing")
+NO_MASKS = "Import the masks of several raters (Ctrl+I) to find disputed regions."
 NOT_FUSED = "Press Fuse (F5) to find disputed regions."
 NOT_DISPUTED = (
     "No region of this structure is disputed. Edit the consensus with B and E, or press Tab for the next "
@@ -194,7 +195,7 @@ class RegionPanel(QWidget):
         self.show_region(None)
 
     def show_region(self, evidence: RegionEvidence | None, nothing: str = NONE_CHOSEN) -> None:
-        """Show a region, or why there is none: `NONE_CHOSEN`, `NOT_FUSED` or `NOT_DISPUTED`."""
+        """Show a region, or why there is none: `NONE_CHOSEN`, `NO_MASKS`, `NOT_FUSED` or `NOT_DISPUTED`."""
         self._evidence = evidence
         known = evidence is not None
         self.accept.set_word(*ACCEPT)

@@ -23,6 +23,7 @@ from raterscope.widgets.dialogs.review_dialogs import StructureDialog
 from tests.app.driving import LONG, idle, open_study, press
 from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write
+from tests.reading import visible_words
 
 
 def test_a_volume_and_masks_dropped_together_become_a_study_with_messages_of_its_own(window, qtbot, folder):
@@ -50,8 +51,12 @@ def test_masks_that_are_imported_after_their_volume_are_counted_in_the_queue(win
 
     window.open_paths([a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(lambda: window.workspace is not None and described() == ["no masks yet"], timeout=LONG)
+    idle(window, qtbot)
+    assert "Import the masks of several raters (Ctrl+I)" in visible_words(window.workspace.region_panel)
     window.open_paths(four_raters(folder))
     qtbot.waitUntil(lambda: described() == ["4 raters, not fused yet"], timeout=LONG)
+    idle(window, qtbot)
+    assert "Press Fuse (F5) to find disputed regions." in visible_words(window.workspace.region_panel)
 
 
 def test_an_import_is_taken_while_no_case_is_on_screen(window, qtbot, folder):

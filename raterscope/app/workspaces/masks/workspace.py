@@ -41,7 +41,7 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.screen import BlindTexts, three_numbers
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from raterscope.widgets.panels.region_panel import NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
+from raterscope.widgets.panels.region_panel import NO_MASKS, NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
 from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
@@ -341,7 +341,8 @@ class MasksWorkspace(MasksScreen):
         elif region is None:
             nothing = NONE_CHOSEN if self.reviewing.regions else NOT_DISPUTED
             fused = scene.fusion(self.session.part) is not None
-            self.region_panel.show_region(None, nothing if fused else NOT_FUSED)
+            unfused = NOT_FUSED if scene.masks else NO_MASKS
+            self.region_panel.show_region(None, nothing if fused else unfused)
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
             self.region_panel.votes.choose(self.raters.current)
