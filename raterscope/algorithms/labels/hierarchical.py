@@ -189,7 +189,7 @@ def dawid_skene(
 class _Rounds:
     """Rounds of a fit, each over all tasks of a crowd.
 
-    `words`: text of the progress. `like`: fit to start from.
+    `text`: of the progress. `like`: fit to start from.
     """
 
     def __init__(

@@ -87,8 +87,8 @@ class ExclusionDialog(FormDialog):
 class ReasonDialog(FormDialog):
     """Dialog that asks for the reason of a decision; open it with ``open()`` and read `reason` when accepted.
 
-    `annotator`: name of the subject. `reasons`: reasons offered on the keys Alt+1, Alt+2 ... `act`, `what`:
-    action and its object: "Exclude" and "an annotator". `hint`: consequence in one sentence.
+    `annotator`: name of the subject. `reasons`: reasons offered on the keys Alt+1, Alt+2 ... `act`,
+    `subject`: action and its object: "Exclude" and "an annotator". `hint`: consequence in one sentence.
     """
 
     def __init__(

@@ -324,7 +324,7 @@ class Replay(QObject):
         """Compute the steps of an image's clicks, and play them as they come.
 
         `experience` returns the experience from other images, when the work begins. With true positions
-        `places`, (T, 2), the steps are evaluated within a radius.
+        `truth`, (T, 2), the steps are evaluated within a radius.
         """
         self.leave()
         self.waiting = replay(clicks, order, per_step, seed)
