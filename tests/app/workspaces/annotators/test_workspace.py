@@ -91,9 +91,7 @@ def test_the_table_is_filtered_sorted_and_described_and_the_card_has_all_kinds(a
         assert (np.diff(rising) >= 0).all()
 
 
-def test_one_exclusion_and_one_weight_are_previewed_made_and_undone_for_all_kinds(
-    annotators, qtbot, four_study
-):
+def test_one_exclusion_and_one_weight_are_previewed_made_and_undone_for_all_kinds(annotators, qtbot):
     workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("eve", "dan"))
     press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
@@ -209,16 +207,13 @@ def test_x_restores_the_excluded_and_w_gives_full_weight_again(annotators, qtbot
     assert document.contents.review.weights == {}
 
 
-def test_names_are_joined_and_separated_by_key_but_not_two_masks_of_one_structure(
-    annotators, qtbot, four_study
-):
-    workspace = annotators.workspace
+def test_names_are_joined_and_separated_by_key_but_not_two_masks_of_one_structure(annotators, qtbot):
+    workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("anna", "ben"))
     press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
     qtbot.waitUntil(lambda: "one annotator cannot have two masks" in annotators.notice.text)
-    assert not annotators.document.contents.review.aliases
+    assert not document.contents.review.aliases
 
-    workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("Anna K.", "anna"))
     before = workspace.prepared
     press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
