@@ -42,7 +42,7 @@ class ClickLayer:
         self.clicks = clicks
         self._annotator = np.asarray(clicks.annotator, dtype=np.int64)
         self._index: GridIndex = GridIndex(clicks.x, clicks.y) if unchanged is None else unchanged._index
-        self._outlier = np.zeros(len(clicks), dtype=bool) if clicks.inlier is None else clicks.inlier < 0.5
+        self._outlier = np.zeros(len(clicks), dtype=bool) if clicks.outlier is None else clicks.outlier
         self._shown_rows: NDArray[np.bool_] | None = None
 
     def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:

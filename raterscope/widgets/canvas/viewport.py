@@ -247,8 +247,7 @@ class ClickMarks:
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     annotator: NDArray[np.integer]  # (N,): index that gives colour and symbol
-    # (N,): probability that the click is no outlier. Outliers are drawn as thin strokes.
-    inlier: NDArray[np.floating] | None = None
+    outlier: NDArray[np.bool_] | None = None  # (N,): outliers are drawn as thin strokes
 
     @classmethod
     def none(cls) -> ClickMarks:

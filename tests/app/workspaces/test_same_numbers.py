@@ -15,7 +15,7 @@ from raterscope.app.report import write_report
 from raterscope.app.review import View
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.scene import read_scene
-from raterscope.app.workspaces.clicks.view import status
+from raterscope.app.workspaces.clicks.view import click_marks, status
 from raterscope.widgets.panels.stream_panel import FIRM, LOOSE
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.clicks.test_streaming import HEADER, images_only, visit, wait_for, waiting
@@ -68,6 +68,21 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
     assert words in text
     assert f"within {RADIUS:g} px" in text
     assert f"A decision matters on {left} disputed spots:" in text
+
+
+def test_outliers_by_the_threshold_of_the_run(window, qtbot, study_fused, tmp_path):
+    path, table = Path(shutil.copy(study_fused, tmp_path / "one.rscope")), tmp_path / "clicks.csv"
+    for threshold in ("0.5", "1"):
+        assert main(["run", str(path), "oem", "--set", f"outlier_threshold={threshold}"]) == 0
+        assert main(["export", str(path), "--what", "clicks", "-o", str(table)]) == 0
+        opened = open_study(window, qtbot, path)
+        scene = opened.workspace.reviewing.session.scene
+        drawn = click_marks(scene, opened.document.numbers)
+        of_image = [row for row in rows_of(table) if row["image"] == scene.image.name]
+        assert drawn.outlier.tolist() == [not row["cluster"] for row in of_image]
+        opened.files.close_study()
+        idle(opened, qtbot)
+    assert drawn.outlier.all()
 
 
 def test_labels_against_truth(fused_labels, qtbot, tmp_path):

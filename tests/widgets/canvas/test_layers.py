@@ -130,8 +130,8 @@ def test_outliers_are_distinguished_by_shape():
     layer = ClickLayer()
     item = np.array([100.0])
     pictures = []
-    for inlier in (0.9, 0.1):
-        layer.set_clicks(ClickMarks(item, item, np.array([0]), np.array([inlier])))
+    for outlier in (False, True):
+        layer.set_clicks(ClickMarks(item, item, np.array([0]), np.array([outlier])))
         pictures.append(_painted(layer, 4.0, 800))
     assert pictures[0].pixelColor(401, 398).name() == "#e69f00"
     assert pictures[1].pixelColor(401, 398).name() != "#e69f00"

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -32,16 +34,20 @@ def click_marks(
     """
     clicks, fusion = scene.clicks, scene.fusion
     number = np.array([numbers[name] for name in clicks.annotators], dtype=np.int64)
-    inlier = None if fusion is None else fusion.clustering.inlier[fusion.mark]
+    outlier = None
+    if fusion is not None:
+        plan = None if scene.run is None else plan_of(scene.run)
+        threshold = (plan or FusionPlan()).assignment.outlier_threshold
+        outlier = fusion.clustering.inlier[fusion.mark] < threshold
     annotator = number[clicks.annotator] if len(number) else clicks.annotator
     if not blind:
-        return ClickMarks(clicks.x, clicks.y, annotator, inlier)
-    if fusion is None or inlier is None:
+        return ClickMarks(clicks.x, clicks.y, annotator, outlier)
+    if fusion is None or outlier is None:
         return ClickMarks.none()
     decided = np.zeros(len(fusion.clustering) + 1, dtype=bool)  # the last one stands for no cluster
     decided[[spot.cluster for spot in spots if spot.cluster is not None and spot.decided]] = True
     shown = decided[fusion.clustering.nearest[fusion.mark]]
-    return ClickMarks(clicks.x[shown], clicks.y[shown], annotator[shown], inlier[shown])
+    return ClickMarks(clicks.x[shown], clicks.y[shown], annotator[shown], outlier[shown])
 
 
 def detection_marks(
