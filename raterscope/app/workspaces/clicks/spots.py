@@ -53,6 +53,7 @@ class Spot:
     votes: int
     looked: int
     state: State  # the expert's decision, else the model's: detected, rejected, or disputed
+    detected: bool  # the model's answer, also where it is disputed
     cluster: int | None  # its index in the fusion
     decision: int | None  # the decision in effect
     skipped: bool  # True if the expert skipped it
@@ -99,9 +100,7 @@ class Spot:
     @property
     def present(self) -> bool:
         """True if the answer is a structure."""
-        return self.state in ("detected", "accepted", "added") or (
-            self.state == "disputed" and self.posterior >= 0.5
-        )
+        return self.state in ("detected", "accepted", "added") or (self.state == "disputed" and self.detected)
 
 
 @dataclass(frozen=True)
@@ -231,8 +230,8 @@ def _alone(spot: review.Spot, number: int, looked: int, fusion: Fusion | None) -
     unknown = float("nan")
     return Spot(
         number=number, x=spot.x, y=spot.y, covariance=np.zeros((2, 2)), posterior=unknown, low=unknown,
-        high=unknown, votes=0, looked=looked, state=_state(spot), cluster=None, decision=spot.decision,
-        skipped=False, classes=_classes_of(fusion, None), label=spot.label,
+        high=unknown, votes=0, looked=looked, state=_state(spot), detected=False, cluster=None,
+        decision=spot.decision, skipped=False, classes=_classes_of(fusion, None), label=spot.label,
     )  # fmt: skip
 
 
@@ -247,11 +246,10 @@ def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
 
 def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert: review.Spot | None) -> Spot:
     posterior = float(fusion.detection.posterior[cluster])
-    state: State = (
-        "disputed"
-        if DISPUTED[0] < posterior < DISPUTED[1]
-        else ("detected" if fusion.detection.detected[cluster] else "rejected")
-    )
+    detected = bool(fusion.detection.detected[cluster])
+    state: State = "detected" if detected else "rejected"
+    if DISPUTED[0] < posterior < DISPUTED[1]:
+        state = "disputed"
     x, y = (float(value) for value in fusion.clustering.mean[cluster])
     skipped, contested = expert is not None and expert.verdict == "skipped", ""
     if expert is not None and expert.contested:
@@ -264,7 +262,7 @@ def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert:
         number=cluster + 1, x=x, y=y, covariance=fusion.clustering.covariance[cluster], posterior=posterior,
         low=float(fusion.detection.posterior_low[cluster]),
         high=float(fusion.detection.posterior_high[cluster]),
-        votes=votes, looked=looked, state=state, cluster=cluster,
+        votes=votes, looked=looked, state=state, detected=detected, cluster=cluster,
         decision=None if expert is None else expert.decision, skipped=skipped, contested=contested,
         classes=_classes_of(fusion, cluster), label="" if expert is None else expert.label,
     )  # fmt: skip
@@ -464,7 +462,7 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
     posterior = answers.posterior
     disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
     at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
-    present = np.where(disputed, posterior >= 0.5, answers.detected)
+    present = answers.detected.copy()
     doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
     unmatched = contested = 0
     matched = review.match(decided, answers.mean, answers.covariance)
@@ -473,7 +471,6 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
             if cluster is not None and spot.contested:
                 at_first += not disputed[cluster]
                 contested += 1
-                present[cluster] = posterior[cluster] >= 0.5
                 disputed[cluster], doubt[cluster] = True, CONTESTED
             elif cluster is not None:
                 skipped[cluster] = True
@@ -500,7 +497,7 @@ def _count_undecided(outlines: Collection[Answers]) -> list[Counts]:
     detected = np.concatenate([np.empty(0, dtype=bool), *(outline.detected for outline in outlines)])
     disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
     doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
-    columns = (np.where(disputed, posterior >= 0.5, detected), disputed, doubt >= MATTERS)
+    columns = (detected, disputed, doubt >= MATTERS)
     detections, open_spots, matter = (
         np.diff(np.concatenate([[0], np.cumsum(column)])[ends]).tolist() for column in columns
     )

@@ -10,6 +10,7 @@ import pytest
 
 from raterscope.algorithms.progress import silent
 from raterscope.app.document import Document
+from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Outline
@@ -54,6 +55,7 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         assert line.fused
         assert line.looked
         assert line.detections == sum(spot.present for spot in spots)
+        assert line.detections == apply_decisions(fusion, state.spots(1)).present.sum()  # as in files
         assert line.disputed == sum(spot.state == "disputed" for spot in spots)
         assert line.decided == sum(spot.decided for spot in spots)
         waiting = [spot for spot in spots if spot.state == "disputed"]
