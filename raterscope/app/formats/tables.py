@@ -322,8 +322,9 @@ def read_numbers(
     if values is None:
         blank = np.array([not cell.strip() for cell in cells])
         if comma is None:
-            dotted = sum("." in cell for cell in cells)
-            comma = sum("," in cell and "." not in cell for cell in cells) > dotted
+            forms = set(cells)  # a long table has each cell once
+            dotted = sum("." in cell for cell in forms)
+            comma = sum("," in cell and "." not in cell for cell in forms) > dotted
         values = np.array(
             [math.nan if comma and "." in cell else number_or_nan(cell, comma=comma) for cell in cells]
         )

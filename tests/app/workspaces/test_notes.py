@@ -30,7 +30,7 @@ def test_blind_mode_is_seen_in_every_workspace_as_long_as_it_is_on(bare_workspac
     workspace.core.toggle_blind()
     assert workspace.notes.isVisible()
     assert "hidden" in workspace.notes.notes()["Blind"]
-    assert "H shows" in workspace.notes.notes()["Blind"]
+    assert "Press H" in workspace.notes.notes()["Blind"]
     workspace.core.toggle_blind()
     assert not workspace.notes.isVisible()
 
