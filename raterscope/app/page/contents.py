@@ -436,7 +436,8 @@ class Units:
 
     def amounts(self, ml: Sequence[float]) -> list[str]:
         """Format a column of sizes."""
-        return [self.amount(size, max(ml)) for size in ml]
+        largest = max(ml, default=0.0)
+        return [self.amount(size, largest) for size in ml]
 
 
 def units_of(grid: Grid) -> Units:
