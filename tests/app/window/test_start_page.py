@@ -78,7 +78,7 @@ def test_a_study_that_was_deleted_leaves_the_start_page(qtbot, tmp_path):
     here.unlink()
     window.start.page.cards[0].click()
     qtbot.waitUntil(lambda: not window.start.page.cards)
-    assert "here.rscope: does not exist" in window.notice.text
+    qtbot.waitUntil(lambda: "here.rscope: does not exist" in window.notice.text)
     window.close()
 
 
