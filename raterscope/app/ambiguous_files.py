@@ -288,6 +288,7 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not
         self.guess = dict(guess)  # by file: a name to begin with
         # files with detections exported from this program: probably ground truth
         self.detections = frozenset(detections)
+        self.skipped: tuple[str, ...] = ()  # notices of files that were skipped, whose names may be missed
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
         super().__init__(f"its annotator is unknown{more}", file=files[0])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, divided, part, silent, steps_of
-from raterscope.app.ambiguous_files import list_names
+from raterscope.app.ambiguous_files import UnknownAnnotators, list_names
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
@@ -186,7 +186,11 @@ def read_files(
     ):
         raise refused[0]
     names = [site.name for site in list_sites(at_hand.entries, images, volumes)]
-    attributed = assign_raters(masks, names, reading, truth=kind == "truth")
+    try:
+        attributed = assign_raters(masks, names, reading, truth=kind == "truth")
+    except UnknownAnnotators as unknown:
+        unknown.skipped = tuple(notice for notice in candidates.notices if notice.startswith("Skipped: "))
+        raise
     clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
         truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",

@@ -89,7 +89,8 @@ def answered_by_options() -> Iterator[None]:
         raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
     except UnknownAnnotators as unknown:
         text = f"{unknown.what}; give --annotator NAME, or the pattern of names by --naming, as in "
-        raise InputError(text + "{item}_{annotator}", file=unknown.file) from unknown
+        skipped = "".join(f". {notice.rstrip('.')}" for notice in unknown.skipped)
+        raise InputError(text + "{item}_{annotator}" + skipped, file=unknown.file) from unknown
     except OtherGrid as other:
         text = "; --resample resamples it" if other.resamplable else ""
         raise InputError(other.what + text, file=other.file) from other

@@ -427,6 +427,15 @@ def test_a_mask_whose_checksum_is_wrong_is_skipped_and_no_volume(import_files, t
     assert "volume" not in text
 
 
+def test_a_question_about_raters_names_the_files_that_were_skipped(tmp_path, refusal):
+    write(tmp_path / "masks" / "anna.nii.gz", a_ball())
+    path = write(tmp_path / "masks" / "ben.nii.gz", a_ball(radius=7))
+    path.write_bytes(path.read_bytes()[:60])
+    message = refusal("import", tmp_path / "s.rscope", tmp_path / "masks")
+    assert "its annotator is unknown" in message
+    assert "Skipped: ben.nii.gz: " in message
+
+
 def test_data_files_of_headers_are_not_reported_as_skipped(import_files, tmp_path):
     for name, values in {"anna": a_ball(), "ben": a_ball(radius=7)}.items():
         SimpleITK.WriteImage(SimpleITK.GetImageFromArray(values), tmp_path / f"{name}.mhd")
