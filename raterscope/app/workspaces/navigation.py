@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -434,6 +434,7 @@ class PixelLoader(QObject):
         self._on_ended(image)
 
     def _on_failed(self, image: int, message: str) -> None:
+        self._on_ended(image)  # before `refused`, after which the canvas states that there are no pixels
         if image == self._current:
             self.refused.emit(message)
 
@@ -442,9 +443,10 @@ class PixelLoader(QObject):
             self.loading.emit(f"{job.text}: {percent(job.fraction)}")
 
     def _on_ended(self, image: int) -> None:
-        self._loading.discard(image)
-        if image == self._current:
-            self.loading.emit("")
+        if image in self._loading:
+            self._loading.remove(image)
+            if image == self._current:
+                self.loading.emit("")
 
 
 def own_memory(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -457,18 +459,30 @@ def own_memory(pixels: NDArray[Any]) -> NDArray[Any]:
     return copied
 
 
-def missing_file_message(entry: ImageEntry, study: Study) -> str:
-    """Return why the file of an image cannot be shown; empty if it can, or if the image has no file."""
+class FileProblem(NamedTuple):
+    """Why an image cannot be shown. `label` takes the place of the image; `sentence` is an error."""
+
+    label: str
+    sentence: str
+
+
+UNREADABLE = "Image file cannot be read: restore it, then choose the image again"
+
+
+def find_file_problem(entry: ImageEntry, study: Study) -> FileProblem | None:
+    """Return why the file of an image cannot be shown; None if it can, or if the image has no file."""
     if entry.path is None or study.locate(entry) is not None:
-        return ""
+        return None
     if has_changed(entry, study.path):
-        return (
+        return FileProblem(
+            "Image file has changed: restore the original file",
             f"{entry.name} is no longer the image that was added: its file has changed. Restore the "
-            "original file."
+            "original file.",
         )
-    return (
+    return FileProblem(
+        "Image file missing: choose “Find missing images…” in the menu",
         f"{entry.name} was not found in {(study.path.parent / entry.path).parent} or beside the study. "
-        "Choose “Find missing images…” in the menu to search a folder."
+        "Choose “Find missing images…” in the menu to search a folder.",
     )
 
 

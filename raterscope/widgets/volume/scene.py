@@ -226,6 +226,7 @@ class Scene:
     solid: bool = False  # whether brush and eraser also cover the neighbouring slices within the radius
     # whether brush and eraser only cover voxels that are neither black nor white in the window
     windowed: bool = False
+    problem: str = ""  # why there are no values
     notice: str = ""  # text shown during a drag: the window that it sets
     cross_hair: bool = True  # whether the crosshair is painted
     line_width: float = 1.0  # factor of the width of all outlines

@@ -400,9 +400,9 @@ class SlicePainter:
         if measurement is not None and not scene.bare and (measurement.plane, measurement.slice) == shown:
             paint_measurement(painter, view, measurement, scene.measured)
         overlay.paint_letters(painter, view, plane)
-        alone = scene.solo_name() if large else ""
-        lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
-        text = overlay.paint_title(painter, title, *lines, width=view.width)
+        alone = scene.solo_name()
+        lines = (f"{alone} alone" if alone else "", scene.readout, scene.problem) if large else ()
+        text = overlay.paint_title(painter, title, remark, *lines, width=view.width)
         if large and not scene.bare:
             self._paint_colour_bars(painter, view, divider, text)
 

@@ -299,6 +299,11 @@ class VolumeView(QWidget):
         self._set_grid(grid)
         self.set_pixels(values, modality=modality, window=window, unit=unit)
 
+    def set_problem(self, text: str) -> None:
+        """Show why there are no pixels."""
+        self._scene.problem = text
+        self._update_views()
+
     def clear(self) -> None:
         """Show nothing until the volume is known."""
         self.set_volume(None, Grid.plain((1, 1, 1)))
@@ -322,7 +327,7 @@ class VolumeView(QWidget):
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
             raise ValueError(f"voxels of shape {values.shape} on a grid of {shape}")
-        self._scene.values, self._scene.unit = values, unit
+        self._scene.values, self._scene.unit, self._scene.problem = values, unit, ""
         self._set_up_windows(modality, window)
         self._arrange()
 

@@ -26,11 +26,9 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.comments import Comments
-from raterscope.app.workspaces.navigation import PixelLoader
+from raterscope.app.workspaces.navigation import UNREADABLE, PixelLoader
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
-
-NO_FILE = "Image file missing: choose “Find missing images…” in the menu"
 
 
 class CanvasContent(ClicksPart):
@@ -48,6 +46,7 @@ class CanvasContent(ClicksPart):
         self._canvas, self._reviewing, self._crops = core.screen.canvas, reviewing, crops
         display.rendered.connect(self._on_pixels)
         loader.loading.connect(self._canvas.set_waiting)
+        loader.refused.connect(lambda _: self._canvas.set_waiting(UNREADABLE))
         reviewing.spots_changed.connect(self._on_spots)
         reviewing.selected.connect(self._on_selected)
 
@@ -73,8 +72,8 @@ class CanvasContent(ClicksPart):
         """Draw the clicks and the ground truth of the scene, or state that its image is missing."""
         scene = self._session.scene
         self._canvas.layers.set_truth(scene.truth[:, 0], scene.truth[:, 1])
-        if scene.missing and not self._crops.has_image:
-            self._canvas.set_waiting(NO_FILE)
+        if scene.problem is not None and not self._crops.has_image:
+            self._canvas.set_waiting(scene.problem.label)
         self.show_clicks()
 
     @while_shown

@@ -21,7 +21,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.references import digest_of_files, digest_of_image, has_digest
-from raterscope.app.workspaces.navigation import missing_file_message, own_memory
+from raterscope.app.workspaces.navigation import FileProblem, find_file_problem, own_memory
 
 Image = NDArray[np.uint8] | PyramidReader
 Crop = NDArray[np.uint8]
@@ -139,14 +139,14 @@ def _crop(image: Image, square: _Square, watch: Watch) -> Crop | None:
 class Scene:
     """One image, the fusion shown, its clicks (without a fusion, all), the imported ground truth.
 
-    `missing` says why its file cannot be shown; `stream_note` describes the stream or replay that is shown
+    `problem` says why its file cannot be shown; `stream_note` describes the stream or replay that is shown
     instead of a run; `replayed` is True in a replay, in which nothing can be decided; `later` counts the
     clicks on the image that were imported after the run.
     """
 
     image: ImageEntry
     path: Path | None
-    missing: str
+    problem: FileProblem | None
     clicks: Clicks
     run: RunEntry | None
     fusion: Fusion | None
@@ -173,7 +173,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
-        missing=missing_file_message(entry, study),
+        problem=find_file_problem(entry, study),
         clicks=study.clicks(image, run_shown),
         run=run_shown,
         fusion=fusion,

@@ -311,8 +311,8 @@ class ClicksWorkspace(ClicksScreen):
         if self.grid_shown:
             self.batch_review.refresh()
         self.canvas_view.show()
-        if scene.missing:
-            self.refused.emit(scene.missing)
+        if scene.problem is not None:
+            self.refused.emit(scene.problem.sentence)
         fusion, run = scene.fusion, scene.run
         self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")
         self._calibrate()

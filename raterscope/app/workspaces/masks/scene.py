@@ -27,7 +27,7 @@ from raterscope.app.study.masks import mask_entries, read_masks, read_program_ma
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
 from raterscope.app.study.runs import present_structure
-from raterscope.app.workspaces.navigation import missing_file_message
+from raterscope.app.workspaces.navigation import FileProblem, find_file_problem
 from raterscope.app.workspaces.review_order import Part
 
 Box = tuple[int, int, int]
@@ -39,7 +39,7 @@ class Scene:
 
     image: ImageEntry
     path: Path | None
-    missing: str  # why its file cannot be shown; empty otherwise
+    problem: FileProblem | None  # why its file cannot be shown
     # by structure: masks of raters that the run includes; without a run, all
     masks: Mapping[str, Mapping[str, MaskRecord]]
     truth: Mapping[str, MaskRecord]  # by structure
@@ -136,7 +136,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
-        missing=missing_file_message(entry, study),
+        problem=find_file_problem(entry, study),
         masks=masks,
         truth={name: read_masks(study, image, name, truth=True)["truth"] for name in truths},
         run=run_shown,

@@ -34,7 +34,7 @@ from raterscope.app.workspaces.masks.second_series import (
     motions_of,
     read_series,
 )
-from raterscope.app.workspaces.navigation import PixelLoader, locate_image
+from raterscope.app.workspaces.navigation import UNREADABLE, PixelLoader, locate_image
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.volume.scene import HeatMap, Outline, heat_colours
 
@@ -62,6 +62,7 @@ class SliceView(MasksPart):
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
         """Returns outlines to draw instead of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
+        loader.refused.connect(lambda _: self._volume.set_problem(UNREADABLE))
         reviewing.regions_changed.connect(self._show_boxes)
         reviewing.selected.connect(self._on_selected)
         reviewing.consensus_changed.connect(self.show_consensus)
@@ -83,6 +84,8 @@ class SliceView(MasksPart):
     def begin(self, scene: Scene) -> None:
         """Clear the volume of the previous case."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+        if scene.problem is not None:
+            self._volume.set_problem(scene.problem.label)
         self._list_series(scene)
         self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
         self._screen.table.leave_solo()

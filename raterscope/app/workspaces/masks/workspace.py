@@ -299,8 +299,8 @@ class MasksWorkspace(MasksScreen):
 
     def on_scene(self, scene: Scene) -> None:
         """Show the notes of another case or run, and go to its structure."""
-        if scene.missing:
-            self.refused.emit(scene.missing)
+        if scene.problem is not None:
+            self.refused.emit(scene.problem.sentence)
         fusion = scene.fusion(self.session.part)
         self.core.show_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
         if self._is_another(scene):

@@ -7,6 +7,7 @@ from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QMenu
 
+from raterscope.app.importing import import_files
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.batch_review import SpotPosition
@@ -355,3 +356,23 @@ def test_a_missing_image_is_named_where_it_should_be_until_it_is_found(fused, qt
     workspace.go_to(images[other])
     idle(fused, qtbot)
     assert not workspace.canvas._waiting
+
+
+def test_an_image_that_cannot_be_read_is_named_where_it_should_be(window, qtbot, crowd_files, tmp_path):
+    damaged = crowd_files[0]
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    path = tmp_path / "damaged.rscope"
+    with Study.create(path) as study:
+        import_files(study, crowd_files)
+    opened = open_study(window, qtbot, path)
+    images = {entry.name: entry.id for entry in opened.document.contents.images}
+    workspace = opened.workspace
+    for name in sorted(images, reverse=True):
+        workspace.go_to(images[name])
+        idle(opened, qtbot)
+        assert ("cannot be read" in workspace.canvas._waiting) == (name == damaged.name)
+    crowd_files[1].write_bytes(b"another")
+    workspace.loader.forget()
+    workspace.go_to(images[crowd_files[1].name])
+    idle(opened, qtbot)
+    assert "has changed" in workspace.canvas._waiting

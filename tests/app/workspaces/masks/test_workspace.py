@@ -424,3 +424,18 @@ def test_the_fuse_panel_grows_with_its_settings(fused_masks, qtbot):
     assert panel.height() == min(panel.sizeHint().height(), fused_masks.workspace.height() - 16)
     panel.algorithm.form._fold.click()
     qtbot.waitUntil(lambda: panel.height() == before)
+
+
+def test_a_volume_that_is_missing_or_damaged_is_named_in_the_view(window, qtbot, masks_study):
+    volume = masks_study.with_name("first.nii.gz")
+    whole = volume.read_bytes()
+    volume.unlink()
+    open_study(window, qtbot, masks_study)
+    scene = window.workspace.volume._scene
+    assert "Image file missing" in scene.problem
+    for content, problem in ((whole[:100] + bytes(len(whole) - 100), "cannot be read"), (whole, "")):
+        volume.write_bytes(content)
+        go_to(window, qtbot, "second")
+        go_to(window, qtbot, "first")
+        assert (problem in scene.problem) if problem else not scene.problem
+        assert (scene.values is None) == bool(problem)
