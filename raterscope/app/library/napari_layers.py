@@ -22,6 +22,7 @@ from raterscope.app.kinds.masks.exports import fused_cases, settled_consensus
 from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks
+from raterscope.app.study.references import volume_of
 
 Layer = tuple[Any, dict[str, Any], str]
 """Data, arguments, and the type of a layer."""
@@ -80,11 +81,10 @@ def _image(study: Study, entry: ImageEntry, scale: tuple[float, ...]) -> Iterato
     if entry.grid is None:
         yield load_image(path), {"rgb": True}, "image"
         return
-    for volume in find_volumes(path):
-        if volume.identifier == entry.identifier and volume.grid.same_as(entry.lattice):
-            values = load_volume(volume).values
-            yield values, {"scale": scale, "rgb": values.ndim == 4}, "image"
-            return
+    volume = volume_of(entry, find_volumes(path))
+    if volume is not None:
+        values = load_volume(volume).values
+        yield values, {"scale": scale, "rgb": values.ndim == 4}, "image"
 
 
 def _points(study: Study, entry: ImageEntry) -> Iterator[Layer]:

@@ -52,7 +52,7 @@ from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.pairs import add_pairs
 from raterscope.app.study.records import CollectedRead, ReadCase, ReaderStudy, ReadProgress
-from raterscope.app.study.references import digest_of_images
+from raterscope.app.study.references import digest_of_files, digest_of_images
 from raterscope.text import counted
 
 Index = tuple[int, int, int]
@@ -307,10 +307,14 @@ def read_source(picture: Picture, path: Path, *, drawn: bool) -> ImageFile | Vol
     """Read the header of an image; None for a folder without the volume."""
     if not drawn:
         return read_image(path)
-    for volume in find_volumes(path):
-        if picture.identifier in ("", volume.identifier) and volume.grid.shape == picture.shape:
-            return volume
-    return None
+    same = [
+        volume
+        for volume in find_volumes(path)
+        if picture.identifier in ("", volume.identifier) and volume.grid.shape == picture.shape
+    ]
+    if len(same) > 1:  # such as repeats of a scan
+        same = [volume for volume in same if digest_of_files(volume.files) == picture.digest] or same
+    return same[0] if same else None
 
 
 _NAMED = 4

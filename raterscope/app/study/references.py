@@ -412,14 +412,26 @@ def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """
     from raterscope.app.formats.volumes import find_volumes
 
-    volumes = [
-        volume
-        for volume in find_volumes(path)
-        if volume.grid.same_as(entry.lattice) and entry.identifier in ("", volume.identifier)
-    ]
-    if not volumes:
+    volume = volume_of(entry, find_volumes(path))
+    if volume is None:
         raise StudyError(f"does not hold {plain(entry.name)}, {entry.lattice.in_words()}", file=path)
-    return volumes[0].path, digest_of_files(volumes[0].files)
+    return volume.path, digest_of_files(volume.files)
+
+
+def volume_of(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> VolumeFile | None:
+    """Return the volume that an image of the study is; None if there is none of its series and grid.
+
+    A series may hold several on one grid, such as repeats of a scan: their names or their files differ.
+    """
+    same = [
+        volume
+        for volume in volumes
+        if entry.identifier in ("", volume.identifier) and volume.grid.same_as(entry.lattice)
+    ]
+    if len(same) > 1:
+        of_name = [volume for volume in same if volume.name == entry.name]
+        same = of_name or [v for v in same if digest_of_files(v.files) == entry.digest] or same
+    return same[0] if same else None
 
 
 def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:

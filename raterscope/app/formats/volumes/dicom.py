@@ -159,8 +159,9 @@ def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
             group.append(head)
     notices: list[str] = []
     if len(kinds) > 1:
-        text = "mixes images of different shapes, orientations or spacings"
-        notices.append(f"{text}: it is {len(kinds)} volumes")
+        patients = len({head.patient for head in heads})
+        of = f"{patients} patients" if patients > 1 else "different shapes, orientations or spacings"
+        notices.append(f"mixes images of {of}: it is {len(kinds)} volumes")
     turns: list[tuple[list[SliceHead], list[str]]] = []
     for kind in kinds:
         turns += _turns(kind)
@@ -173,7 +174,8 @@ def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
 
 
 def _is_compatible(head: SliceHead, other: SliceHead) -> bool:
-    if (head.shape, head.colour, head.position is None) != (
+    if (head.patient, head.shape, head.colour, head.position is None) != (
+        other.patient,
         other.shape,
         other.colour,
         other.position is None,

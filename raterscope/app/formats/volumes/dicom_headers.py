@@ -102,8 +102,8 @@ _ALLOCATED = (1, 8, 16, 32, 64)
 _TAGS = [
     "SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "SeriesNumber", "Modality",
     "InstanceNumber", "ImageType", "AcquisitionNumber", "TemporalPositionIdentifier", "EchoNumbers",
-    "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "PhotometricInterpretation", "BitsAllocated",
-    "BitsStored", "HighBit", "PixelRepresentation", "PlanarConfiguration", "PixelSpacing",
+    "PatientID", "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "PhotometricInterpretation",
+    "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "PlanarConfiguration", "PixelSpacing",
     "ImagerPixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness",
     "SpacingBetweenSlices", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "WindowCenter",
     "WindowWidth", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence", *PET_TAGS,
@@ -138,6 +138,7 @@ class SliceHead:
     # instance, series: the UIDs of the image and of its series
     instance: str
     series: str
+    patient: str  # the patient's ID
     modality: str
     title: str  # the series' description and number, or its modality and number
     order: tuple[float, ...]  # sorts images at the same position, the earliest first
@@ -398,6 +399,7 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
             frames=form.frames,
             instance=_text(data, "SOPInstanceUID"),
             series=_text(data, "SeriesInstanceUID"),
+            patient=_text(data, "PatientID"),
             modality=_text(data, "Modality"),
             title=title,
             order=(*order, float(frame)),

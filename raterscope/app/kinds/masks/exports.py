@@ -50,7 +50,7 @@ from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
 from raterscope.app.study.new_study import export_key
-from raterscope.app.study.references import uneven_slices_note
+from raterscope.app.study.references import uneven_slices_note, volume_of
 
 
 def codings_of(study: Study) -> Callable[[str], Coding]:
@@ -447,7 +447,7 @@ def find_source(study: Study, entry: ImageEntry, *, needed: bool, images: bool =
     if path is None or not (images or entry.identifier):
         return None
     volumes = [volume for volume in find_volumes(path) if volume.identifier == entry.identifier]
-    same = next((candidate for candidate in volumes if candidate.grid.same_as(entry.lattice)), None)
+    same = volume_of(entry, volumes)
     if same is None and (reason := uneven_slices_note(entry, volumes)):
         raise InputError(f"is no longer on the grid of its series{reason}", file=entry.name)
     return same

@@ -25,7 +25,7 @@ from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.study.references import uneven_slices_note
+from raterscope.app.study.references import uneven_slices_note, volume_of
 from raterscope.app.study.runs import present_structure
 from raterscope.app.workspaces.navigation import FileProblem, find_file_problem
 from raterscope.app.workspaces.review_order import Part
@@ -186,10 +186,8 @@ def read_settled(voxels: int, study: Study, watch: Watch) -> Settled:
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
     """Load a case's voxels, after a check of the geometry."""
     volumes = find_volumes(path, part(watch, 0.0, 0.2))
-    if entry.identifier:
-        volumes = tuple(volume for volume in volumes if volume.identifier == entry.identifier)
-    matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
-    if not matching:
+    volume = volume_of(entry, volumes)
+    if volume is None:
         shapes = " or ".join(volume.grid.in_words() for volume in volumes[:2]) or "no volume"
         raise StudyError(
             f"{plain(entry.name)} is no longer the volume that was added: expected "
@@ -197,7 +195,7 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
             file=path,
         )
     try:
-        return LoadedVolume(load_volume(matching[0], part(watch, 0.2, 1.0)))
+        return LoadedVolume(load_volume(volume, part(watch, 0.2, 1.0)))
     except MemoryError as error:
         raise InputError("is too large for this computer's memory", file=path) from error
 

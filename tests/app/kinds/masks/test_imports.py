@@ -8,9 +8,12 @@ import tifffile
 from PIL import Image
 
 from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.kinds.masks.exports import find_source
+from raterscope.app.kinds.masks.report.slices import read_voxels
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from tests.app.formats.dicom_builder import write_series
+from tests.app.formats.volumes.made_dicom import image, save
 from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
 from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 
@@ -598,3 +601,17 @@ def test_a_segmentation_of_another_series_on_the_same_grid_is_placed_with_a_noti
     other = import_files(tmp_path / "second", segmentation)
     assert "Dr Able.dcm: drawn on another DICOM series, placed on" in other
     assert len(marks(tmp_path)) == 1
+
+
+def test_of_repeats_in_one_series_each_shows_its_own_voxels(import_files, tmp_path):
+    for k, repeat in np.ndindex(3, 2):
+        pixels = np.full((5, 7), 10 * repeat + k, dtype=np.int16)
+        slice_ = image(pixels, (0, 0, 2.0 * k), AcquisitionNumber=repeat)
+        save(slice_, tmp_path / "ct" / f"{k}{repeat}.dcm")
+    assert "2 images have the same position everywhere" in import_files(tmp_path / "ct")
+    with Study.open(tmp_path / "s.rscope") as study:
+        entries = study.images()
+        volumes = [read_voxels(study, entry).volume for entry in entries]
+        sources = [find_source(study, entry, needed=True) for entry in entries]
+    assert [volume.values[:, 0, 0].tolist() for volume in volumes] == [[0, 1, 2], [10, 11, 12]]
+    assert set(sources[0].instances).isdisjoint(sources[1].instances)

@@ -35,6 +35,7 @@ from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
+from raterscope.app.study.references import volume_of
 from raterscope.figures.canvas import FINE, Canvas, Pen, PixelCanvas
 from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK
 from raterscope.widgets.volume.plane import (
@@ -274,15 +275,12 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
     if path is None:
         return Voxels(None, "The image's file was not found; outlines are drawn on an empty background.")
     try:
-        volumes = find_volumes(path, part(watch, 0.0, 0.2))
-        if entry.identifier:
-            volumes = tuple(item for item in volumes if item.identifier == entry.identifier)
-        matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
-        if not matching:
+        volume = volume_of(entry, find_volumes(path, part(watch, 0.0, 0.2)))
+        if volume is None:
             return Voxels(
                 None, "The geometry of the image's file changed; outlines are drawn on an empty background."
             )
-        return Voxels(load_volume(matching[0], part(watch, 0.2, 1.0)), notices=matching[0].notices)
+        return Voxels(load_volume(volume, part(watch, 0.2, 1.0)), notices=volume.notices)
     except (InputError, MemoryError):
         return Voxels(None, "The image's file cannot be read; outlines are drawn on an empty background.")
 
