@@ -237,6 +237,9 @@ def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: 
     with file_errors(first.path):
         check_shape(first.path, (len(heads), *first.shape))
         grid, geometry_notices = _geometry(heads)
+    packed = next((head for head in heads if head.syntax not in (*_UNPACKED, *_CODECS)), None)
+    if packed is not None:
+        geometry_notices.append(f"{_explain_compression(packed)}; its pixels are not shown")
     if first.mosaic:
         geometry_notices.append("holds many slices as tiles of one image, and is shown as that image")
     paths = tuple(head.path for head in heads)
@@ -458,11 +461,7 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
     """Decode slices in separate processes."""
     for k in packed:
         if heads[k].syntax not in _UNPACKED and heads[k].syntax not in _CODECS:
-            raise InputError(
-                f"has the unsupported compression {_syntax_name(heads[k].syntax)}; expected uncompressed "
-                "images, RLE, JPEG, JPEG-LS or JPEG 2000",
-                file=heads[k].path,
-            )
+            raise InputError(_explain_compression(heads[k]), file=heads[k].path)
     tasks: dict[str, tuple[str, list[int]]] = {}
     slices: dict[str, list[int]] = {}
     by_path: dict[Path, list[int]] = {}
@@ -568,7 +567,9 @@ def declared_shape(stream: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _syntax_name(syntax: str) -> str:
+def _explain_compression(head: SliceHead) -> str:
     from pydicom.uid import UID_dictionary
 
-    return plain(UID_dictionary.get(syntax, (syntax,))[0])
+    name = plain(UID_dictionary.get(head.syntax, (head.syntax,))[0])
+    expected = "expected uncompressed images, RLE, JPEG, JPEG-LS or JPEG 2000"
+    return f"has the unsupported compression {name}; {expected}"

@@ -144,6 +144,23 @@ def test_a_repeated_scan_is_as_many_volumes(tmp_path: Path) -> None:
     assert first.name != second.name
 
 
+def test_two_patients_in_one_series_are_two_volumes(tmp_path: Path) -> None:
+    for k in range(6):
+        patient = "A" if k < 3 else "B"
+        save(image(SLICES[k], (1.0, 2.0, 2.0 * k), PatientID=patient), tmp_path / f"{k}.dcm")
+    first, second = find_volumes(tmp_path)
+    assert "mixes images of 2 patients: it is 2 volumes" in first.notices[0]
+    np.testing.assert_array_equal(load_volume(first).values, SLICES[:3])
+    np.testing.assert_array_equal(load_volume(second).values, SLICES[3:])
+
+
+def test_an_unknown_compression_is_named_before_pixels_are_read(tmp_path: Path) -> None:
+    file = only(packed(tmp_path / "a.dcm", b"\0" * 99, "1.2.840.10008.1.2.4.102"))
+    assert "unsupported compression MPEG-4 AVC/H.264 High Profile" in file.notices[-1]
+    with pytest.raises(InputError, match="unsupported compression MPEG-4"):
+        load_volume(file)
+
+
 def test_a_slice_at_the_place_of_another_is_skipped_with_a_notice(tmp_path: Path) -> None:
     series(tmp_path)
     save(image(SLICES[0], (1.0, 2.0, 4.0), InstanceNumber=90), tmp_path / "z.dcm")
