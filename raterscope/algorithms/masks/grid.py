@@ -37,6 +37,10 @@ _MUCH_LONGER = 1.5
 """Slice distance that suggests missing slices, as a multiple of all others."""
 
 
+_SMALLEST, _FARTHEST = 1e-9, 1e6
+"""Smallest side of a voxel, and farthest position, mm: distances beyond have no meaning."""
+
+
 class GridError(RefusedError):
     """An invalid geometry; the message says why."""
 
@@ -75,11 +79,12 @@ class Grid:
             raise GridError(f"a grid of {self.shape} voxels; expected slices, rows and columns above 0.")
         if len(affine) != 12 or not all(map(math.isfinite, affine)):
             raise GridError("the geometry is not made of twelve finite numbers.")
+        _refuse_far(affine)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
         axes = self.matrix[:3, :3]
         lengths = np.linalg.norm(axes, axis=0)
-        if lengths.min() <= 0 or abs(np.linalg.det(axes / lengths)) < 1e-3:
+        if lengths.min() < _SMALLEST or abs(np.linalg.det(axes / lengths)) < 1e-3:
             raise GridError("the axes of the geometry do not span a volume.")
         if self.slice_offsets is not None:
             object.__setattr__(self, "slice_offsets", self._checked_offsets(self.slice_offsets))
@@ -91,6 +96,7 @@ class Grid:
         rising = all(low < high for low, high in pairwise(offsets))
         if not all(map(math.isfinite, offsets)) or offsets[0] != 0 or not rising:
             raise GridError("the slice positions are not finite numbers that rise from 0.")
+        _refuse_far(offsets)
         return offsets
 
     @classmethod
@@ -336,6 +342,12 @@ class Grid:
         missing = sum(count for _, count in self.gaps)
         gap = f", {missing} slice{'s' if missing > 1 else ''} missing" if missing else ""
         return f"{text}, {' x '.join(steps)} mm{gap}"
+
+
+def _refuse_far(values: tuple[float, ...]) -> None:
+    farthest = max(map(abs, values))
+    if farthest > _FARTHEST:
+        raise GridError(f"it has positions or steps of {farthest:.3g} mm; expected {_FARTHEST:,.0f} at most.")
 
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ _PACKING = {
     "text": "text",
     "txt": "text",
 }
+_SPATIAL = ("domain", "space")
 _COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4, "vector": 3, "3-vector": 3}
 
 
@@ -117,8 +118,13 @@ def _spatial(path: Path, header: dict[str, Any], sizes: tuple[int, ...]) -> list
     axes = list(range(len(sizes)))
     if directions is not None and len(directions) == len(sizes):
         axes = [axis for axis in axes if np.isfinite(directions[axis]).all()]
-    elif len(kinds) == len(sizes) and any(kind in ("domain", "space") for kind in kinds):
-        axes = [axis for axis in axes if kinds[axis] in ("domain", "space")]
+        for axis in set(range(len(sizes))) - set(axes):
+            is_none = np.isnan(directions[axis]).all()
+            if not is_none or (len(kinds) == len(sizes) and kinds[axis] in _SPATIAL):
+                text = f"has no direction of axis {axis + 1}; expected finite numbers"
+                raise InputError(text, file=path, field="space directions")
+    elif len(kinds) == len(sizes) and any(kind in _SPATIAL for kind in kinds):
+        axes = [axis for axis in axes if kinds[axis] in _SPATIAL]
     elif len(sizes) == 4:
         axes = axes[1:] if sizes[0] <= 4 else axes[:3]
     if len(axes) not in (2, 3) or len(sizes) - len(axes) > 1:

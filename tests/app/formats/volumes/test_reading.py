@@ -271,6 +271,22 @@ def test_an_unknown_space_shows_no_letters(tmp_path: Path) -> None:
     assert "scanner-xyz" in file.notices[0]
 
 
+@pytest.mark.parametrize("third", ["(nan,nan,nan)", "(0,0,nan)", "(0,0,inf)", "none"])
+def test_an_axis_of_space_without_a_direction_is_refused(tmp_path: Path, third: str) -> None:
+    lines = ["space: lps", f"space directions: (1,0,0) (0,1,0) {third}", "kinds: domain domain domain"]
+    words = refusal(nrrd(tmp_path / "a.nrrd", [*RAW, *lines], VALUES.tobytes()))
+    assert "has no direction of axis 3; expected finite numbers" in words
+
+
+@pytest.mark.parametrize("step", [1e30, 1e-30])
+@pytest.mark.parametrize("suffix", [".nii", ".nrrd", ".mha"])
+def test_a_spacing_that_no_scan_has_is_refused(tmp_path: Path, suffix: str, step: float) -> None:
+    volume = SimpleITK.GetImageFromArray(VALUES)
+    volume.SetSpacing((step, 1.0, 1.0))
+    SimpleITK.WriteImage(volume, str(tmp_path / f"a{suffix}"))
+    assert "has no usable geometry" in refusal(tmp_path / f"a{suffix}")
+
+
 def test_nrrd_of_every_encoding(tmp_path: Path) -> None:
     import bz2
 
