@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -345,7 +346,23 @@ def _table(
         coding = segment_coding(segment)
         masks.append(make_mask(annotator, item or None, label, grid, values, (low, 0, 0), coding))
     run = run_in_description(dataset)
-    return MaskTable(path, tuple(masks), notices_of_run(run), run, origins_of(dataset))
+    notices = (*_unknown_segments(dataset, frames, pixels), *notices_of_run(run))
+    return MaskTable(path, tuple(masks), notices, run, origins_of(dataset))
+
+
+def _unknown_segments(dataset: Any, frames: list[_Frame], pixels: NDArray[Any]) -> Iterator[str]:
+    """Name segments of frames or pixels that the file does not describe."""
+    known = {int(segment.SegmentNumber) for segment in dataset.SegmentSequence}
+    if _kind(dataset) == "LABELMAP":
+        used = set(np.unique(pixels).tolist()) - {0, dataset.get("PixelPaddingValue")}
+    else:
+        used = {frame.segment for frame in frames if frame.segment is not None}
+    unknown = sorted(used - known)
+    if unknown:
+        more = f" and {len(unknown) - _LISTED:,} more" if len(unknown) > _LISTED else ""
+        noun = "segment" if len(unknown) == 1 else "segments"
+        text = ", ".join(map(str, unknown[:_LISTED]))
+        yield f"Skipped: {noun} {text}{more}, which the file marks but does not describe."
 
 
 _STEPS = 255

@@ -228,6 +228,27 @@ def test_a_label_map_of_several_segments(tmp_path: Path, series: Callable[..., V
         np.testing.assert_array_equal(mask.whole(), labels == label)
 
 
+@pytest.mark.parametrize("kind", ["BINARY", "LABELMAP"])
+def test_segments_without_a_description_are_named(
+    tmp_path: Path, series: Callable[..., VolumeFile], kind: str
+) -> None:
+    volume = series(SHAPE)
+    box = np.zeros((2, *SHAPE), dtype=bool)
+    box[0, :2], box[1, 2:] = True, True
+    structures = [Structure("a", box[0]), Structure("b", box[1])]
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", structures, volume.grid, source=volume)
+    dataset = pydicom.dcmread(path)
+    if kind == "LABELMAP":
+        dataset.SegmentationType, dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = kind, 8, 8, 7
+        labels = np.where(np.arange(dataset.NumberOfFrames) < 2, 1, 2).astype(np.uint8)
+        dataset.PixelData = np.broadcast_to(labels[:, None, None], (len(labels), *SHAPE[1:])).tobytes()
+    del dataset.SegmentSequence[1]
+    dataset.save_as(path)
+    table = read_masks(path, [volume])
+    assert [mask.structure for mask in table.masks] == ["a"]
+    assert table.notices[0] == "Skipped: segment 2, which the file marks but does not describe."
+
+
 def test_slides_are_refused(real_data: Path) -> None:
     path = real_data / "formats/dicom/seg_highdicom/seg_image_sm_control.dcm"
     with pytest.raises(InputError, match="tiles of a slide"):
