@@ -488,7 +488,7 @@ def _segmentation(
     kinds = highdicom.seg.SegmentationTypeValues
     with warnings.catch_warnings(), reference_errors(path, "a segmentation"):
         warnings.simplefilter("ignore")  # about oddities of the series, which were reported when it was read
-        return highdicom.seg.Segmentation(
+        segmentation = highdicom.seg.Segmentation(
             source_images=list(heads),
             pixel_array=np.stack([structure.values for structure in structures], axis=-1),
             segmentation_type=kinds.BINARY if binary else kinds.FRACTIONAL,
@@ -510,3 +510,23 @@ def _segmentation(
             plane_positions=None if len(heads) == grid.shape[0] else _positions(grid),
             omit_empty_frames=any(bool(structure.values.any()) for structure in structures),
         )
+    _measure_frames(segmentation, heads)
+    return segmentation
+
+
+def _measure_frames(segmentation: Any, heads: Sequence[Any]) -> None:
+    """Give each frame the thickness of its slice where slices differ; highdicom takes that of the first."""
+    names = ("SliceThickness", "SpacingBetweenSlices")
+    stated = {str(head.SOPInstanceUID): [head.get(name) for name in names] for head in heads}
+    if all(values == stated[str(heads[0].SOPInstanceUID)] for values in stated.values()):
+        return
+    shared = segmentation.SharedFunctionalGroupsSequence[0]
+    measures = shared.PixelMeasuresSequence
+    del shared.PixelMeasuresSequence
+    for frame in segmentation.PerFrameFunctionalGroupsSequence:
+        frame.PixelMeasuresSequence = copy.deepcopy(measures)
+        source = frame.DerivationImageSequence[0].SourceImageSequence[0]
+        for name, value in zip(names, stated[str(source.ReferencedSOPInstanceUID)], strict=True):
+            frame.PixelMeasuresSequence[0].pop(name, None)
+            if value is not None:
+                setattr(frame.PixelMeasuresSequence[0], name, value)

@@ -317,3 +317,22 @@ def test_the_tilted_uneven_ct_is_exported_as_nifti_at_its_own_places(real_data: 
     spacing = image.GetSpacing()
     ours = mask.sum(axis=(1, 2)) @ np.ptp(volume.grid.bounds, axis=1) * 0.4882812**2
     assert values.sum() * np.prod(spacing) == pytest.approx(ours, rel=0.05)
+
+
+def test_a_segmentation_states_the_thickness_of_each_slice(real_data: Path, tmp_path: Path) -> None:
+    """4 mm slices below 7 mm ones."""
+    (volume,) = find_volumes(real_data / "volumes" / "ct_ge")
+    mask = np.zeros(volume.grid.shape, dtype=bool)
+    mask[10:18, 240:260, 240:260] = True
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", [Structure("a", mask)], volume.grid, source=volume)
+    thickness = {
+        head.SOPInstanceUID: head.SliceThickness
+        for head in (pydicom.dcmread(file, stop_before_pixels=True) for file in volume.files)
+    }
+    segmentation = highdicom.seg.segread(path)
+    shared = segmentation.SharedFunctionalGroupsSequence[0]
+    assert "PixelMeasuresSequence" not in shared  # the standard has it in one of both
+    for frame in segmentation.PerFrameFunctionalGroupsSequence:
+        source = frame.DerivationImageSequence[0].SourceImageSequence[0].ReferencedSOPInstanceUID
+        assert frame.PixelMeasuresSequence[0].SliceThickness == thickness[source]
+    np.testing.assert_array_equal(read_masks(path, [volume]).masks[0].whole(), mask)
