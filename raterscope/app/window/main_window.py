@@ -426,8 +426,7 @@ class MainWindow(QMainWindow):
         share, words = 0.0, tuple[str, ...]()
         if self.workspace is not None and isinstance(self.workspace.queue, QueueFrame):
             share, words = self.workspace.queue.progress
-        left = [sentence for sentence in words if not sentence.endswith(" skipped")][-2:]
-        preferences.remember_work_left(contents.path, share if words else None, ", ".join(left))
+        preferences.remember_work_left(contents.path, share if words else None, ", ".join(words[-2:]))
 
     def note_position(self) -> None:
         """Note what is shown, for session restore."""

@@ -55,24 +55,19 @@ class Part:
 
 
 def describe_remaining(parts: Sequence[Part], item: str, contested: int = 0) -> tuple[str, ...]:
-    """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter", "2 skipped".
+    """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter".
 
     `parts`: parts of all units. `item`: name of an item, in the singular: "disputed spot". `contested`:
     number of items on which several experts differ; they come first: "7 contested".
     """
-    remaining, skipped = sum(part.remaining for part in parts), sum(part.skipped for part in parts)
+    remaining = sum(part.remaining for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
     text = f"{remaining:,} left in the study"
     if matter and remaining:
         several = "s" if remaining > 1 else ""
         matters = "matters" if 1 in (remaining, sum(matter)) else "matter"
         text = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
-    lines = (
-        f"{contested:,} contested" if contested else "",
-        text,
-        f"{skipped:,} skipped" if skipped else "",
-    )
-    return tuple(line for line in lines if line)
+    return (f"{contested:,} contested", text) if contested else (text,)
 
 
 def next_item(
@@ -253,7 +248,9 @@ class RemainingQuestions(QObject):
         remaining = sum(part.remaining for part in units.values())
         if units:
             words += describe_remaining(tuple(units.values()), self._noun, self._count_contested(units))
-        self._queue.set_progress((total - remaining) / total if total else 0.0, *words, tip=self._tip)
+        skipped = sum(part.skipped for part in units.values())
+        share = (total - remaining) / total if total else 0.0
+        self._queue.set_progress(share, *words, skipped=skipped, tip=self._tip)
         self.changed.emit()
 
     def _count_contested(self, questions: Collection[int]) -> int:

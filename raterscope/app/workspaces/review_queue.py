@@ -338,7 +338,8 @@ class ReviewQueue(QObject):
         elif not position:
             words.append("not fused yet")
         words.append(f"{totals.done:,} of {counted(count, image)} settled")
-        self.panel.set_progress(totals.done / count, *words, tip=self._tip)
+        skipped = totals.part().skipped
+        self.panel.set_progress(totals.done / count, *words, skipped=skipped, tip=self._tip)
 
     def _position_text(self) -> str:
         """Return the progress on the image on screen: "Case 2 of 8 - GTV: 3 of 5 decided"."""

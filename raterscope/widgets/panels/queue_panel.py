@@ -49,6 +49,8 @@ class QueueFrame(QWidget):
         self._nothing.hide()
         self._progress = _Progress()
         self._progress.hide()
+        self.progress: tuple[float, tuple[str, ...]] = (0.0, ())
+        """Share and sentences of `set_progress`."""
         self.doubt = plain_label("", "disputed", wrap=True)
         self.doubt.hide()
         self._top = QVBoxLayout()
@@ -81,15 +83,14 @@ class QueueFrame(QWidget):
             # Qt has given the focus to the filter, which would take the keys of decisions as text.
             (panel if isinstance(panel, QueueFrame) else self)._view.setFocus()
 
-    def set_progress(self, share: float, *text: str, tip: str = "") -> None:
-        """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""
-        self._progress.show_progress(share, text)
-        self._progress.setToolTip(plain_tip(tip))
+    def set_progress(self, share: float, *text: str, skipped: int = 0, tip: str = "") -> None:
+        """Show the progress, one sentence a line, and the number of skipped items; `tip` explains it.
 
-    @property
-    def progress(self) -> tuple[float, tuple[str, ...]]:
-        """The share and the sentences that `set_progress` set."""
-        return self._progress.share, self._progress.words
+        Without text it is hidden.
+        """
+        self.progress = share, text
+        self._progress.show_progress(share, (*text, f"{skipped:,} skipped") if skipped else text)
+        self._progress.setToolTip(plain_tip(tip))
 
     def set_doubt(self, text: str, tip: str = "") -> None:
         """Show that the data contradict the settings of the run; an empty text hides the message."""

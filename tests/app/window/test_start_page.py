@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog
 from raterscope.app.study import Study
 from raterscope.app.window import preferences, start_page
 from raterscope.app.window.main_window import MainWindow
-from tests.app.driving import command, idle, open_study
+from tests.app.driving import command, idle, open_study, press
 from tests.waiting import LONG
 
 
@@ -49,10 +49,14 @@ def test_recent_studies_show_what_is_left_and_open(qtbot, study_fused, tmp_path)
     qtbot.addWidget(window)
     window.show()
     open_study(window, qtbot, path)
+    press(window, qtbot, Qt.Key.Key_Tab)
+    press(window, qtbot, Qt.Key.Key_S)
+    idle(window, qtbot)
+    assert window.workspace.queue._progress.accessibleName().endswith(", 1 skipped")
     window.close()
     share, words, day = preferences.work_left()[str(path)]
     assert 0 <= share <= 1
-    assert "settled" in words
+    assert words == "0 of 2 disputed spots matter, 0 of 2 images settled"
     assert day == date.today().isoformat()
     window = MainWindow()
     qtbot.addWidget(window)

@@ -19,10 +19,10 @@ from raterscope.app.workspaces.review_order import (
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ([Part("", 30, 20, 4, 3), Part("", 5, 0, 0, 0)], "3 of 24 disputed spots matter|4 skipped"),
+        ([Part("", 30, 20, 4, 3), Part("", 5, 0, 0, 0)], "3 of 24 disputed spots matter"),
         ([Part("", 30, 1, 0, 1)], "1 of 1 disputed spot matters"),
-        ([Part("", 30, 20, 4, 0)], "0 of 24 disputed spots matter|4 skipped"),
-        ([Part("", 30, 20, 4)], "24 left in the study|4 skipped"),
+        ([Part("", 30, 20, 4, 0)], "0 of 24 disputed spots matter"),
+        ([Part("", 30, 20, 4)], "24 left in the study"),
         ([Part("", 30, 0, 0, 0)], "0 left in the study"),
     ],
 )
