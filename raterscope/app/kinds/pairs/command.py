@@ -45,6 +45,7 @@ from raterscope.app.kinds.pairs.runs import (
     compare_with_truth,
     fuse_inputs,
     run_other_methods,
+    t_test_in_words,
     why_not_guaranteed,
 )
 from raterscope.app.study import Study
@@ -118,9 +119,7 @@ def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: OtherResult
         yield "no annotator could be tested: none is flagged, and the ranking treats all as unbiased"
         return
     yield _flagged(plan, fusion, counted(tested_count, "tested annotator"))
-    by_t_test, both = int(other_result.by_t_test.sum()), int((other_result.by_t_test & fusion.flagged).sum())
-    text = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'none'}"
-    yield text + (f", {both or 'none'} of them flagged too" if by_t_test else "")
+    yield t_test_in_words(fusion, other_result.by_t_test)
 
 
 def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:

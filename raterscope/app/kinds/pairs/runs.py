@@ -235,6 +235,15 @@ def run_other_methods(
     return OtherResults(t_test_flags(fusion), split, like)
 
 
+def t_test_in_words(fusion: PairFusion, by_t_test: BoolArray) -> str:
+    """Describe what the t test finds beside the run's rule."""
+    text = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} %"
+    if fusion.t_test is not None and not np.isfinite(fusion.t_test).any():
+        return f"{text} is not defined: scores and biases explain every choice"
+    found, both = int(by_t_test.sum()), int((by_t_test & fusion.flagged).sum())
+    return f"{text} finds {found or 'none'}" + (f", {both or 'none'} of them flagged too" if found else "")
+
+
 def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
     """Return why a fusion's rate of false discoveries is not guaranteed; empty if it is.
 

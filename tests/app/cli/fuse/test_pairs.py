@@ -129,6 +129,18 @@ def test_ties_alone_rank_nothing(fuse, tmp_path):
     assert "explains" not in output
 
 
+def test_command_and_report_state_where_the_t_test_is_not_defined(fuse, tmp_path):
+    table = write(tmp_path / "left.csv", HEADER, [(*row[:3], "left") for row in answers()])
+    _, output = fuse(table)
+    words = "Benjamini-Hochberg at 10 % is not defined: scores and biases explain every choice"
+    assert words in output
+    study, page = tmp_path / "left.rscope", tmp_path / "left.html"
+    assert main(["import", str(study), str(table)]) == 0
+    assert main(["run", str(study), "iss"]) == 0
+    assert main(["report", str(study), "-o", str(page)]) == 0
+    assert words in page.read_text(encoding="utf-8").replace("\xa0", " ")
+
+
 def test_comparisons_of_two_files_are_one_crowd(fuse, crowd_results, tmp_path):
     rows = answers()
     halves = [

@@ -23,7 +23,7 @@ from raterscope.app.kinds.pairs.report.tables import (
     truth_table,
     wins_table,
 )
-from raterscope.app.kinds.pairs.runs import why_not_guaranteed
+from raterscope.app.kinds.pairs.runs import t_test_in_words, why_not_guaranteed
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch, run_in_words, share
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry
@@ -78,7 +78,7 @@ def _facts(question: ComparedQuestion) -> Facts:
         ("Flagged", _flagged(question)),
         ("Decisions", _matters(question)),
         ("Promise", _promise(question)),
-        ("Other test", _other_test(question)),
+        ("Other test", t_test_in_words(question.fusion, question.beside.by_t_test)),
         ("What a ranking explains", _explained(question)),
         ("Run", run_in_words(question.run)),
     ]
@@ -140,15 +140,6 @@ def _promise(question: ComparedQuestion) -> str:
     if len(fusion.statistic) > 1:
         text += "; this is proved for a single draw, and simulated crowds confirm it for many"
     return f"{text}. This is a mean over crowds and guarantees nothing about a single annotator"
-
-
-def _other_test(question: ComparedQuestion) -> str:
-    by_test = question.beside.by_t_test
-    both = int((by_test & question.fusion.flagged).sum())
-    text = (
-        f"the t test with Benjamini-Hochberg at {100 * question.fusion.rate:g} % finds {int(by_test.sum()):,}"
-    )
-    return text + (f", {both:,} of them flagged too" if by_test.any() else "")
 
 
 def _explained(question: ComparedQuestion) -> str:
