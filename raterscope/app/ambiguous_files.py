@@ -275,6 +275,8 @@ TRUTH_WORD = "truth"
 
 _TRUE = {"truth", "groundtruth", "gt", "gold", "goldstandard", "reference"}
 
+_TRUTH_WORDS = _TRUE | {"ground", "standard"}
+
 _IDLE = {"mask", "masks", "seg", "segmentation", "label", "labels", "annotation", "contour", "contours"}
 
 
@@ -328,9 +330,10 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):
         # Words that differ in every name, as the annotators do, name no images.
         parts_by_file = {file: name._replace(item=None) for file, name in parts_by_file.items()}
+    cases = {tuple(words_of(name.item)): name.item for name in parts_by_file.values() if name.item}
     for file, name in compare_names(true).items():
         raters = not others and len(true) > 1 and name.annotator is not None
-        parts_by_file[file] = name if raters else name._replace(annotator=TRUTH_WORD)
+        parts_by_file[file] = name if raters else _parts_of_truth(file, name, cases)
     parts_by_file |= _cases_in_folders(parts_by_file, images)
     called = {tuple(words_of(image)): image for image in reversed(images)}
     begun = {words[:n] for words in called for n in range(1, len(words))}
@@ -339,11 +342,19 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
         if image is not None:
             name = parts_by_file.get(file, NameParts())
             annotator = _not_in(image, name.annotator, name.item) or (rest[0] if len(rest) == 1 else None)
+            if file in true and {word.casefold() for word in rest} <= _TRUTH_WORDS:
+                annotator = TRUTH_WORD
             parts_by_file[file] = NameParts(image, annotator, _structure_beside(image, name))
         elif any(map(str.isdigit, stem := strip_suffixes(file))) and tuple(words_of(stem)) in begun:
             name = parts_by_file.get(file, NameParts())
             parts_by_file[file] = NameParts(stem, name.annotator, _structure_beside(stem, name))
     return parts_by_file | of_bids
+
+
+def _parts_of_truth(file: Path, name: NameParts, cases: Mapping[tuple[str, ...], str]) -> NameParts:
+    """Return the parts of a true mask's name; its words for truth name neither image nor structure."""
+    item = cases.get(tuple(word for word in words_of(file.name) if word not in _TRUTH_WORDS))
+    return NameParts(item or name.item, TRUTH_WORD, _structure_beside(item or "", name))
 
 
 def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) -> dict[Path, NameParts]:
@@ -369,8 +380,9 @@ def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) ->
 
 
 def _structure_beside(image: str, name: NameParts) -> str | None:
-    """Return the structure in a file's name; None if its words are those of the image."""
-    return _not_in(image, name.structure)
+    """Return the structure in a file's name; None if its words are those of the image, or for truth."""
+    structure = _not_in(image, name.structure)
+    return None if structure is None or set(words_of(structure)) <= _TRUTH_WORDS else structure
 
 
 def _not_in(image: str, text: str | None, instead: str | None = None) -> str | None:

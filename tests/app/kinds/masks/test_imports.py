@@ -226,6 +226,22 @@ def test_a_pattern_takes_names_apart(import_files, tmp_path):
     assert set(marks(tmp_path)) == expected
 
 
+@pytest.mark.parametrize("word", ["truth", "ground_truth", "gt"])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_true_masks_beside_those_of_the_raters_of_several_cases(import_files, tmp_path, word, at_once):
+    for case in ("cell01", "cell02"):
+        for name in ("anna", "ben", word):
+            write(tmp_path / "in" / f"{case}_{name}.nii.gz", a_ball())
+    if at_once:
+        import_files(tmp_path / "in")
+    else:
+        import_files(*(tmp_path / "in").glob("*_anna*"), *(tmp_path / "in").glob("*_ben*"))
+        import_files(*(tmp_path / "in").glob(f"*_{word}*"))
+    assert set(marks(tmp_path)) == {
+        (case, name, "structure") for case in ("cell01", "cell02") for name in ("anna", "ben", None)
+    }
+
+
 def test_masks_that_are_the_truth(import_files, tmp_path):
     import_files(write(tmp_path / "ball.nii.gz", a_ball()), "--kind", "truth")
     ((_, rater, _),) = marks(tmp_path)
