@@ -458,7 +458,7 @@ class ImageCanvas(WholeView):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Choose a place where no spot is."""
         x, y = self.viewport.to_image(event.position().x(), event.position().y())
-        if self.mode == "look" and self.spot_at(x, y) is None and self._inside(x, y):
+        if self.mode == "look" and self.spot_at(x, y) is None and self.is_inside(x, y):
             self.place_double_clicked.emit(x, y)
 
     def leaveEvent(self, _event: QEvent) -> None:
@@ -534,7 +534,7 @@ class ImageCanvas(WholeView):
 
     def _choose_place(self) -> None:
         x, y = self._cursor
-        if not self._inside(x, y):
+        if not self.is_inside(x, y):
             return
         if self.mode == "add":
             self.place_chosen.emit(x, y)
@@ -543,7 +543,8 @@ class ImageCanvas(WholeView):
             self.set_mode("look")
             self.spot_moved.emit(index, x, y)
 
-    def _inside(self, x: float, y: float) -> bool:
+    def is_inside(self, x: float, y: float) -> bool:
+        """Return whether a position is on the image."""
         left, top, right, bottom = self.extent
         return left <= x <= right and top <= y <= bottom
 

@@ -314,10 +314,8 @@ class SpotMenu(ClicksPart):
         size, spot = reviewing.session.scene.image.pixel_size, reviewing.spot
         if spot is None:
             text = view.place_in_words(x, y, size)
-            entries = (
-                ("Add a spot here", partial(reviewing.add, x, y)),
-                ("Copy the position", partial(_copy, text)),
-            )
+            adding = [("Add a spot here", partial(reviewing.add, x, y))] if canvas.is_inside(x, y) else []
+            entries = (*adding, ("Copy the position", partial(_copy, text)))
             self._open(f"{reviewing.session.scene.image.name}, {text}", entries, canvas.mapToGlobal(position))
             return
         text = view.place_in_words(spot.x, spot.y, size)

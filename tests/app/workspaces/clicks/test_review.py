@@ -270,6 +270,9 @@ def test_the_menu_of_a_spot_decides_and_that_of_an_empty_position_adds_one(fused
     (added,) = [spot for spot in fused.workspace.reviewing.spots if spot.state == "added"]
     assert abs(added.x - 90) < 1
     assert abs(added.y - 160) < 1
+    menu = menu_at(fused, qtbot, 90, -2)
+    assert "Add a spot here" not in [action.text() for action in menu.actions()]
+    menu.close()
 
 
 @offscreen
