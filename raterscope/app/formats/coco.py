@@ -116,11 +116,7 @@ class CocoDocument(Document):
     def __init__(self, path: Path, images: list[Any], objects: list[Any], categories: Any) -> None:
         self._path, self._images, self._objects = path, images, objects
         self.is_text = not objects or isinstance(objects[0], Raw)
-        self._categories = {
-            category["id"]: text_of(category.get("name"))
-            for category in entries(categories)
-            if type(category.get("id")) in (int, str)
-        }
+        self._listed = categories
 
     def detections(self) -> dict[str, Any] | None:
         """Return images and annotations as decoded JSON if all annotations have a score; else None."""
@@ -148,6 +144,16 @@ class CocoDocument(Document):
         return frozenset(contents)
 
     @cached_property
+    def _categories(self) -> dict[int | str, str]:
+        categories: dict[int | str, str] = {}
+        for at, category in enumerate(entries(self._listed)):
+            if type(category.get("id")) in (int, str):
+                name = text_of(category.get("name"))
+                if categories.setdefault(category["id"], name) != name:
+                    raise self._twice(f"categories[{at}]", "category")
+        return categories
+
+    @cached_property
     def _items(self) -> dict[int | str, Item]:
         items: dict[int | str, Item] = {}
         for at, image in enumerate(self._images):
@@ -156,6 +162,8 @@ class CocoDocument(Document):
                 raise InputError("has no number", file=self._path, field=field)
             number = f"image {plain(image['id'], 40)}"
             name = text_of(image.get("file_name"))
+            if items.get(image["id"], Item(name, "", None, None, "")).name != name:
+                raise self._twice(field, "image")
             items[image["id"]] = Item(name, number, image.get("width"), image.get("height"), field)
         return items
 
@@ -202,7 +210,11 @@ class CocoDocument(Document):
                     self._answer(item.category_id, field)
                 )
                 continue
-            label = self._categories.get(item.category_id, "") if type(item.category_id) in (int, str) else ""
+            label = ""
+            if type(item.category_id) in (int, str) and self._categories:
+                if item.category_id not in self._categories:
+                    raise InputError(_unlisted(item.category_id), file=self._path, field=field)
+                label = self._categories[item.category_id]
             mark = Annotation(nouns[-1], field, shapes, label, attributes=attributes)
             yield AnnotationSet(items[item.image_id], annotator, (mark,))
         for (annotator, number), answers in chosen.items():
@@ -227,11 +239,19 @@ class CocoDocument(Document):
         noun = "categories of images"
         if type(number) in (int, str) and number in self._categories:
             return Annotation(noun, field, answers=(self._categories[number],))
-        problem = f"is of category {plain(number, 40)}, which the file does not list"
-        return Annotation(noun, field, problem=problem)
+        return Annotation(noun, field, problem=_unlisted(number))
+
+    def _twice(self, field: str, noun: str) -> InputError:
+        return InputError(
+            f"has the id of another {noun}; expected one of its own", file=self._path, field=field
+        )
 
     def _refusal(self, at: int, error: ValueError) -> InputError:
         return InputError(str(error).removeprefix("it "), file=self._path, field=f"annotations[{at}]")
+
+
+def _unlisted(number: Any) -> str:
+    return f"is of category {plain(number, 40)}, which the file does not list"
 
 
 def _contents(item: _Object) -> set[Content]:

@@ -63,6 +63,28 @@ def test_coco_polygons_of_one_category_are_one_mask(written) -> None:
     np.testing.assert_array_equal(mask.whole()[0], full)
 
 
+def test_coco_ids_that_are_listed_twice_or_not_at_all(written) -> None:
+    content = coco({"segmentation": {"size": [10, 20], "counts": [200]}}, images=2)
+    for changed, words in (
+        (
+            {"images": [image | {"id": 0} for image in content["images"]]},
+            r"images\[1\]: has the id of another",
+        ),
+        (
+            {"categories": [{"id": 1, "name": "cell"}, {"id": 1, "name": "nucleus"}]},
+            r"categories\[1\]: has the id of another category",
+        ),
+        (
+            {"categories": [{"id": 2, "name": "nucleus"}]},
+            r"annotations\[0\]: is of category 1, which the file",
+        ),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_masks(written(content | changed), annotator="anna")
+    masks = read_masks(written(content | {"categories": []}), annotator="anna").masks
+    assert {mask.structure for mask in masks} == {""}
+
+
 def test_coco_annotators_are_attributes(written) -> None:
     """Who marks elsewhere and not here has looked and found nothing."""
     square = [[0, 0, 2, 0, 2, 2, 0, 2]]
