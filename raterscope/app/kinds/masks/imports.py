@@ -344,9 +344,9 @@ def place_masks(
                 site_list[at] = replace(site_list[at], grid=attributed.mask.grid)
         where.append(at)
         placed.append(replace(attributed, structure=structure))
-    placed = _named_structures(placed, where)
+    placed, numbered = _number_structures(_named_structures(placed, where), where)
     _refuse_twice(placed, where, site_list)
-    notices = (*_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
+    notices = (*numbered, *_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
     return Placement(tuple(site_list), tuple(where), tuple(placed), notices)
 
 
@@ -519,6 +519,27 @@ def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> 
     return [
         replace(mask, structure=name_on(at)) if mask.structure == _NAMELESS else mask
         for mask, at in zip(masks, where, strict=True)
+    ]
+
+
+def _number_structures(
+    masks: Sequence[AttributedMask], where: Sequence[int]
+) -> tuple[list[AttributedMask], list[str]]:
+    """Distinguish structures of one name in a file by numbers; return also notices."""
+    used: dict[tuple[Path, int, str | None], set[str]] = {}
+    numbered, files = [], dict[tuple[Path, str], None]()
+    for mask, at in zip(masks, where, strict=True):
+        names, name, number = used.setdefault((mask.file, at, mask.annotator), set()), mask.structure, 1
+        while name in names:
+            number += 1
+            name = f"{mask.structure} {number}"
+        if number > 1:
+            files[mask.file, mask.structure] = None
+        names.add(name)
+        numbered.append(replace(mask, structure=name))
+    return numbered, [
+        f"{plain(file.name)} has several structures named {plain(name)}; they are numbered in its order."
+        for file, name in files
     ]
 
 

@@ -631,3 +631,15 @@ def test_of_repeats_in_one_series_each_shows_its_own_voxels(import_files, tmp_pa
         sources = [find_source(study, entry, needed=True) for entry in entries]
     assert [volume.values[:, 0, 0].tolist() for volume in volumes] == [[0, 1, 2], [10, 11, 12]]
     assert set(sources[0].instances).isdisjoint(sources[1].instances)
+
+
+@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct", "seg.nrrd"])
+def test_structures_of_one_name_in_a_file_are_numbered(import_files, tmp_path, kind):
+    volume = a_patient(tmp_path / "ct")
+    boxes = [box(1, 3, 4, 14, 5, 15), box(3, 5, 4, 12, 5, 15), box(2, 4, 16, 20, 18, 24)]
+    structures = [Structure("lesion", values) for values in boxes]
+    file = segmented(tmp_path / "anna_x", volume, structures, kind)
+    output = import_files(volume.path, file, "--annotator", "anna")
+    assert "several structures named lesion; they are numbered in its order" in " ".join(output.split())
+    voxels = {structure: count for (_, _, structure), count in marks(tmp_path).items()}
+    assert voxels == {"lesion": 200, "lesion 2": 160, "lesion 3": 48}
