@@ -67,6 +67,7 @@ _MOST_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
 _KEPT_A_BYTE = 20
 _MOST_STRUCTURES = 20
+_NAMED = 10
 _MOST_BOXES = 1_000_000
 
 Origin = tuple[int, int, int]
@@ -116,6 +117,14 @@ def split_labels(
             yield label, (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
         else:
             yield label, (box[0].start, box[1].start, box[2].start), values[box] == label
+
+
+def describe_unknown(noun: str, numbers: Collection[int]) -> str:
+    """Name labels or segments that a file marks without a description."""
+    text = ", ".join(map(str, sorted(numbers)[:_NAMED]))
+    more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
+    plural = "" if len(numbers) == 1 else "s"
+    return f"Skipped: {noun}{plural} {text}{more}, which the file marks but does not describe."
 
 
 def refuse_total(path: Path, voxels: int) -> None:

@@ -18,6 +18,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import (
+    describe_unknown,
     find_series_volume,
     make_mask,
     notices_of_run,
@@ -357,12 +358,8 @@ def _unknown_segments(dataset: Any, frames: list[_Frame], pixels: NDArray[Any]) 
         used = set(np.unique(pixels).tolist()) - {0, dataset.get("PixelPaddingValue")}
     else:
         used = {frame.segment for frame in frames if frame.segment is not None}
-    unknown = sorted(used - known)
-    if unknown:
-        more = f" and {len(unknown) - _LISTED:,} more" if len(unknown) > _LISTED else ""
-        noun = "segment" if len(unknown) == 1 else "segments"
-        text = ", ".join(map(str, unknown[:_LISTED]))
-        yield f"Skipped: {noun} {text}{more}, which the file marks but does not describe."
+    if used - known:
+        yield describe_unknown("segment", used - known)
 
 
 _STEPS = 255

@@ -188,6 +188,9 @@ def read_label_map(
         step = part(watch, layer / layers, (layer + 1) / layers)
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
+            if len(label_map.colours) == 1:
+                text = "has one colour and no background (transparency is not read)"
+                raise InputError(f"{text}; expected masks in other colours than the background", file=path)
             masks += _colour_masks(array, label_map.colours, names, grid)
         elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
             shares = array.astype(np.float32) / np.float32(255)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import make_mask, split_labels
+from raterscope.app.formats.masks.collector import describe_unknown, make_mask, split_labels
 from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.masks.terminology import (
@@ -61,16 +61,24 @@ def read_seg_nrrd(head: VoxelHead, names: NameParts = NO_NAMES, watch: Watch = s
         label = _number(path, segment.get("LabelValue"), 1 if len(layers) > 1 else number + 1)
         placed.setdefault(layer, {})[number] = label
     masks_by_number: dict[int, RaterMask] = {}
+    unknown: set[int] = set()
     for (layer, labels), step in steps_of(part(watch, 0.7, 1.0), placed.items()):
         masks = split_labels(layers[layer], list(labels.values()), step)
-        for number, (_, origin, mask) in zip(labels, masks, strict=True):
+        marked: dict[int, int] = {}
+        for number, (label, origin, mask) in zip(labels, masks, strict=True):
             name = text_of(segments[number].get("Name", "")) or f"segment {number + 1}"
             coding = terminology_coding(segments[number].get("Tags", ""), segments[number].get("Color", ""))
             masks_by_number[number] = make_mask(
                 names.annotator, names.item, name, head.grid, mask, origin, coding
             )
-    notices = tuple(f"The file {notice}." for notice in head.notices)
-    return MaskTable(path, tuple(masks_by_number[number] for number in sorted(masks_by_number)), notices)
+            marked[label] = int(np.count_nonzero(mask)) if label else 0
+        if sum(marked.values()) < np.count_nonzero(layers[layer]):
+            unknown |= set(np.unique(layers[layer]).tolist()) - {0, *marked}
+    notices = [f"The file {notice}." for notice in head.notices]
+    if unknown:
+        notices.append(describe_unknown("label", unknown))
+    masks_read = tuple(masks_by_number[number] for number in sorted(masks_by_number))
+    return MaskTable(path, masks_read, tuple(notices))
 
 
 def _segments(path: Path, header: Mapping[str, Any]) -> dict[int, dict[str, str]]:

@@ -214,6 +214,23 @@ def test_segments_that_share_a_layer(tmp_path: Path, labels: np.ndarray) -> None
     assert holds_masks(path) is True
 
 
+def test_labels_without_a_segment_are_named(tmp_path: Path, labels: np.ndarray) -> None:
+    header = segments(Segment0_Name="heart", Segment0_LabelValue="1", Segment0_Layer="0")
+    nrrd.write(str(tmp_path / "a.seg.nrrd"), labels.T, header)
+    table = read_masks(tmp_path / "a.seg.nrrd")
+    np.testing.assert_array_equal(table.masks[0].whole(), labels == 1)
+    others = ", ".join(map(str, np.unique(labels[labels > 1])))
+    assert f"{others}, which the file marks but does not describe" in table.notices[-1]
+
+
+def test_an_image_of_one_colour_holds_no_mask(tmp_path: Path) -> None:
+    pixels = np.full((6, 8, 4), (255, 0, 0, 0), dtype=np.uint8)
+    pixels[2:4, 3:5, 3] = 255  # drawn by transparency alone
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    with pytest.raises(InputError, match="has one colour and no background"):
+        read_masks(tmp_path / "a.png")
+
+
 def test_segments_in_layers_may_overlap(tmp_path: Path, labels: np.ndarray) -> None:
     path = tmp_path / "a.seg.nrrd"
     layers = np.stack([labels == 1, labels > 0]).astype(np.uint8)
