@@ -18,6 +18,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, silent
 
+_SMALLEST = 1e-3
+"""A positive lower limit below this is there to keep a number above 0."""
+
 _PLURALS = ("sweeps", "tasks", "votes")
 """Units that lose their s after 1."""
 
@@ -125,33 +128,58 @@ class Spec:
         if self.kind == "integer" and value != int(value):
             raise self._error(f"is {value!r}; expected a whole number.")
         if not self.minimum <= value <= self.maximum:
-            raise self._error(f"is {format_number(value)}; expected {self.range_in_words()}.")
+            expected = self.range_in_words()
+            if 0 < value < self.minimum < _SMALLEST:
+                expected = f"at least {format_number(self.minimum)} {self.unit}".rstrip()
+            raise self._error(f"is {format_number(value)}; expected {expected}.")
         return int(value) if self.kind == "integer" else float(value)
 
     def _error(self, problem: str) -> SettingsError:
         return SettingsError(problem, self.name, self.label)
 
     def range_in_words(self) -> str:
-        """Describe the range: "0 to 1", "at least 1"."""
-        unit = f" {self.unit}" if self.unit else ""
-        if math.isinf(self.maximum) and math.isinf(self.minimum):
-            return f"a number{unit}"
-        if math.isinf(self.maximum):
-            return f"at least {format_number(self.minimum)}{unit}"
-        if math.isinf(self.minimum):
-            return f"at most {format_number(self.maximum)}{unit}"
-        return f"{format_number(self.minimum)} to {format_number(self.maximum)}{unit}"
+        """Describe the range: "0 to 1", "at least 1", "above 0, at most 1"."""
+        low = "" if math.isinf(self.minimum) else format_number(self.minimum)
+        high = "" if math.isinf(self.maximum) else format_number(self.maximum)
+        if 0 < self.minimum < _SMALLEST:
+            most = "below 1" if 0 < 1 - self.maximum < _SMALLEST else high and f"at most {high}"
+            words = f"above 0, {most}" if most else "above 0"
+        elif low and high:
+            words = f"{low} to {high}"
+        else:
+            words = f"at least {low}" if low else f"at most {high}" if high else "a number"
+        return f"{words} {self.unit}".rstrip()
+
+    def values_in_words(self) -> str:
+        """Describe the values as they are typed: "yes or no", "whole number, at least 1, or auto"."""
+        if self.kind == "choice":
+            return " or ".join(f"{key} ({words})" for key, words in self.choices)
+        if self.kind == "switch":
+            return "yes or no"
+        kind = "whole number, " if self.kind == "integer" else ""
+        return kind + self.range_in_words() + (", or auto" if self.optional else "")
+
+    def as_text(self, value: Any) -> str:
+        """Return a value as it is typed, in a form or on a command line; `parse` returns the same value."""
+        if value is None:
+            return "auto"
+        if self.kind == "switch":
+            return "yes" if value else "no"
+        if self.kind == "choice":
+            return str(value)
+        text = format_number(value, 10).replace(",", "")
+        return text if float(text) == value else repr(value)
 
     def in_words(self, value: Any) -> str:
         """Return a value in words."""
         if value is None:
             return self.left_open
         if self.kind == "switch":
-            return "yes" if value else "no"
+            return self.as_text(value)
         if self.kind == "choice":
             return dict(self.choices)[value]
         unit = self.unit[:-1] if value == 1 and self.unit in _PLURALS else self.unit
-        return format_number(value) + (f" {unit}" if unit else "")
+        return f"{format_number(value)} {unit}".rstrip()
 
 
 def format_number(value: float, digits: int = 6) -> str:
@@ -282,23 +310,21 @@ class Settings:
         SettingsError
             For an unknown setting, or an invalid value.
         """
-        specs = {spec.name: spec for spec in cls.specs()}
-        cls._refuse_unknown(texts)
-        return cls(**{name: specs[name].parse(text) for name, text in texts.items()})
+        _refuse_unknown(texts, cls.names())
+        return cls(**{spec.name: spec.parse(texts[spec.name]) for spec in cls.specs() if spec.name in texts})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make settings from stored values, also under their names of earlier versions."""
-        values = {FORMER_NAMES.get(name, name): value for name, value in values.items()}
-        cls._refuse_unknown(values)
+        known = cls.names()
+        values = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
+        _refuse_unknown(values, known)
         return cls(**values)
 
     @classmethod
-    def _refuse_unknown(cls, names: Mapping[str, Any]) -> None:
-        known = [spec.name for spec in cls.specs()]
-        for name in names:
-            if name not in known:
-                raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
+    def names(cls) -> list[str]:
+        """Return the settings' names, in the order of definition."""
+        return [spec.name for spec in cls.specs()]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values, ready for JSON."""
@@ -316,6 +342,24 @@ class Settings:
             for spec in self.specs()
             if spec.name not in unused
         )
+
+
+def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> tuple[Any, ...]:
+    """Make settings of several classes from `field=value` pairs of a command line: each takes its own.
+
+    Raises `SettingsError` for a setting that none of them has, or an invalid value.
+    """
+    _refuse_unknown(texts, dict.fromkeys(name for each in classes for name in each.names()))
+    return tuple(
+        each.from_text({name: text for name, text in texts.items() if name in each.names()})
+        for each in classes
+    )
+
+
+def _refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
 
 
 @dataclass(frozen=True, slots=True)

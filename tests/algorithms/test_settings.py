@@ -13,6 +13,7 @@ from raterscope.algorithms.settings import (
     format_number,
     integer,
     number,
+    settings_from_texts,
     switch,
 )
 
@@ -116,10 +117,12 @@ def test_numbers_are_written_as_a_person_does_and_read_again(value, words):
     assert float(format_number(value).replace(",", "")) == value
 
 
-def test_a_range_has_no_powers_of_ten_where_a_person_writes_none():
+def test_a_small_limit_keeps_a_number_above_0():
     least = Spec("beta", "Penalty", "number", 0.99, help="", minimum=1e-6, maximum=1.0)
-    assert least.range_in_words() == "0.000001 to 1"
-    with pytest.raises(SettingsError, match=r"beta is 1e-8; expected 0\.000001 to 1\."):
+    assert least.range_in_words() == "above 0, at most 1"
+    with pytest.raises(SettingsError, match=r"beta is 0; expected above 0, at most 1\."):
+        least.check(0)
+    with pytest.raises(SettingsError, match=r"beta is 1e-8; expected at least 0\.000001\."):
         least.check(1e-8)
 
 
@@ -130,3 +133,22 @@ def test_stored_settings_load_under_their_former_names():
     assert OEMSettings.from_dict(stored) == OEMSettings(
         per_annotator_scatter=False, as_published=True, published_form="refreshed"
     )
+
+
+def test_a_setting_that_has_a_former_name_of_another_keeps_it():
+    @dataclass(frozen=True)
+    class OfPlugin(Settings):
+        own_hands: bool = switch(False, "Own hands", "As a plugin names it.")
+
+    assert OfPlugin.from_dict({"own_hands": True}) == OfPlugin(own_hands=True)
+
+
+def test_settings_of_several_classes_are_read_together():
+    @dataclass(frozen=True)
+    class Other(Settings):
+        radius: float = number(1.0, "Radius", "Of a match.", minimum=0.0)
+
+    texts = {"radius": "2", "rounds": "7"}
+    assert settings_from_texts(texts, Example, Other) == (Example(rounds=7), Other(radius=2.0))
+    with pytest.raises(SettingsError, match="expected one of scatter, rounds, prior, thorough, radius"):
+        settings_from_texts({"speed": "1"}, Example, Other)

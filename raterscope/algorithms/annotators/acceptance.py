@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from raterscope.algorithms.settings import Settings, integer, number, switch
+
+if TYPE_CHECKING:
+    import numpy as np  # imported when needed: the help of the command line uses the settings
 
 Verdict = Literal["accept", "reject", "continue"]
 
@@ -102,6 +103,8 @@ class SequentialSampling:
 
     def _course(self, share: float) -> tuple[float, float]:
         """Follow the distribution of errors from item to item."""
+        import numpy as np
+
         going = np.zeros(self.most + 2)
         going[0] = 1.0
         accepted, items = 0.0, 0.0
@@ -251,6 +254,8 @@ def _accepted(size: int, accept: int, share: float, lot: int | None) -> float:
         from scipy.special import bdtr
 
         return float(bdtr(accept, size, share))
+    import numpy as np
+
     errors = round(share * lot)
     numbers = np.arange(max(0, size - (lot - errors)), min(accept, errors, size) + 1)
     logs = _log_choose(errors, numbers) + _log_choose(lot - errors, size - numbers) - _log_choose(lot, size)
@@ -258,6 +263,7 @@ def _accepted(size: int, accept: int, share: float, lot: int | None) -> float:
 
 
 def _log_choose(total: int, chosen: int | np.ndarray) -> np.ndarray:
+    import numpy as np
     from scipy.special import gammaln as gamma
 
     return np.asarray(gamma(total + 1) - gamma(np.add(chosen, 1)) - gamma(total - np.asarray(chosen) + 1))

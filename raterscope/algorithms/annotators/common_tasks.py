@@ -231,7 +231,7 @@ def _by_factors(
     best: tuple[Float32Array, float] | None = None
     for at, evidence in enumerate(ladder):
         step = part(watch, at / len(ladder), (at + 0.9) / len(ladder))
-        options = {spec.name: getattr(settings, spec.name) for spec in FactorisationSettings.specs()}
+        options = {name: getattr(settings, name) for name in FactorisationSettings.names()}
         factors = factorise(full, FactorisationSettings(**{**options, "evidence": evidence}), step)
         share = factors.participation
         step = part(watch, (at + 0.9) / len(ladder), (at + 1) / len(ladder))

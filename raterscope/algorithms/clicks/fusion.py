@@ -49,7 +49,7 @@ from raterscope.algorithms.clicks.voting import (
     votes_of,
 )
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Algorithm, Settings, SettingsError
+from raterscope.algorithms.settings import Algorithm, Settings, SettingsError, settings_from_texts
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,7 @@ class FusionPlan:
         algorithm = "oem" if algorithm is None else algorithm
         texts = dict(texts or {})
         detector = texts.pop("detector", "dem")
-        kinds = _kinds(algorithm, detector)
-        names = [[spec.name for spec in kind.specs()] for kind in kinds]
-        known = [name for group in names for name in group]
-        for name in texts:
-            if name not in known:
-                raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
-        settings_of = [
-            kind.from_text({name: text for name, text in texts.items() if name in group})
-            for kind, group in zip(kinds, names, strict=True)
-        ]
-        return cls(algorithm, detector, settings_of[0], settings_of[1], _assignment(settings_of[2]))
+        return cls(algorithm, detector, *settings_from_texts(texts, *_kinds(algorithm, detector)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -122,18 +112,10 @@ class FusionPlan:
         for name in ("algorithm", "detector"):
             if not isinstance(values.get(name), str):
                 raise SettingsError(f"the plan's {name} is {values.get(name)!r}; expected a name.")
-        kinds = _kinds(values["algorithm"], values["detector"])
-        settings_of = [
-            kind.from_dict(values.get(name, {}))
-            for kind, name in zip(kinds, ("clustering", "detection", "assignment"), strict=True)
-        ]
-        return cls(
-            values["algorithm"],
-            values["detector"],
-            settings_of[0],
-            settings_of[1],
-            _assignment(settings_of[2]),
-        )
+        algorithm, detector = values["algorithm"], values["detector"]
+        parts = zip(_kinds(algorithm, detector), ("clustering", "detection", "assignment"), strict=True)
+        stored: list[Any] = [kind.from_dict(values.get(name, {})) for kind, name in parts]
+        return cls(algorithm, detector, *stored)
 
     def as_dict(self) -> dict[str, Any]:
         """Return names and values, ready for JSON."""
@@ -514,8 +496,3 @@ def _kinds(algorithm: str, detector: str) -> tuple[type[Settings], type[Settings
         _named(DETECTORS, detector).settings,
         AssignmentSettings,
     )
-
-
-def _assignment(settings: Settings) -> AssignmentSettings:
-    assert isinstance(settings, AssignmentSettings)
-    return settings

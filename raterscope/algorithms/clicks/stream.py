@@ -48,7 +48,7 @@ from raterscope.algorithms.clicks.stopping import votes_on
 from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, choice, number
+from raterscope.algorithms.settings import Settings, SettingsError, choice, number, settings_from_texts
 
 AROUND = 2.0
 """Scatters around a new click within which components start."""
@@ -280,6 +280,10 @@ class StreamSettings(Settings):
     )  # fmt: skip
 
 
+STREAM_SETTINGS = (OEMSettings, DEMSettings, AssignmentSettings, StreamSettings)
+"""Classes of the settings of a `StreamPlan`, in the order of its fields."""
+
+
 @dataclass(frozen=True)
 class StreamPlan:
     """Plan of a stream of clicks: the settings of OEM and DEM.
@@ -307,10 +311,7 @@ class StreamPlan:
 
         Raises `SettingsError` for an unknown setting, or a value out of range.
         """
-        names = {spec.name for spec in StreamSettings.specs()}
-        own = {name: text for name, text in (texts or {}).items() if name in names}
-        others = {name: text for name, text in (texts or {}).items() if name not in names}
-        return cls._joined(FusionPlan.make("oem", others), StreamSettings.from_text(own))
+        return cls(*settings_from_texts(texts or {}, *STREAM_SETTINGS))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

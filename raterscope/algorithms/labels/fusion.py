@@ -41,7 +41,16 @@ from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
 from raterscope.algorithms.progress import Background, Watch, part, silent
-from raterscope.algorithms.settings import Plan, Settings, SettingsError, choice, integer, number, switch
+from raterscope.algorithms.settings import (
+    Plan,
+    Settings,
+    SettingsError,
+    choice,
+    integer,
+    number,
+    settings_from_texts,
+    switch,
+)
 
 CASES = 10
 """Minimum votes on confident cases for a class without votes."""
@@ -283,9 +292,8 @@ class LabelPlan(Plan):
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
         """Make a plan as `Plan.make` does; among the pairs may be those of `QuestionSettings`."""
-        texts = dict(texts or {})
-        about = {spec.name: texts.pop(spec.name) for spec in QuestionSettings.specs() if spec.name in texts}
-        return replace(super().make(algorithm, texts), about=QuestionSettings.from_text(about))
+        name = cls.algorithm if algorithm is None else algorithm
+        return cls(name, *settings_from_texts(texts or {}, cls.of(name).settings, QuestionSettings))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
+from raterscope.app.command_line.arguments import entered
 from raterscope.app.command_line.output import (
     ProgressLine,
     has_display,
@@ -94,12 +95,9 @@ def simulate_files(options: argparse.Namespace) -> int:
     from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
 
     setup = find_setup(options.setup)
-    settings = {
-        spec.name: vars(options)[spec.name] for spec in setup.settings.specs() if spec.name in options
-    }
     folder = options.output
     with ProgressLine(sys.stderr) as watch:
-        files_drawn = simulate(setup, setup.settings(**settings), folder, part(watch, 0.0, 0.8))
+        files_drawn = simulate(setup, entered(options, setup.settings), folder, part(watch, 0.0, 0.8))
         study = study_in(setup, files_drawn, part(watch, 0.8, 1.0)) if options.study else None
     files = [
         *files_drawn.data,

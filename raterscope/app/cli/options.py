@@ -6,10 +6,8 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from raterscope import __version__
-from raterscope.algorithms.settings import SettingsError, Spec
 from raterscope.app.cli.study_options import (
     algorithm_listing,
     describe_annotators,
@@ -28,6 +26,7 @@ from raterscope.app.command_line.arguments import (
     Parser,
     add_command,
     add_extent,
+    add_fields,
     add_jobs,
     add_mapping,
     add_output,
@@ -359,6 +358,8 @@ def _describe_gather(commands: Commands) -> None:
 
 
 def _describe_plan(commands: Commands) -> None:
+    from raterscope.algorithms.annotators.acceptance import AcceptanceSettings
+
     parser = add_command(
         commands,
         "plan",
@@ -387,18 +388,9 @@ def _describe_plan(commands: Commands) -> None:
     sample = plans.add_parser("sample", help="draw the items of a study that are checked again")
     add_study(sample)
     sample.add_argument("--kind", choices=tuple(KINDS), help="needed if the study holds several kinds")
-    sample.add_argument("--seed", type=int, default=1, metavar="N", help="of the sample (default: 1)")
     add_study(plans.add_parser("progress", help="how much of a sample was re-read, and the verdict"))
     for plan in (acceptance, sample):
-        plan.add_argument("--acceptable", type=float, required=True, metavar="SHARE",
-                          help="share of errors that should be accepted (AQL)")  # fmt: skip
-        plan.add_argument("--unacceptable", type=float, required=True, metavar="SHARE",
-                          help="share of errors that should be rejected (LQ)")  # fmt: skip
-        plan.add_argument("--producer-risk", type=float, default=0.05, metavar="RISK",
-                          help="of rejecting at the acceptable share (default: 0.05)")  # fmt: skip
-        plan.add_argument("--consumer-risk", type=float, default=0.10, metavar="RISK",
-                          help="of accepting at the unacceptable share (default: 0.10)")  # fmt: skip
-        plan.add_argument("--sequential", action="store_true", help="decide after each item (Wald)")
+        add_fields(plan, AcceptanceSettings, () if plan is sample else ("seed",))
     acceptance.add_argument("--lot", type=count, metavar="N", help="items in all (default: many)")
     acceptance.add_argument("--checked", type=int, nargs=2, metavar=("ITEMS", "ERRORS"),
                             help="state what to do after these")  # fmt: skip
@@ -444,31 +436,9 @@ def _describe_simulate(commands: Commands) -> None:
     kinds = simulate.add_subparsers(dest="setup", required=True, metavar="SETUP", parser_class=Parser)
     for setup in SETUPS.values():
         parser = add_command(kinds, setup.name, f"{setup.kind}: {setup.title.lower()}", setup.summary)
-        for spec in setup.settings.specs():
-            parser.add_argument(
-                f"--{spec.name}", type=_value(spec), default=argparse.SUPPRESS,
-                metavar=spec.kind.upper() if spec.kind != "integer" else "N", help=_help(spec),
-            )  # fmt: skip
+        add_fields(parser, setup.settings)
         parser.add_argument("--study", action="store_true", help="import data and truth into a study there")
         add_output(parser, "DIR", "a new or empty folder")
-
-
-def _value(spec: Spec) -> Callable[[str], Any]:
-    def value(text: str) -> Any:
-        try:
-            return spec.check(spec.parse(text))
-        except SettingsError as error:
-            problem = error.problem.removeprefix("is ").rstrip(".")
-            raise argparse.ArgumentTypeError(problem) from error
-
-    return value
-
-
-def _help(spec: Spec) -> str:
-    """Return the sentence of help, with the default as it is typed; argparse formats with %."""
-    default = "" if spec.default is None else f" (default: {spec.default})"
-    unit = f" In {spec.unit}." if spec.unit else ""
-    return f"{spec.label}. {spec.help}{unit}{default}".replace("%", "%%")
 
 
 _DESCRIPTIONS: Mapping[str, Callable[[Commands], None]] = {

@@ -13,10 +13,10 @@ from typing import Any
 from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, make_plan
 from raterscope.algorithms.annotators.acceptance import decide as decide_lot
 from raterscope.algorithms.progress import Watch, part
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app import importing
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.annotators.writing import ALL_ANNOTATORS, find_studies, read_studies, write_annotators
+from raterscope.app.command_line.arguments import entered
 from raterscope.app.command_line.output import (
     ProgressLine,
     WriteOutcome,
@@ -537,25 +537,15 @@ def _cases(options: argparse.Namespace) -> str:
 
 
 def _acceptance(options: argparse.Namespace) -> str:
-    if options.sequential and options.lot is not None:
+    settings = entered(options, AcceptanceSettings)
+    if settings.sequential and options.lot is not None:
         raise InputError("--lot is for a single plan; a sequential plan supposes a large lot")
-    plan = make_plan(_settings(options), options.lot)
+    plan = make_plan(settings, options.lot)
     if options.checked is None:
         return plan_in_words(plan)
     checked, errors = options.checked
     verdict = decide_lot(plan, checked, errors)
     return f"{counted(checked, 'item')} checked, {counted(errors, 'error')}: {_VERDICTS[verdict]}"
-
-
-def _settings(options: argparse.Namespace) -> AcceptanceSettings:
-    names = (spec.name for spec in AcceptanceSettings.specs())
-    try:
-        return AcceptanceSettings(
-            **{name: getattr(options, name) for name in names if hasattr(options, name)}
-        )
-    except SettingsError as error:
-        option = f"--{error.name.replace('_', '-')}"
-        raise InputError(error.about(option).rstrip(".")) from error
 
 
 def _sample(options: argparse.Namespace) -> str:
@@ -564,7 +554,8 @@ def _sample(options: argparse.Namespace) -> str:
         kind = options.kind or (kinds[0] if len(kinds) == 1 else None)
         if kind is None:
             raise InputError(f"--kind is missing; the study holds {' and '.join(kinds) or 'nothing'}")
-        decision = study.record(draw_sample(kind, list_undecided(kind, study), _settings(options)))
+        settings = entered(options, AcceptanceSettings)
+        decision = study.record(draw_sample(kind, list_undecided(kind, study), settings))
         subject = decision.subject
         assert isinstance(subject, SampleSubject)
         names = study.names()

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from raterscope.algorithms.settings import Algorithm, Settings, Spec
+from raterscope.algorithms.settings import Algorithm, Settings
 from raterscope.app.command_line.arguments import (
     Commands,
     Parser,
@@ -147,8 +147,9 @@ def describe_study_commands(commands: Commands) -> None:
                          help="write uneven or tilted slices on a regular grid, in formats "
                               "that need one (nifti, seg.nrrd)")  # fmt: skip
     leaving.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
-                         dest="settings", help="budget of assignments: votes, each, per_task, enough, "
-                                               "spend, hours (default: as in the window)")  # fmt: skip
+                         dest="settings",
+                         help="budget of assignments (default: as in the window); `raterscope fuse labels "
+                              "--list-settings` lists the fields")  # fmt: skip
     leaving.add_argument("--costs", type=Path, metavar="CSV",
                          help="of assignments: a table with the columns annotator, cost of a vote, and "
                               "most, the votes that they give at most")  # fmt: skip
@@ -367,8 +368,9 @@ def _lines_of_kind(kind: Kind) -> list[str]:
         lines += [f"{heading}:", ""]
         for algorithm in algorithms.values():
             lines += [*_head(algorithm), *_settings(algorithm.settings), ""]
-    shared = kind.load_catalogues().shared_settings
-    return lines if shared is None else [*lines, "with all of them:", "", *_settings(shared)]
+    for use, settings in kind.load_further_settings().items():
+        lines += [f"{use}:", "", *_settings(settings), ""]
+    return lines[:-1]
 
 
 def _head(algorithm: Algorithm) -> list[str]:
@@ -378,26 +380,9 @@ def _head(algorithm: Algorithm) -> list[str]:
 def _settings(settings: type[Settings]) -> list[str]:
     lines = []
     for spec in settings.specs():
-        lines.append(f"      {spec.name}={_default(spec)}")
-        lines += _wrapped(f"{spec.label}; {_values(spec)}. {spec.help}", 10)
+        lines.append(f"      {spec.name}={spec.as_text(spec.default)}")
+        lines += _wrapped(f"{spec.label}; {spec.values_in_words()}. {spec.help}", 10)
     return lines
-
-
-def _values(spec: Spec) -> str:
-    if spec.kind == "choice":
-        return " or ".join(key for key, _ in spec.choices)
-    if spec.kind == "switch":
-        return "yes or no"
-    kind = "whole number, " if spec.kind == "integer" else ""
-    return kind + spec.range_in_words() + (", or auto" if spec.optional else "")
-
-
-def _default(spec: Spec) -> str:
-    if spec.default is None:
-        return "auto"
-    if isinstance(spec.default, bool):
-        return "yes" if spec.default else "no"
-    return f"{spec.default:g}" if isinstance(spec.default, (int, float)) else spec.default
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

@@ -7,7 +7,11 @@ import csv
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from raterscope.algorithms.settings import Settings, SettingsError, Spec
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 class UsageError(Exception):
@@ -140,6 +144,43 @@ def add_settings(parser: Parser) -> None:
                         dest="settings", help="settings, see --list-settings")  # fmt: skip
 
 
+def add_fields(parser: Parser, settings: type[Settings], omitted: Sequence[str] = ()) -> None:
+    """Add an option for each setting; what is not given is not among the parsed options."""
+    for spec in settings.specs():
+        names = dict.fromkeys((f"--{spec.name.replace('_', '-')}", f"--{spec.name}"))
+        if spec.name in omitted:
+            continue
+        if spec.kind == "switch":
+            parser.add_argument(*names, action="store_true", default=argparse.SUPPRESS, help=_help(spec))
+        else:
+            metavar = "N" if spec.kind == "integer" else spec.kind.upper()
+            parser.add_argument(
+                *names, type=_value(spec), default=argparse.SUPPRESS, metavar=metavar, help=_help(spec)
+            )
+
+
+def entered(options: argparse.Namespace, settings: type[SettingsT]) -> SettingsT:
+    """Return the settings that the options of `add_fields` state, by default the defaults."""
+    return settings(**{name: vars(options)[name] for name in settings.names() if name in options})
+
+
+def _value(spec: Spec) -> Callable[[str], Any]:
+    def value(text: str) -> Any:
+        try:
+            return spec.check(spec.parse(text))
+        except SettingsError as error:
+            problem = error.problem.removeprefix("is ").rstrip(".")
+            raise argparse.ArgumentTypeError(problem) from error
+
+    return value
+
+
+def _help(spec: Spec) -> str:
+    """Return what `--list-settings` says of a setting, with the default; argparse formats with %."""
+    default = f"(default: {spec.as_text(spec.default)})"
+    return f"{spec.label}; {spec.values_in_words()}. {spec.help} {default}".replace("%", "%%")
+
+
 def add_extent(parser: Parser, text: str) -> None:
     """Add the size of images."""
     parser.add_argument("--extent", nargs=2, type=length, metavar=("W", "H"), help=text)
@@ -169,8 +210,8 @@ def add_by_crowd_size(parser: Parser, note: str) -> None:
     parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="also measure sensitivity and precision of clicks against the number of "
                              "annotators, drawn at random, for the chosen method and those of the OEM-DEM "
-                             f"paper, after clustering and after detection; {note}. Fields: fewest, most, "
-                             "crowds, draws, published, streamed, draw_seed")  # fmt: skip
+                             f"paper, after clustering and after detection; {note}. `raterscope fuse clicks "
+                             "--list-settings` lists the fields")  # fmt: skip
 
 
 def add_roc_curves(parser: Parser, note: str) -> None:
@@ -178,8 +219,8 @@ def add_roc_curves(parser: Parser, note: str) -> None:
     parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
                              "is predicted by a run with the truths of the others (dynamic "
-                             f"combination paper, Fig. 2); {note}. Fields: methods (all, fast, paper), "
-                             "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
+                             f"combination paper, Fig. 2); {note}. `raterscope fuse labels "
+                             "--list-settings` lists the fields")  # fmt: skip
 
 
 def add_rates_over_time(parser: Parser, note: str) -> None:

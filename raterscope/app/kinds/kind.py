@@ -60,13 +60,6 @@ class Summary(NamedTuple):
     lines: Iterable[str]
 
 
-class Catalogues(NamedTuple):
-    """All algorithms of a kind."""
-
-    lists: Sequence[Catalogue]  # the ones that `run` names come first
-    shared_settings: type[Settings] | None = None  # settings that every algorithm takes
-
-
 class Reader(NamedTuple):
     """Reading of a kind's files into a study."""
 
@@ -202,9 +195,11 @@ class Kind:
     detail: str  # unit of decisions within an item: "detection", "region", "task", "annotator"
     fuse_command: FuseCommand
     # load_catalogues, load_functions, load_report: import the algorithms, the functions and the report's part
-    load_catalogues: Callable[[], Catalogues]
+    load_catalogues: Callable[[], Sequence[Catalogue]]
     load_functions: Callable[[], Functions]
     load_report: Callable[[], Report]
+    # imports settings that `--list-settings` lists below the algorithms, by what takes them
+    load_further_settings: Callable[[], Mapping[str, type[Settings]]] = dict
     exports: tuple[Export, ...] = ()  # in the order of the menu
     load_sample: Callable[[], Sample] | None = None  # imports the sample of the demo
     # adds options to the command `report`
@@ -220,8 +215,8 @@ class Kind:
 
     @property
     def catalogues(self) -> Sequence[Catalogue]:
-        """The algorithms."""
-        return self.load_catalogues().lists
+        """The algorithms; the ones that `run` names come first."""
+        return self.load_catalogues()
 
     @property
     def functions(self) -> Functions:

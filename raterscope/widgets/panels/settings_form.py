@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +9,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QLineEdit, QPushButton, QWidget
 
-from raterscope.algorithms.settings import Settings, SettingsError, Spec, format_number
+from raterscope.algorithms.settings import Settings, SettingsError, Spec
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 LABEL_WIDTH = 132
-SMALLEST = 1e-3
 
 
 class SettingsForm(QWidget):
@@ -193,7 +191,7 @@ class _Row(QWidget):
         elif isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(self.editor.findData(content))
         elif isinstance(self.editor, QLineEdit):
-            self.editor.setText("" if content is None else _text(content))
+            self.editor.setText("" if content is None else self.spec.as_text(content))
         self.editor.setEnabled(value is not None or not self.spec.optional)
         for widget in (self.editor, self.estimated):
             widget.blockSignals(False)
@@ -231,22 +229,8 @@ def _editor(spec: Spec) -> QWidget:
     return QLineEdit()
 
 
-def _text(value: Any) -> str:
-    """Format a value for editing, without thousands separators."""
-    return format_number(value, 10).replace(",", "")
-
-
 def _hint(spec: Spec) -> str:
     if spec.kind in ("switch", "choice"):
         return ""
-    if spec.kind == "number" and 0 < spec.minimum < SMALLEST:
-        return f"above 0{_up_to(spec.maximum)} {spec.unit}".rstrip()
     text = spec.range_in_words()
     return "" if text == "a number" else text
-
-
-def _up_to(most: float) -> str:
-    """Format the upper limit after the lower one: ", at most 0.1", empty if there is none."""
-    if math.isinf(most):
-        return ""
-    return ", below 1" if 0 < 1 - most < SMALLEST else f", at most {format_number(most)}"

@@ -29,7 +29,7 @@ def test_plans(arguments, words, capsys):
     ("arguments", "words"),
     [
         ("acceptance --acceptable 0.2 --unacceptable 0.1", "expected an acceptable one below"),
-        ("acceptance --acceptable 2 --unacceptable 3", "--acceptable is 2; expected 0 to 1"),
+        ("acceptance --acceptable 2 --unacceptable 3", "--acceptable: 2; expected 0 to 1"),
         ("acceptance --acceptable 0.02 --unacceptable 0.1 --checked 3 4", "4 errors among 3"),
         ("acceptance --acceptable 0.02 --unacceptable 0.1 --sequential --lot 50", "--lot"),
         ("cases icc --width 0.2", "--expected is missing"),

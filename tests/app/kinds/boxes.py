@@ -16,7 +16,6 @@ from raterscope.app import outcome
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import (
     Catalogue,
-    Catalogues,
     Functions,
     FuseCommand,
     Kind,
@@ -232,9 +231,7 @@ BOXES = Kind(
         "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), add_options
     ),
     load_storage=lambda: STORAGE,
-    load_catalogues=lambda: Catalogues(
-        (Catalogue("algorithms for boxes (--algorithm)", {ALGORITHM.name: ALGORITHM}),)
-    ),
+    load_catalogues=lambda: (Catalogue("algorithms for boxes (--algorithm)", {ALGORITHM.name: ALGORITHM}),),
     load_functions=lambda: FUNCTIONS,
     load_report=lambda: Report(gather_report, lambda options: {"box_sizes": options.box_sizes}),
     load_reader=lambda: Reader(recognises, read, store),

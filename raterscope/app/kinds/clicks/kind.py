@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from raterscope.app.command_line.arguments import (
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import (
     Catalogue,
-    Catalogues,
     Functions,
     FuseCommand,
     Kind,
@@ -32,6 +31,7 @@ from raterscope.app.kinds.kind import (
 )
 
 if TYPE_CHECKING:
+    from raterscope.algorithms.settings import Settings
     from raterscope.app.annotator_evidence import AnnotatorFunctions
 
 
@@ -72,15 +72,20 @@ def _add_report_options(parser: Parser) -> None:
     add_by_crowd_size(parser, "needs ground truth and takes minutes")
 
 
-def _catalogues() -> Catalogues:
+def _catalogues() -> Sequence[Catalogue]:
     from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
-    from raterscope.algorithms.clicks.voting import AssignmentSettings
 
-    lists = (
+    return (
         Catalogue("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
         Catalogue("detectors for clicks (--detector)", DETECTORS, chosen_by_run=False),
     )
-    return Catalogues(lists, AssignmentSettings)
+
+
+def _further_settings() -> Mapping[str, type[Settings]]:
+    from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
+    from raterscope.algorithms.clicks.voting import AssignmentSettings
+
+    return {"with all of them": AssignmentSettings, "with --by-crowd-size": CrowdSizeSettings}
 
 
 def _functions() -> Functions:
@@ -178,6 +183,7 @@ CLICKS: Kind = Kind(
         _add_fuse_options,
     ),
     load_catalogues=_catalogues,
+    load_further_settings=_further_settings,
     load_functions=_functions,
     load_report=_report,
     load_annotators=_annotators,

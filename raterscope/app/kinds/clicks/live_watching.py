@@ -27,9 +27,15 @@ from raterscope.algorithms.clicks.stopping import (
     is_settled,
     predict_outlook,
 )
-from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
+from raterscope.algorithms.clicks.stream import (
+    STREAM_SETTINGS,
+    StreamPlan,
+    StreamState,
+    advance_stream,
+    begin_stream,
+)
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, integer
+from raterscope.algorithms.settings import Settings, SettingsError, integer, settings_from_texts
 from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
@@ -191,21 +197,11 @@ class WatchPlan:
 
     @classmethod
     def make(cls, texts: Mapping[str, str]) -> Self:
-        """Make a plan from `field=value` pairs of a command line; see `FusionPlan.make`."""
-        own_texts = {
-            kind: {name: text for name, text in texts.items() if name in [spec.name for spec in kind.specs()]}
-            for kind in (StoppingSettings, StepSettings)
-        }
-        others = {
-            name: text
-            for name, text in texts.items()
-            if not any(name in group for group in own_texts.values())
-        }
-        return cls(
-            StreamPlan.make(others),
-            StoppingSettings.from_text(own_texts[StoppingSettings]),
-            StepSettings.from_text(own_texts[StepSettings]),
+        """Make a plan from `field=value` pairs of a command line."""
+        *stream, stopping, steps = settings_from_texts(
+            texts, *STREAM_SETTINGS, StoppingSettings, StepSettings
         )
+        return cls(StreamPlan(*stream), stopping, steps)
 
     def as_dict(self) -> dict[str, Any]:
         """Return names and values, ready for JSON. A `FusionPlan` can be made of them too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +25,11 @@ from raterscope.app.command_line.arguments import (
     steps,
 )
 from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
+    from raterscope.algorithms.settings import Settings
     from raterscope.app.annotator_evidence import AnnotatorFunctions
     from raterscope.app.study import Study
 
@@ -105,12 +107,22 @@ def _add_report_options(parser: Parser) -> None:
     add_rates_over_time(parser, "of questions of labels")
 
 
-def _catalogues() -> Catalogues:
+def _catalogues() -> Sequence[Catalogue]:
     from raterscope.algorithms.labels.catalogue import LABELLERS
-    from raterscope.algorithms.labels.fusion import QuestionSettings
 
-    algorithms = Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
-    return Catalogues((algorithms,), QuestionSettings)
+    return (Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS),)
+
+
+def _further_settings() -> Mapping[str, type[Settings]]:
+    from raterscope.algorithms.labels.fusion import QuestionSettings
+    from raterscope.algorithms.labels.roc_curves import FoldedSettings
+    from raterscope.algorithms.labels.vote_budget import BudgetSettings
+
+    return {
+        "with all of them": QuestionSettings,
+        "with --roc-curves": FoldedSettings,
+        "with `export --what assignments`": BudgetSettings,
+    }
 
 
 def _functions() -> Functions:
@@ -212,6 +224,7 @@ LABELS: Kind = Kind(
         _add_fuse_options,
     ),
     load_catalogues=_catalogues,
+    load_further_settings=_further_settings,
     load_functions=_functions,
     load_report=_report,
     load_annotators=_annotators,

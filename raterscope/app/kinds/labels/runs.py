@@ -468,7 +468,7 @@ def judge_methods(
     assessments, problems = judge(question, plan, result, part(watch, 0.0, 0.1)), list[str]()
     methods = [name for name in LABELLERS if name not in assessments] if assessments and all_methods else []
     for done, name in enumerate(methods):
-        fields = {spec.name for spec in LABELLERS[name].settings.specs()}
+        fields = LABELLERS[name].settings.names()
         shared = {field: text for field, text in (texts or {}).items() if field in fields}
         method_plan = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
         step = part(part(watch, 0.1, 1.0), done / len(methods), (done + 1) / len(methods), f"{name}: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from raterscope.app.command_line.arguments import (
     add_weights,
 )
 from raterscope.app.exports import Export
-from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
     from raterscope.app.annotator_evidence import AnnotatorFunctions
@@ -59,10 +60,10 @@ def _add_report_options(parser: Parser) -> None:
                              "the report shows the last comparison that was made in the window")  # fmt: skip
 
 
-def _catalogues() -> Catalogues:
+def _catalogues() -> Sequence[Catalogue]:
     from raterscope.algorithms.masks.catalogue import FUSERS
 
-    return Catalogues((Catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS),))
+    return (Catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS),)
 
 
 def _functions() -> Functions:

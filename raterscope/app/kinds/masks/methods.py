@@ -117,7 +117,7 @@ def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) 
         raise InputError(f"'{plain(wrong)}' is no algorithm for masks; expected {', '.join(FUSERS)}")
     plans = []
     for name in dict.fromkeys(names):
-        fields = {spec.name for spec in FUSERS[name].settings.specs()}
+        fields = FUSERS[name].settings.names()
         plans.append(MaskPlan.make(name, {key: text for key, text in (texts or {}).items() if key in fields}))
     return plans
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from raterscope.app.command_line.arguments import (
     add_weights,
 )
 from raterscope.app.exports import Export
-from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
     from raterscope.app.annotator_evidence import AnnotatorFunctions
@@ -43,11 +44,10 @@ def _add_fuse_options(parser: Parser) -> None:
     add_results(parser)
 
 
-def _catalogues() -> Catalogues:
+def _catalogues() -> Sequence[Catalogue]:
     from raterscope.algorithms.pairs.catalogue import PATHS
 
-    paths = Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
-    return Catalogues((paths,))
+    return (Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS),)
 
 
 def _functions() -> Functions:
