@@ -16,31 +16,10 @@ surface of B is not in A or that of A is in B; each voxel counts with the area o
 20 mm or 10 voxels, whichever is larger, so that a stray mark counts little. One way alone would be too low or
 too high, as the voxels of a surface are inside.
 
-For each pair of raters A and B, with these surfaces and distances:
-
-- surface Dice at a tolerance ([nikolov2021]_): the share of both surfaces that lies within the tolerance of
-  the other; surfaces are voxels here, each with equal weight;
-- added path length ([vaassen2020]_): the length of B's outline that is not on A's, slice by slice, where a
-  pixel of an outline is as long as the mean of the row and column spacing; the mean of both directions, as
-  neither is the reference;
-- centroid shift: the distance of their centres of mass.
-
-Of all raters, the conformity index ([kouwenhoven2009]_): the sum of the pairs' common volumes over that of
-their joint ones; of two raters it is the Jaccard index.
-
 References
 ----------
 .. [maierhein2024] L. Maier-Hein, A. Reinke, P. Godau et al., "Metrics reloaded: recommendations for image
    analysis validation", Nature Methods 21 (2024) 195-212, doi:10.1038/s41592-023-02151-z.
-.. [nikolov2021] S. Nikolov, S. Blackwell, A. Zverovitch et al., "Clinically applicable segmentation of head
-   and neck anatomy for radiotherapy: deep learning algorithm development and validation study", Journal of
-   Medical Internet Research 23 (2021) e26151, doi:10.2196/26151.
-.. [vaassen2020] F. Vaassen, C. Hazelaar, A. Vaniqui, M. Gooding, B. van der Heyden, R. Canters and W. van
-   Elmpt, "Evaluation of measures for assessing time-saving of automatic organ-at-risk segmentation in
-   radiotherapy", Physics and Imaging in Radiation Oncology 13 (2020) 1-6, doi:10.1016/j.phro.2019.12.001.
-.. [kouwenhoven2009] E. Kouwenhoven, M. Giezen and H. Struikmans, "Measuring the similarity of target volume
-   delineations independent of the number of observers", Physics in Medicine and Biology 54 (2009) 2863-2873,
-   doi:10.1088/0031-9155/54/9/018.
 """
 
 from __future__ import annotations
@@ -50,11 +29,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import (
     BoolArray,
@@ -94,9 +72,6 @@ Value = TypeVar("Value", bound=np.generic)
 
 _REACH, _REACH_VOXELS = 20.0, 10.0
 """Largest distance that counts for a bias: mm, or voxels if larger."""
-
-TOLERANCE = 2.0
-"""mm, of the surface Dice by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +303,7 @@ def compare_with_reference(
     `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X), on the grid of the masks'
     values, or a consensus of the masks. Specificities are over the voxels of the masks' values.
     """
-    scene = _crop_scene(masks, watch, _reference(masks, reference))
+    scene = crop_scene(masks, watch, _reference(masks, reference))
     raters = len(masks.annotators)
     shapes = scene.shapes([(p, raters) for p in range(raters)], part(watch, 0.0, 1.0))
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
@@ -336,7 +311,7 @@ def compare_with_reference(
 
 def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    scene = _crop_scene(masks, watch)
+    scene = crop_scene(masks, watch)
     pairs = itertools.combinations(range(len(masks.annotators)), 2)
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
@@ -348,7 +323,7 @@ def compare_all(
 
     Also returns bias and spread of each rater, (P,) mm.
     """
-    scene = _crop_scene(masks, watch, _reference(masks, reference))
+    scene = crop_scene(masks, watch, _reference(masks, reference))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
     compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
@@ -441,7 +416,7 @@ def _paired(scene: Scene, shapes: list[Shape], watch: Watch) -> RaterAgreement:
             size = shapes[p].size + shapes[q].size
             common = scene.extent(inside[p] & inside[q])
             overlap[p, q] = overlap[q, p] = 2.0 * common / size if size else float("nan")
-            for table, value in zip(tables.values(), _surface_distances(shapes, p, q), strict=True):
+            for table, value in zip(tables.values(), surface_distances(shapes, p, q), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(names, overlap, *tables.values())
 
@@ -472,7 +447,7 @@ def _comparison(
     either = a.size + b.size - common
     outside = voxels - b.size
     nan = float("nan")
-    hausdorff, hausdorff_95, mean = _surface_distances(shapes, p, q)
+    hausdorff, hausdorff_95, mean = surface_distances(shapes, p, q)
     return Comparison(
         dice=2.0 * common / (a.size + b.size) if either else nan,
         jaccard=common / either if either else nan,
@@ -485,113 +460,7 @@ def _comparison(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ObserverVariation:
-    """Differences between the raters of one structure on a case."""
-
-    annotators: tuple[str, ...]  # (P,): those who marked the structure
-    volumes: FloatArray  # (P,): ml
-    pairs: NDArray[np.int64]  # (K, 2): indices of the raters of each pair
-    # dice, surface_dice: (K,)
-    dice: FloatArray
-    surface_dice: FloatArray
-    # mean_surface_distance, hausdorff_95, added_path_length, centroid_shift: (K,): mm
-    mean_surface_distance: FloatArray
-    hausdorff_95: FloatArray
-    added_path_length: FloatArray
-    centroid_shift: FloatArray
-    # common, joint: (K,): voxels that both marked, and that either marked, by the thickness of their slices
-    common: FloatArray
-    joint: FloatArray
-    tolerance: float  # mm, of the surface Dice
-
-    def conformity(self, among: ArrayLike | None = None) -> float:
-        """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
-        chosen = np.ones(len(self.pairs), dtype=bool) if among is None else np.asarray(among, dtype=bool)
-        joint = float(self.joint[chosen].sum())
-        return float(self.common[chosen].sum()) / joint if joint else math.nan
-
-
-def observer_variation(
-    masks: Masks,
-    tolerance: float = TOLERANCE,
-    pairs: Sequence[tuple[str, str]] | None = None,
-    watch: Watch = silent,
-) -> ObserverVariation:
-    """Measure the differences between all pairs of raters who marked a structure.
-
-    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: in mm.
-    `pairs`: annotators to compare, by default each with each.
-    """
-    scene = _crop_scene(masks, watch)
-    marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
-    names = tuple(masks.annotators[p] for p in marking)
-    at = {masks.annotators[p]: p for p in marking}
-    all_pairs = [(at[a], at[b]) for a, b in pairs or combinations(names, 2) if a in at and b in at]
-    shapes = scene.shapes(all_pairs, part(watch, 0.0, 0.9))
-    outlines = {p: _outline(scene.judged[p]) for p in marking}
-    centroids = {p: _centroid(scene, p) for p in marking}
-    step = (masks.spacing[1] + masks.spacing[2]) / 2
-    rows: list[tuple[float, ...]] = []
-    counts: list[tuple[float, float]] = []
-    for done, (p, q) in enumerate(all_pairs):
-        watch(0.9 + 0.1 * done / len(all_pairs), "comparing outlines")
-        common = scene.extent(scene.judged[p] & scene.judged[q])
-        sizes = shapes[p].size + shapes[q].size
-        counts.append((common, sizes - common))
-        _, largest, average = _surface_distances(shapes, p, q)
-        paths = [np.count_nonzero(outlines[b] & ~outlines[a]) * step for a, b in ((p, q), (q, p))]
-        directed = shapes[p].away[q], shapes[q].away[p]
-        near = sum(int(np.count_nonzero(distances <= tolerance + 1e-6)) for distances in directed)
-        within = near / sum(map(len, directed))
-        moved = math.dist(centroids[p], centroids[q])
-        rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
-    row_of = {p: index for index, p in enumerate(marking)}
-    volumes = np.array([shapes[p].size for p in marking]) * math.prod(masks.spacing) / 1000
-    common_counts, joint_counts = np.array(counts, dtype=np.float64).reshape(-1, 2).T
-    overlap, surface_dice, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
-    return ObserverVariation(
-        annotators=names,
-        volumes=volumes,
-        pairs=np.array([(row_of[p], row_of[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
-        dice=overlap,
-        surface_dice=surface_dice,
-        mean_surface_distance=mean,
-        hausdorff_95=far,
-        added_path_length=added,
-        centroid_shift=shift,
-        common=common_counts,
-        joint=joint_counts,
-        tolerance=tolerance,
-    )
-
-
-def _outline(mask: BoolArray) -> BoolArray:
-    """Mark the pixels of a mask that have a neighbour outside it, of 4 in their slice."""
-    inner = mask.copy()
-    inner[:, 1:] &= mask[:, :-1]
-    inner[:, :-1] &= mask[:, 1:]
-    inner[:, :, 1:] &= mask[:, :, :-1]
-    inner[:, :, :-1] &= mask[:, :, 1:]
-    inner[:, [0, -1]] = False
-    inner[:, :, [0, -1]] = False
-    return mask & ~inner
-
-
-def _centroid(scene: Scene, p: int) -> tuple[float, float, float]:
-    """Return the centre of mass in mm, from the corner of the scene."""
-    mask, spacing = scene.judged[p], scene.masks.spacing
-    weights = scene.thicknesses()
-    slices = mask.sum(axis=(1, 2), dtype=np.float64) * weights
-    heights = np.arange(len(slices)) * spacing[0] if scene.positions is None else scene.positions
-    row, column = (
-        float(weights @ mask.sum(axis=axis, dtype=np.float64) @ np.arange(size)) / slices.sum()
-        for axis, size in ((2, mask.shape[1]), (1, mask.shape[2]))
-    )
-    return float(slices @ heights / slices.sum()), row * spacing[1], column * spacing[2]
-
-
-def _crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -> Scene:
+def crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) -> Scene:
     """Crop the raters' masks of one structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
     check = partial(watch, 0.0, "finding marked voxels")
@@ -611,7 +480,7 @@ def _crop_scene(masks: Masks, watch: Watch, reference: BoolArray | None = None) 
     )
 
 
-def _surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, float, float]:
+def surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, float, float]:
     """Return Hausdorff, HD95 and mean surface distance."""
     a, b = shapes[p], shapes[q]
     if not a.size or not b.size:

@@ -109,7 +109,8 @@ class CocoDocument(Document):
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {
-        "points": "keypoints of objects", "masks": "polygons or run lengths",
+        "points": "keypoints of objects; a box is no click",
+        "masks": "polygons or run lengths; a box is no outline",
         "labels": "categories of images",
     }  # fmt: skip
 

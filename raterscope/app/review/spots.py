@@ -256,7 +256,9 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
 
     The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
     standard deviations along its long axis, of a rejected spot up to 1.5, and at least three pixels. The
-    rejection of another cluster would hide a structure.
+    rejection of another cluster would hide a structure. A fusion, which knows the click scatter, holds
+    decisions by Mahalanobis distance instead (`algorithms.clicks.voting.clusters_of_spots`): that takes
+    clusters narrower than the scatter for as wide, while here a result of any clusterer is shown.
 
     `mean`: (M, 2). `covariance`: (M, 2, 2).
     """

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import Masks
-from raterscope.algorithms.masks.metrics import compare, observer_variation
+from raterscope.algorithms.masks.metrics import compare
+from raterscope.algorithms.masks.observer_variation import observer_variation
 
 
 def _squares(shift=2, spacing=(3.0, 0.5, 0.5)):

@@ -15,8 +15,8 @@ from raterscope.algorithms.masks.metrics import (
     compare_pairwise,
     compare_with_reference,
     distance_to,
-    observer_variation,
 )
+from raterscope.algorithms.masks.observer_variation import observer_variation
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
 
 RNG = np.random.default_rng(4)

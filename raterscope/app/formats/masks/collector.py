@@ -335,7 +335,9 @@ def collect_masks(
 def _without_masks(path: Path, document: Document, collector: MaskCollector) -> InputError:
     if collector.left_out[TRACKS]:
         return InputError("follows objects through a video; export it as CVAT for images 1.1", file=path)
-    return InputError(f"has no masks; expected {document.expected['masks']}", file=path)
+    others = ", ".join(f"{noun} {count:,}" for noun, count in collector.left_out.items() if count)
+    others = others and f" (it has {others})"
+    return InputError(f"has no masks{others}; expected {document.expected['masks']}", file=path)
 
 
 class _Grids:

@@ -21,7 +21,7 @@ from raterscope.algorithms.annotators.agreement_statistics import (
     within_case_variation,
 )
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, compare_readers, mean_interval
-from raterscope.algorithms.masks.metrics import TOLERANCE, ObserverVariation, observer_variation
+from raterscope.algorithms.masks.observer_variation import TOLERANCE, ObserverVariation, observer_variation
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.runs import read_case

@@ -112,7 +112,7 @@ def test_coco_annotators_are_attributes(written) -> None:
         ({"segmentation": [[0, 0, 1]]}, "not pairs"),
         ({"image_id": 5}, "does not list"),
         ({"image_id": [1]}, "does not name its image"),
-        ({"bbox": [0, 0, 1, 1]}, "has no masks"),
+        ({"bbox": [0, 0, 1, 1]}, r"has no masks \(it has boxes 1\); .*; a box is no outline"),
     ],
 )
 def test_coco_that_cannot_be_read(written, annotation: dict[str, Any], words: str) -> None:

@@ -370,5 +370,6 @@ def test_boxes_of_coco_without_points_are_refused_by_their_name(tmp_path):
     images = [{"id": 1, "file_name": "a.png", "width": 60, "height": 40}]
     path = tmp_path / "boxes.json"
     path.write_text(json.dumps({"images": images, "annotations": [box], "categories": []}))
-    with pytest.raises(InputError, match=r"has no points \(it has boxes 1\); expected keypoints"):
+    words = r"has no points \(it has boxes 1\); expected keypoints of objects; a box is no click"
+    with pytest.raises(InputError, match=words):
         read_points(path)
