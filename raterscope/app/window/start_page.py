@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -118,11 +119,13 @@ class StartScreen(QObject):
     def refresh(self) -> None:
         """List the recent studies again."""
         noted = preferences.work_left()
-        studies = []
-        for path in self._recent.offered[:SHOWN]:
+        studies, shown = [], self._recent.offered[:SHOWN]
+        count = Counter(path.name for path in shown)
+        for path in shown:
             share, words, day = noted.get(str(path), (None, "", ""))
             detail = words or str(path.parent)
-            studies.append(RecentStudy(path, path.name, detail, share, describe_day(day), str(path)))
+            name = path.name if count[path.name] == 1 else f"{path.parent.name}/{path.name}"
+            studies.append(RecentStudy(path, name, detail, share, describe_day(day), str(path)))
         if studies != self._listed:
             self._listed = studies
             self.page.set_recent(studies)

@@ -69,6 +69,20 @@ def test_recent_studies_show_what_is_left_and_open(qtbot, study_fused, tmp_path)
     window.close()
 
 
+def test_recent_studies_of_one_name_are_listed_with_their_folder(qtbot, tmp_path):
+    for name in ("monday/cells", "tuesday/cells", "tuesday/nuclei"):
+        path = tmp_path / f"{name}.rscope"
+        path.parent.mkdir(exist_ok=True)
+        Study.create(path).close()
+        preferences.remember_recent(path)
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    listed = ["nuclei.rscope", "tuesday/cells.rscope", "monday/cells.rscope"]
+    qtbot.waitUntil(lambda: [card.text() for card in window.start.page.cards] == listed)
+    window.close()
+
+
 def test_a_study_that_was_deleted_leaves_the_start_page(qtbot, tmp_path):
     here, gone = tmp_path / "here.rscope", tmp_path / "gone.rscope"
     for path in (here, gone):
