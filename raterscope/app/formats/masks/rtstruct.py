@@ -163,10 +163,10 @@ def _read(
         number: text_of(str(item.get("ROIInterpreter") or "")) for number, item in observed.items()
     }
     operator = text_of(str(dataset.get("OperatorsName") or "").replace("^", " "))
-    titles = {
-        int(item.ROINumber): text_of(str(item.get("ROIName") or ""))
-        for item in dataset.get("StructureSetROISequence") or ()
-    }
+    listed = list(dataset.get("StructureSetROISequence") or ())
+    titles = {int(item.ROINumber): text_of(str(item.get("ROIName") or "")) for item in listed}
+    if len(titles) < len(listed):
+        raise InputError("has several structures of one number", file=path, field="ROINumber")
     unplaced: dict[tuple[str, str], list[tuple[str, str]]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
     drawn: list[tuple[str | None, str, Coding, Planes]] = []
@@ -215,6 +215,10 @@ _BEYOND = (
     "contour could not be placed: it is beyond the image's slices",
     "contours could not be placed: they are beyond the image's slices",
 )
+_OUTSIDE = (
+    "contour could not be placed: it is outside the image",
+    "contours could not be placed: they are outside the image",
+)
 _ELSEWHERE = (
     "contour is off the slice that it refers to, and was placed on that slice",
     "contours are off the slices that they refer to, and were placed on those slices",
@@ -260,6 +264,7 @@ def _planes(
     """Return the filled contours of a structure on each slice; None without closed contours."""
     grid, slices = volume.grid, _slices_by_uid(volume)
     tolerance = _OFF_SLICE * grid.spacing[0]
+    ends = np.array(grid.shape[:0:-1]) - 0.5
     placed: dict[int, list[_Placed]] = {}
     closed = 0
     for number, contour in enumerate(contours, 1):
@@ -293,6 +298,8 @@ def _planes(
             room = abs(off) * _SAME
             is_off = is_referred and not low - room <= middle <= high + room
             outline = np.rint(grid.on_slice(points, at_slice)[:, ::-1] * _FINEST) / _FINEST
+            if (outline.max(axis=0) < -0.5).any() or (outline.min(axis=0) > ends).any():
+                unplaced.setdefault(_OUTSIDE, []).append((owner, title))
             placed.setdefault(at_slice, []).append(_Placed(title, off, outline, is_off, is_referred))
     if not closed:
         return None

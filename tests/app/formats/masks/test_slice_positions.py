@@ -98,6 +98,23 @@ def test_a_contour_of_a_deleted_slice_does_not_change_its_neighbours(tmp_path: P
     assert notice.startswith("2 contours could not be placed: the image has no slice there")
 
 
+def test_contours_outside_the_image_are_listed(tmp_path: Path) -> None:
+    series = write_series(tmp_path / "ct")
+    path = write_contours(tmp_path / "a.dcm", series, {"tumour": [disc(series, 3, 5.0)]}, rater="anna")
+    dataset = pydicom.dcmread(path)
+    (contour,) = dataset.ROIContourSequence[0].ContourSequence
+    points = np.array(contour.ContourData, dtype=float).reshape(-1, 3) + np.array([500.0, 0.0, 0.0])
+    contour.ContourData = [f"{value:.4f}" for value in points.ravel()]
+    dataset.save_as(path)
+    table = read_masks(path, find_volumes(series.folder))
+    assert not table.masks[0].values.any()
+    assert "it is outside the image (tumour by anna, contour 1 at" in table.notices[0]
+    dataset.StructureSetROISequence.append(dataset.StructureSetROISequence[0])
+    dataset.save_as(path)
+    with pytest.raises(InputError, match="several structures of one number"):
+        read_masks(path, find_volumes(series.folder))
+
+
 def test_contours_at_other_positions_do_not_fit(tmp_path: Path) -> None:
     series = write_series(tmp_path / "ct", positions=UNEVEN)
     even = write_series(tmp_path / "other", series="1.2.3.9")
