@@ -45,6 +45,11 @@ _MOST_FRAMES = 200_000
 _SAME = 1e-3
 _UNEVEN = 0.05
 _FLAT_TURN = 1e-4
+_BESIDE = 0.5
+"""Pixels within the plane: a frame further from the image that it refers to is not on it."""
+
+_UPRIGHT = 0.1
+"""Largest gantry tilt, degrees, with which frames lie above each other."""
 _LISTED = 10
 """Positions that are listed in a notice."""
 
@@ -214,11 +219,22 @@ def _missing_slices(frames: list[_Frame], slices: list[int], grid: Grid) -> tupl
 
 
 def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
-    """Find each frame's slice by the image that it refers to; None unless all match."""
+    """Find each frame's slice by the image that it refers to; None unless all match.
+
+    Programs that know only one slice distance write frames beside their images, along the slices' normal;
+    those of tilted slices also within the plane.
+    """
     number = {instance: at for at, instance in enumerate(volume.instances)}
-    slices = [number.get(frame.source or "") for frame in frames]
-    is_match = _has_same_rows(frames[0], shape, volume) and None not in slices
-    return [at for at in slices if at is not None] if is_match else None
+    slices = [number.get(frame.source or "", -1) for frame in frames]
+    if min(slices) < 0 or not _has_same_rows(frames[0], shape, volume):
+        return None
+    grid = volume.grid
+    for frame, at in zip(frames, slices, strict=True):
+        assert frame.position is not None
+        off = np.abs(grid.on_slice(frame.position[None], at)).max()
+        if grid.tilt <= _UPRIGHT and off > _BESIDE:
+            return None
+    return slices
 
 
 def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple[Grid, list[int]]:

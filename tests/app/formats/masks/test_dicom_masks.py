@@ -249,6 +249,26 @@ def test_segments_without_a_description_are_named(
     assert table.notices[0] == "Skipped: segment 2, which the file marks but does not describe."
 
 
+@pytest.mark.parametrize(("shift", "is_same"), [((0, 0, 1.2), True), ((3, 0, 0), False), ((0, 0.1, 0), True)])
+def test_frames_beside_the_images_that_they_refer_to(
+    tmp_path: Path, series: Callable[..., VolumeFile], shift: tuple[float, ...], is_same: bool
+) -> None:
+    """A shift along the normal may come from another slice distance, one within the plane may not."""
+    volume = series(SHAPE)
+    mask = [Structure("a", np.ones(SHAPE, dtype=bool))]
+    (path,) = write_masks(tmp_path / "a", "dicom-seg", mask, volume.grid, source=volume)
+    dataset = pydicom.dcmread(path)
+    for frame in dataset.PerFrameFunctionalGroupsSequence:
+        position = frame.PlanePositionSequence[0]
+        shifted = np.array(position.ImagePositionPatient, dtype=float) + shift
+        position.ImagePositionPatient = [f"{value:.4f}" for value in shifted]
+    dataset.save_as(path)
+    (read,) = read_masks(path, [volume]).masks
+    assert read.grid.same_as(volume.grid) is is_same
+    moved = read.grid.to_patient(np.zeros(3)) - volume.grid.to_patient(np.zeros(3))
+    np.testing.assert_allclose(moved, np.zeros(3) if is_same else shift, atol=1e-3)
+
+
 def test_slides_are_refused(real_data: Path) -> None:
     path = real_data / "formats/dicom/seg_highdicom/seg_image_sm_control.dcm"
     with pytest.raises(InputError, match="tiles of a slide"):
