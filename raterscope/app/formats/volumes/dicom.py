@@ -193,14 +193,17 @@ def _is_compatible(head: SliceHead, other: SliceHead) -> bool:
 def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
     """Sort slices by position; slices with the same position are copies, or repeats of a scan."""
     notices: list[str] = []
-    named: dict[tuple[str, int], SliceHead] = {}
+    named: dict[tuple[str, int, tuple[float, ...] | None], SliceHead] = {}
     for head in heads:
-        named.setdefault((head.instance or str(head.path), head.frame), head)
+        named.setdefault((head.instance or str(head.path), head.frame, head.position), head)
     once = list(named.values())
     if len(once) < len(heads):
         copies = len(heads) - len(once)
         text = "1 file is a copy of another" if copies == 1 else f"{copies} files are copies of others"
         notices.append(f"{text}, skipped")
+    identified = {(head.instance, head.frame) for head in once if head.instance}
+    if len(identified) < sum(bool(head.instance) for head in once):
+        notices.append("images at different positions have one identifier (SOP Instance UID)")
     if once[0].position is None or once[0].orientation is None:
         return [(sorted(once, key=lambda head: (head.order, head.path.name)), notices)]
     along = _along(once)

@@ -144,6 +144,13 @@ def test_a_repeated_scan_is_as_many_volumes(tmp_path: Path) -> None:
     assert first.name != second.name
 
 
+def test_slices_that_share_an_identifier_are_kept(tmp_path: Path) -> None:
+    series(tmp_path, SOPInstanceUID="1.2.3.4.5")
+    file = only(tmp_path)
+    assert file.grid.shape[0] == 6
+    assert "different positions have one identifier" in file.notices[0]
+
+
 def test_two_patients_in_one_series_are_two_volumes(tmp_path: Path) -> None:
     for k in range(6):
         patient = "A" if k < 3 else "B"
