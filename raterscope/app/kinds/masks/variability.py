@@ -324,7 +324,7 @@ def differences_table(differences: OutlineDifferences) -> Table:
         f"Means over {len(cases):,} cases, after averaging over the pairs of each, with 95 % intervals by "
         "Student's t. Surface Dice: the share of both surfaces within the tolerance of the other. Added path "
         "length: outline of one that the other has not, over all slices. Conformity index: common over joint "
-        "volume of all pairs."
+        "volume of all pairs. Raters who drew nothing on a case are left out."
     )
     return Table("Differences between outlines", ("", *pairs[: 2 + 2 * repeated]), rows, note)
 

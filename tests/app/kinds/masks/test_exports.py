@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 
+import highdicom
 import nibabel
 import numpy as np
 import pydicom
@@ -16,6 +17,7 @@ from raterscope.app.cli import main
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_array
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.case_output import on_whole_image
 from raterscope.app.kinds.registry import exports
@@ -23,6 +25,7 @@ from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.masks.scene import read_scene
 from raterscope.app.workspaces.masks.view import rater_rows
+from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
 from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 from tests.app.tables import rows_of
 
@@ -280,3 +283,24 @@ class TestRealSeries:
             assert not str(dataset.get(keyword) or "")
         assert dataset.PatientID == dataset.PatientName != head.PatientID
         assert dataset.StudyInstanceUID != head.StudyInstanceUID
+
+
+def test_a_structured_report_states_the_mean_of_the_agreement_table(tmp_path, run):
+    """A rater who drew nothing has a Dice of 0 with the others in both, and no distance."""
+    volume, study = a_patient(tmp_path / "ct"), tmp_path / "s.rscope"
+    boxes = {"anna": box(1, 5, 4, 14, 5, 15), "ben": box(1, 5, 4, 15, 5, 17), "cleo": box(0, 0, 0, 0, 0, 0)}
+    files = [
+        segmented(tmp_path / f"{name}.nii.gz", volume, [Structure("pump", mask)], "nifti")
+        for name, mask in boxes.items()
+    ]
+    run("import", study, volume.path, *files)
+    run("run", study, "majority")
+    run("export", study, "--what", "agreement", "-o", tmp_path / "a.csv")
+    run("export", study, "--what", "consensus", "--format", "dicom-sr", "-o", tmp_path / "r_sr.dcm")
+    dice = [float(row["dice"]) for row in rows_of(tmp_path / "a.csv")]
+    report = highdicom.sr.srread(tmp_path / "r_sr.dcm")
+    (group,) = report.content.get_volumetric_roi_measurement_groups()
+    figures = {measure.name.meaning: float(measure.value) for measure in group.get_measurements()}
+    assert sorted(dice) == pytest.approx([0, 0, 2 * 400 / (400 + 528)])
+    assert figures.pop("Mean Dice coefficient of pairs of raters") == pytest.approx(np.mean(dice))
+    assert figures == {"Volume": pytest.approx(400 * 2.5 * 0.8 * 0.8), "Number of raters": 3}
