@@ -49,7 +49,7 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
     assert ((beyond_chance > 0.6) & (beyond_chance <= 1)).all()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_people_who_look_for_themselves_copy_no_annotator(seed):
     labels = crowd(sayings(seed, accuracy=0.9))
     assert find_copies(labels, ibcc(labels)).groups() == ()
@@ -70,12 +70,11 @@ def test_few_votes_on_each_task_accuse_no_independent_annotator(votes):
     assert find_copies(copied, run(copied, LabelPlan.make("pooled", {}))).groups() == ((3, 7),)
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("people", "each", "guessing"), [(3, 3, 1), (40, 8, 20)])
-def test_good_annotators_among_some_who_guess_copy_no_annotator(people, each, guessing, seed):
+def test_good_annotators_among_some_who_guess_copy_no_annotator(people, each, guessing):
     """Their agreement is beyond what the votes of the others let expect."""
-    answers = sayings(seed, tasks=300, people=people, classes=4, accuracy=0.85)
-    rng = np.random.default_rng([seed, people])
+    answers = sayings(0, tasks=300, people=people, classes=4, accuracy=0.85)
+    rng = np.random.default_rng([0, people])
     answers[:, :guessing] = rng.integers(0, 4, (len(answers), guessing))
     chosen = np.argsort(rng.random(answers.shape) / rng.dirichlet(np.ones(people)), axis=1)[:, :each]
     voted = np.zeros(answers.shape, dtype=bool)
@@ -106,7 +105,7 @@ def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algor
     assert find_copies(ring, run(ring, plan)).groups() == ((2, 5, 9),)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_erring_on_the_same_hard_tasks_is_no_copying(seed):
     labels = crowd(sayings(seed, hard=0.25))
     assert find_copies(labels, ibcc(labels)).groups() == ()
@@ -136,10 +135,9 @@ def test_it_can_be_given_up():
         find_copies(labels, fusion, stop)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
-    answers = sayings(seed, tasks=300, people=40, classes=5, accuracy=0.7)
-    rng = np.random.default_rng(100 + seed)
+def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer():
+    answers = sayings(0, tasks=300, people=40, classes=5, accuracy=0.7)
+    rng = np.random.default_rng(100)
     for copier in range(1, 15):
         copied = rng.random(len(answers)) < 0.99
         answers[copied, copier] = answers[copied, 0]
@@ -150,9 +148,8 @@ def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
     assert sentence.startswith("15 annotators may copy from each other: 0, 1, 2")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_ring_that_outvotes_the_rest_is_named_and_no_annotator_else(seed):
-    rng = np.random.default_rng(seed)
+def test_a_ring_that_outvotes_the_rest_is_named_and_no_annotator_else():
+    rng = np.random.default_rng(0)
     truth = rng.integers(0, 5, 300)
     wrong = (truth[:, None] + rng.integers(1, 5, (300, 20))) % 5
     answers = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)

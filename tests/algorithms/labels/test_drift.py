@@ -160,7 +160,7 @@ def covered(rates, steps, seed):
     return np.mean(within, axis=0), np.mean(width)
 
 
-@pytest.mark.parametrize(("seed", "outputs", "even"), [(1, 3, 1.0), (2, 5, 1.0), (3, 3, 0.3), (4, 4, 10.0)])
+@pytest.mark.parametrize(("seed", "outputs", "even"), [(2, 5, 1.0), (3, 3, 0.3)])
 def test_intervals_hold_the_rates_of_steady_annotators(seed, outputs, even):
     rates = np.random.default_rng(seed).dirichlet(np.full(outputs, even), (60, 2))
     within, width = covered([rates], 400, seed)

@@ -79,35 +79,24 @@ def weak(seed: int, classes: int, each: int) -> tuple[Labels, np.ndarray]:
 
 @pytest.mark.parametrize(("classes", "each"), [(2, 3), (4, 5), (12, 3)])
 def test_consensus_of_votes_hardly_better_than_chance_stays_near_the_vote(classes, each):
-    gains, losses = [], []
-    for seed in range(2):
-        labels, truth = weak(seed, classes, each)
-        ours, vote = (
-            assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority)
-        )
-        gains.append(ours.accuracy - vote.accuracy)
-        losses.append(ours.log_loss)
-    assert min(gains) > -0.015
-    assert np.mean(losses) < np.log(classes)
+    labels, truth = weak(0, classes, each)
+    ours, vote = (assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority))
+    assert ours.accuracy > vote.accuracy - 0.015
+    assert ours.log_loss < np.log(classes)
 
 
 @pytest.mark.parametrize(("classes", "each"), [(2, 10), (2, 3), (4, 5)])
 def test_consensus_departs_from_votes_of_which_most_are_the_same_to_everything(classes, each):
     """12 of 20 annotators always give the first class, the others are right in four of five tasks."""
-    gains = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(0, classes, 400)
-        task = np.repeat(np.arange(400), each)
-        annotator = np.concatenate([rng.choice(20, each, replace=False) for _ in range(400)])
-        right = (annotator >= 12) & (rng.random(len(task)) < 0.8)
-        label = np.where(right, truth[task], np.where(annotator < 12, 0, rng.integers(0, classes, len(task))))
-        labels = of_votes(np.stack([task, annotator, label], axis=1), 400, classes)
-        ours, vote = (
-            assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority)
-        )
-        gains.append(ours.accuracy - vote.accuracy)
-    assert min(gains) > 0.15
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, classes, 400)
+    task = np.repeat(np.arange(400), each)
+    annotator = np.concatenate([rng.choice(20, each, replace=False) for _ in range(400)])
+    right = (annotator >= 12) & (rng.random(len(task)) < 0.8)
+    label = np.where(right, truth[task], np.where(annotator < 12, 0, rng.integers(0, classes, len(task))))
+    labels = of_votes(np.stack([task, annotator, label], axis=1), 400, classes)
+    ours, vote = (assess(method(labels).posterior, truth, labels.classes) for method in (pooled, majority))
+    assert ours.accuracy > vote.accuracy + 0.15
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -138,7 +127,7 @@ def undecided(seed):
 @pytest.mark.parametrize("count", [1, 30])
 def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wrong):
     before, after, crossed = [], [], []
-    for seed in range(4):
+    for seed in range(2):
         labels, truth, first = undecided(seed)
         decided = np.argsort(-first.entropy(), kind="stable")[:count]
         known = np.full(len(truth), OPEN, dtype=np.int16)

@@ -89,15 +89,12 @@ def test_decided_parents_inform_the_annotators_rates(algorithm):
 @pytest.mark.parametrize("algorithm", ["pooled", "dawid-skene"])
 def test_decided_parents_do_not_raise_the_log_loss_of_other_tasks(algorithm):
     decided, others = np.arange(0, 600, 3), np.flatnonzero(np.arange(600) % 3)
-    change = []
-    for seed in range(30, 32):
-        labels, truth = crowd(seed, tasks=600, annotators=10)
-        losses = [
-            -np.log(np.maximum(run(given, plan(algorithm)).posterior[others, truth[others]], 1e-6)).mean()
-            for given in (labels, labels.restricted(parents_of(truth, decided)))
-        ]
-        change.append(losses[1] - losses[0])
-    assert np.mean(change) < 0
+    labels, truth = crowd(30, tasks=600, annotators=10)
+    before, after = (
+        -np.log(np.maximum(run(given, plan(algorithm)).posterior[others, truth[others]], 1e-6)).mean()
+        for given in (labels, labels.restricted(parents_of(truth, decided)))
+    )
+    assert after < before
 
 
 def test_a_task_without_votes_has_the_shares_inside_its_set():

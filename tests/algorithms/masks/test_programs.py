@@ -113,8 +113,9 @@ def dice(fusions, cases):
     return np.mean(shares)
 
 
-@pytest.mark.parametrize("raters", [2, 3, 5])
-@pytest.mark.parametrize("outline", [outline_good, outline_biased, outline_blurred])
+@pytest.mark.parametrize(
+    ("raters", "outline"), [(2, outline_good), (5, outline_biased), (3, outline_blurred)]
+)
 def test_a_program_that_outlines_well_lowers_the_log_loss(raters, outline):
     cases = crowd(raters, outline)
     weights, before, after = combined(cases)
@@ -226,8 +227,7 @@ def within(calibration, values):
     return values[tuple(slice(at, at + size) for at, size in box)]
 
 
-@pytest.mark.parametrize("raters", [2, 4])
-@pytest.mark.parametrize("outline", [outline_good, outline_biased])
+@pytest.mark.parametrize(("raters", "outline"), [(2, outline_biased), (4, outline_good)])
 def test_the_probability_of_the_true_outline_gains_by_a_program_and_stays_calibrated(raters, outline):
     gold = 12
     cases = [case for seed in range(2) for case in crowd(raters, outline, seed)]

@@ -57,7 +57,8 @@ def moved():
 
 @pytest.fixture(scope="module")
 def noisy(moved):
-    return moved + np.random.default_rng(1).normal(0, 5, moved.shape).astype(np.float32)
+    """The same with inverted contrast, as another modality may have."""
+    return moved.max() - moved + np.random.default_rng(1).normal(0, 5, moved.shape).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,8 @@ def registered(case, noisy):
     return register(case, GRID, noisy, GRID, lambda fraction, *_, **__: progress.append(fraction)), progress
 
 
-@pytest.mark.parametrize("contrast", ["same", "inverted"])
-def test_landmarks_of_a_moved_volume_return_within_a_third_of_a_voxel(
-    case, moved, noisy, registered, contrast
-):
+def test_landmarks_of_a_moved_volume_return_within_a_third_of_a_voxel(registered):
     result, progress = registered
-    if contrast == "inverted":
-        result = register(case, GRID, moved.max() + noisy - 2 * moved, GRID, silent)
     assert progress == sorted(progress)
     assert 0.8 < progress[-1] <= 1
     assert errors(RigidMotion()).mean() > 5
@@ -126,7 +122,7 @@ def test_bad_volumes_are_refused(case):
 
 def test_it_is_cancelled_while_it_searches(case, moved):
     def cancel(_fraction, words, **_):
-        if "level 2" in words:
+        if "level 1" in words:
             raise Cancelled
 
     with pytest.raises(Cancelled):

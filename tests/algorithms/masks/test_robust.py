@@ -132,7 +132,7 @@ def test_the_bound_never_falls(name, floor, smooth):
     known[7, 2:9, 2:6] = 0
     for rows in (masks, replace(masks, known=known)):
         result = run(
-            name, rows, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values
+            name, rows, floor=floor, spatial_prior=smooth, max_iterations=20, tolerance=0.0, **values
         )
         objective = result.traces[0].objective
         assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
@@ -309,13 +309,13 @@ def test_a_rater_who_marks_too_much_has_a_bias_above_zero():
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_settled_stays_and_teaches(name, smooth):
     masks = crowd(raters=5)
-    free = run(name, masks, spatial_prior=smooth, max_iterations=50)
+    free = run(name, masks, spatial_prior=smooth, max_iterations=20)
     worst = int(free.variance[0].argmax())
     known = np.full(masks.shape, OPEN, dtype=np.int8)
     known[masks.values[worst]] = 1
     known[~masks.values[worst]] = 0
     known[:, :, 13:] = OPEN
-    result = run(name, replace(masks, known=known), spatial_prior=smooth, max_iterations=50)
+    result = run(name, replace(masks, known=known), spatial_prior=smooth, max_iterations=20)
     assert result.mask[0][known == 1].all()
     assert not result.mask[0][known == 0].any()
     assert (result.probability[0][known == 1] == 1).all()
