@@ -134,7 +134,7 @@ def test_the_papers_detection_is_algorithm_2_with_the_better_start_by_q():
     settings = DEMSettings(prior="none", start="paper", objective="expected", interval_draws=20)
     by_likelihood = DEMSettings(prior="none", start="paper", interval_draws=20)
     differ = 0
-    for seed in range(40):
+    for seed in range(12):
         votes = voting_crowd(7, 15, seed, sensitivity=0.65, specificity=0.65).votes
         marked = votes.marked.astype(int)
         starts = marked.mean(axis=0), marked.sum(axis=0) >= 3.5

@@ -21,6 +21,8 @@ from tests.app.tables import write
 COLUMNS = 10
 """Columns of the table of annotators; one more with a decision of the expert."""
 
+QUICK = {"rule": "knockoffs", "draws": "1"}
+
 
 def fuse(study, **texts):
     inputs = runs.gather([question.id for question in study.pair_questions()], study)
@@ -123,7 +125,7 @@ def test_who_was_excluded_is_named_with_the_reason(compared, page):
 
 
 def test_comparisons_that_came_later_are_reported(compared, page, tmp_path):
-    fuse(compared)
+    fuse(compared, **QUICK)
     more = write(tmp_path / "more.csv", HEADER, [("late", ITEMS[0], ITEMS[1], "left")] * 3)
     add_pairs(compared, read_pairs(more)[0])
     report = page(compared)
@@ -146,7 +148,7 @@ def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
     rows = [(*row, "Which is older?") for row in answers()]
     path = write(tmp_path / "older.csv", (*HEADER, "question"), rows)
     add_pairs(compared, read_pairs(path)[0])
-    fuse(compared)
+    fuse(compared, **QUICK)
     name = compared.path
     compared.close()
     out = tmp_path / "one.html"

@@ -207,16 +207,23 @@ def die_of_it(names, *_):
     """What a worker does in the test below: one image is too much for it."""
     if "image 3" in names:
         os._exit(9)
-    return [Outcome(name, None, "not looked at", "", 0.0) for name in names]
+    threads = " ".join(
+        os.environ.get(variable, "none") for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+    )
+    return [Outcome(name, None, threads, "", 0.0) for name in names]
 
 
 @pytest.mark.usefixtures("workers_alone")
-def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
+def test_a_worker_has_one_thread_and_one_that_dies_takes_one_image_with_it(images, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(image_fusion, "_fuse_all", die_of_it)
     outcomes = fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 3"].problem == "the process that fused it died."
     other_outcomes = [outcomes[name] for name in ("image 2", "image 4")]
-    assert [outcome.problem for outcome in other_outcomes] == ["not looked at"] * 2
+    assert [outcome.problem for outcome in other_outcomes] == ["1 1"] * 2
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.parametrize(
@@ -231,24 +238,6 @@ def test_processes_start_early_only_for_many_images_that_are_independent(
     plan = FusionPlan.make("oem", {"carry_reliability": "yes"} if carry else {})
     start_processes(Workers(jobs), plan, images)
     assert bool(started) == starts
-
-
-@pytest.mark.usefixtures("workers_alone")
-def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(image_fusion, "_fuse_all", report_threads)
-    outcomes = fuse_images(images, FusionPlan(), jobs=2)
-    assert outcomes["image 4"].problem == "1 1"
-    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
-    assert "OMP_NUM_THREADS" not in os.environ
-
-
-def report_threads(names, *_):
-    values = " ".join(
-        os.environ.get(variable, "none") for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-    )
-    return [Outcome(name, None, values, "", 0.0) for name in names]
 
 
 def test_versions_name_what_results_depend_on():

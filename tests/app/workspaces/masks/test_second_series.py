@@ -127,8 +127,9 @@ def test_typed_values_move_a_series_and_undo_returns_it(with_series, qtbot):
     dialog.close()
 
 
-def test_a_series_in_another_frame_is_registered_and_reset(with_series, qtbot):
+def test_a_series_in_another_frame_is_registered_and_reset(with_series, qtbot, monkeypatch):
     pytest.importorskip("SimpleITK")
+    monkeypatch.setattr("raterscope.algorithms.masks.registration._RESTARTS", 2)
     workspace = with_series.workspace
     workspace.registration.start()
     qtbot.mouseClick(dialog_of(with_series).registering, Qt.MouseButton.LeftButton)
