@@ -109,4 +109,6 @@ def test_every_setting_is_described_alike_on_the_command_line(settings_class, ca
         default = spec.as_text(spec.default)
         assert f"{spec.name}={default}" in text or f"(default:{default})" in text
         assert spec.help.endswith(".")
+        assert not spec.optional or re.search("Empty: |by default", spec.help)
+        assert not spec.optional or spec.left_open != "estimated" or "Empty: estimated" in spec.help
         assert spec.label[0].isupper()

@@ -334,9 +334,9 @@ class Settings:
         """Return the names of settings that have no effect with the values of the others."""
         return ()
 
-    def in_words(self) -> str:
+    def in_words(self, omitted: Collection[str] = ()) -> str:
         """State the settings with an effect, for the methods section: "click scatter 2 px, lower bound 0"."""
-        unused = self.unused()
+        unused = {*self.unused(), *omitted}
         return ", ".join(
             f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}"
             for spec in self.specs()

@@ -51,7 +51,7 @@ class CommonTaskSettings(FactorisationSettings):
     evidence: float | None = number(  # type: ignore[assignment]  # it may be left open
         None, "Evidence", "Number of observations that an annotator's links count as: more splits "
         "communities, less joins them. Empty: the value with the highest modularity.",
-        minimum=1, maximum=1e5, optional=True, advanced=True,
+        minimum=1, maximum=1e5, advanced=True,
     )  # fmt: skip
     restarts: int = integer(
         1, "Restarts", "Searches from different starts; the best is "
@@ -64,7 +64,7 @@ class CommonTaskSettings(FactorisationSettings):
     )  # fmt: skip
     most_tasks: float | None = number(
         None, "Tasks at most", "Annotators with more are excluded. Empty: no limit.",
-        unit="tasks", minimum=1, optional=True, advanced=True,
+        unit="tasks", minimum=1, advanced=True, left_open="no limit",
     )  # fmt: skip
 
 

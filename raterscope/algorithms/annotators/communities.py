@@ -260,13 +260,13 @@ class CommunitySettings(FactorisationSettings):
     )  # fmt: skip
     most_votes: float | None = number(
         None, "Votes at most", "Annotators with more are excluded. Empty: no limit.",
-        unit="votes", minimum=1, optional=True, advanced=True,
+        unit="votes", minimum=1, advanced=True, left_open="no limit",
     )  # fmt: skip
     scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance: a larger scale separates finer "
         "differences, and eventually splits by chance. Empty: 30, or less if even similar annotators "
         "differ; 1 for the updates as published.",
-        minimum=0.01, maximum=1000, optional=True, advanced=True,
+        minimum=0.01, maximum=1000, advanced=True,
     )  # fmt: skip
 
 

@@ -187,7 +187,8 @@ class KMeansSettings(Settings):
     """Settings of `kmeans`."""
 
     clusters: int | None = integer(
-        None, "Clusters", "Empty: twice the mean clicks of an annotator, as in the paper.", minimum=1
+        None, "Clusters", "Empty: twice the mean clicks of an annotator, as in the paper.", minimum=1,
+        left_open="twice the mean clicks",
     )  # fmt: skip
     restarts: int = integer(
         3, "Restarts", "Runs from different starts; the tightest is "
@@ -277,11 +278,11 @@ class HACSettings(Settings):
     )  # fmt: skip
     cut: float | None = number(
         None, "Cut", "Clusters farther apart than this are not merged. Empty: merging stops at the number of "
-        "clusters.", unit="px", minimum=0.0,
+        "clusters.", unit="px", minimum=0.0, left_open="none",
     )  # fmt: skip
     clusters: int | None = integer(
         None, "Clusters", "Used if the cut is empty. Empty: twice the mean clicks of an annotator.",
-        minimum=1,
+        minimum=1, left_open="twice the mean clicks",
     )  # fmt: skip
 
 

@@ -78,11 +78,11 @@ class DEMSettings(Settings):
     specificity_mean: float | None = number(
         None, "Expected specificity", "Mean of the prior. Empty: from the probability that each annotator's "
         "stray clicks hit a cluster; if unknown, the mean of the sensitivity.",
-        minimum=0.01, maximum=0.9999, advanced=True,
+        minimum=0.01, maximum=0.9999, advanced=True, left_open="from stray clicks",
     )  # fmt: skip
     specificity_strength: float | None = number(
         None, "Strength of specificity", "Weight of the prior. Empty: 25 if the mean follows from stray "
-        "clicks, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
+        "clicks, otherwise 5.", unit="votes", minimum=0.0, advanced=True, left_open="usual",
     )  # fmt: skip
     expected_share: float | None = number(
         None, "Expected share of structures", "Share of all clusters that are structures, known from "
@@ -93,6 +93,7 @@ class DEMSettings(Settings):
     expected_share_error: float | None = number(
         None, "Uncertainty of the expected share", "Half of its 95 % interval. Empty: the expected share "
         "counts as 20 clusters with known truth.", minimum=0.001, maximum=0.5, advanced=True,
+        left_open="that of 20 clusters",
     )  # fmt: skip
     start: str = choice(
         "best", "Start", "Initial posteriors.",

@@ -104,6 +104,7 @@ class MixtureSettings(Settings):
     initial_clusters: int | None = integer(
         None, "Initial number", "Initial number of clusters. Empty: six times the mean clicks of an "
         "annotator. At most a quarter of the clicks unless as published.", minimum=1, advanced=True,
+        left_open="six times the mean clicks",
     )  # fmt: skip
     lower_bound: int = integer(
         0, "Lower bound", "Smallest number of clusters after removal.", minimum=0, advanced=True

@@ -8,7 +8,7 @@ certain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -236,13 +236,13 @@ class QuestionSettings(Settings):
         None, "Similarity scale", "How fast similarity falls with distance; 1 is equation 32 as published. A "
         "larger scale separates finer differences, and eventually splits by chance. Empty: estimated from "
         "the data. For communities by behaviour.",
-        minimum=0.01, maximum=1000, optional=True, advanced=True,
+        minimum=0.01, maximum=1000, advanced=True,
     )  # fmt: skip
     community_evidence: float | None = number(
         None, "Community evidence", "Number of observations that an annotator's links count as: more splits "
         "communities, less joins them. Empty: 40 by behaviour, by common tasks the value of highest "
         "modularity.",
-        minimum=1, maximum=1e5, optional=True, advanced=True,
+        minimum=1, maximum=1e5, advanced=True, left_open="usual",
     )  # fmt: skip
     community_least: int = integer(
         10, "Minimum votes", "Annotators with fewer votes, or tasks, belong to no community.",
@@ -250,7 +250,7 @@ class QuestionSettings(Settings):
     )  # fmt: skip
     community_most: float | None = number(
         None, "Maximum votes", "Annotators with more votes, or tasks, belong to none. Empty: no limit.",
-        minimum=1, optional=True, advanced=True,
+        minimum=1, advanced=True, left_open="no limit",
     )  # fmt: skip
 
     community_as_published: bool = switch(
@@ -259,6 +259,12 @@ class QuestionSettings(Settings):
         "communities. The scale can still be set; the evidence has no effect.",
         advanced=True,
     )  # fmt: skip
+
+    def unused(self) -> Collection[str]:
+        """Return the settings of communities that have no effect."""
+        if self.communities == "no":
+            return [name for name in self.names() if name.startswith("community_")]
+        return ("community_scale",) if self.communities == "tasks" else ()
 
     def by_behaviour(self) -> CommunitySettings:
         """Return the settings of communities by behaviour."""
@@ -319,7 +325,8 @@ class LabelPlan(Plan):
         algorithm = LABELLERS[self.algorithm]
         return (
             f"Labels were fused by {algorithm.title} ({algorithm.source}): {self.settings.in_words()}. "
-            f"Known truths: {TRUTHS[self.about.truths]}. Each vote counts {COUNTS[self.about.counting]}."
+            f"Known truths: {TRUTHS[self.about.truths]}. Each vote counts {COUNTS[self.about.counting]}. "
+            f"Groups of annotators: {self.about.in_words(('truths', 'counting'))}."
         )
 
 

@@ -268,12 +268,12 @@ class BudgetSettings(Settings):
         minimum=0.5, maximum=1.0,
     )  # fmt: skip
     spend: float | None = number(
-        None, "Spend at most", "Cost of all votes, in the unit of the costs of the annotators.", minimum=0.0,
-        optional=True, left_open="no limit",
+        None, "Spend at most", "Cost of all votes, in the unit of the costs of the annotators. "
+        "Empty: no limit.", minimum=0.0, left_open="no limit",
     )  # fmt: skip
     hours: float | None = number(
-        None, "Hours each", "Time of each annotator, by their median time per vote where times are known.",
-        minimum=0.0, optional=True, left_open="no limit", unit="h",
+        None, "Hours each", "Time of each annotator, by their median time per vote where times are known. "
+        "Empty: no limit.", minimum=0.0, left_open="no limit", unit="h",
     )  # fmt: skip
 
 

@@ -201,7 +201,7 @@ class RobustSettings(Settings):
     )  # fmt: skip
     slope: float = number(
         5.0, "Slope", "Of the sigmoid that turns distances into probabilities and back. It matters for "
-        "probability maps alone; of masks no contour depends on it.", unit="1/mm", minimum=1e-3,
+        "probability maps alone; of masks no contour depends on it.", unit="/mm", minimum=1e-3,
         maximum=1000.0, advanced=True,
     )  # fmt: skip
     floor: bool = switch(
@@ -212,12 +212,12 @@ class RobustSettings(Settings):
     spatial_spacing: float | None = number(
         None, "Spacing of the bumps", "From one to the next along each axis. Empty: half the radius; the "
         "paper uses 4 (section 4.2) and states no unit.", unit="mm", minimum=0.1, maximum=1000.0,
-        advanced=True,
+        advanced=True, left_open="half the radius",
     )  # fmt: skip
     spatial_radius: float | None = number(
         None, "Radius of the bumps", "Standard deviation. Empty: from the size of the marked structure; the "
         "paper uses 12 (section 4.2) without a unit; 12 mm round off small structures.", unit="mm",
-        minimum=0.1, maximum=1000.0, advanced=True,
+        minimum=0.1, maximum=1000.0, advanced=True, left_open="from the structure's size",
     )  # fmt: skip
     tolerance: float = number(
         1e-7, "Tolerance", "Relative gain of the lower bound at which to stop; ten times that with the "

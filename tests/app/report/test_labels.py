@@ -136,11 +136,14 @@ def test_annotators_who_change_are_listed_with_the_vote_of_the_change(tmp_path, 
 
 
 def test_every_setting_is_in_the_methods(labels, page):
-    fuse(labels, "gibbs")
+    fuse(labels, "gibbs", community_least=7)
     report = page(labels)
-    settings = LabelPlan.make("gibbs").settings
+    plan = LabelPlan.make("gibbs", {"community_least": "7"})
+    settings = plan.settings
     for spec in settings.specs():
         assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in report.text
+    assert plan.about.in_words(("truths", "counting")) in report.text
+    assert "minimum votes 7" in report.text
     assert f"seed {settings.seed}" in report.text
 
 
