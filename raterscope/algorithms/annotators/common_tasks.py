@@ -6,14 +6,14 @@ Sections 6, 9 and 10 of the dynamic combination paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.annotators.communities import METHODS, Communities, number_communities
+from raterscope.algorithms.annotators.communities import Communities, number_communities
 from raterscope.algorithms.annotators.network_communities import (
     FactorisationSettings,
     by_links,
@@ -24,7 +24,6 @@ from raterscope.algorithms.annotators.network_communities import (
 from raterscope.algorithms.annotators.similarity import SCALE, Float32Array, hellinger_similarity
 from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.progress import Watch, part, parts_of, silent
-from raterscope.algorithms.settings import choice, integer, number
 
 FloatArray = NDArray[np.float64]
 
@@ -43,29 +42,12 @@ _BETTER = 0.002
 class CommonTaskSettings(FactorisationSettings):
     """Settings of `common_task_communities`."""
 
-    most: int = integer(
-        40, "Communities at most", "Number at the start of a search, which removes those that explain "
-                                   "nothing.",
-        minimum=1, maximum=1000, advanced=True,
-    )  # fmt: skip
-    evidence: float | None = number(  # type: ignore[assignment]  # it may be left open
-        None, "Evidence", "Number of observations that an annotator's links count as: more splits "
-        "communities, less joins them. Empty: the value with the highest modularity.",
-        minimum=1, maximum=1e5, advanced=True,
-    )  # fmt: skip
-    restarts: int = integer(
-        1, "Restarts", "Searches from different starts; the best is "
-                       "kept.", minimum=1, maximum=100, advanced=True
-    )  # fmt: skip
-    method: str = choice("nmf", "Method", "How the network of annotators is divided.", METHODS)
-    least_tasks: int = integer(
-        10, "Tasks at least", "Annotators with fewer are excluded: their links are mostly chance.",
-        unit="tasks", minimum=1,
-    )  # fmt: skip
-    most_tasks: float | None = number(
-        None, "Tasks at most", "Annotators with more are excluded. Empty: no limit.",
-        unit="tasks", minimum=1, advanced=True, left_open="no limit",
-    )  # fmt: skip
+    most: int = 40
+    evidence: float | None = None  # type: ignore[assignment]  # None: the value with the highest modularity
+    restarts: int = 1
+    method: str = "nmf"  # how the network of annotators is divided, a key of `METHODS`
+    least_tasks: int = 10  # annotators with fewer are excluded: their links are mostly chance
+    most_tasks: float | None = None  # annotators with more are excluded
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +213,7 @@ def _by_factors(
     best: tuple[Float32Array, float] | None = None
     for at, evidence in enumerate(ladder):
         step = part(watch, at / len(ladder), (at + 0.9) / len(ladder))
-        options = {name: getattr(settings, name) for name in FactorisationSettings.names()}
+        options = {field.name: getattr(settings, field.name) for field in fields(FactorisationSettings)}
         factors = factorise(full, FactorisationSettings(**{**options, "evidence": evidence}), step)
         share = factors.participation
         step = part(watch, (at + 0.9) / len(ladder), (at + 1) / len(ladder))

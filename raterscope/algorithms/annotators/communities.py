@@ -26,7 +26,6 @@ from raterscope.algorithms.annotators.similarity import (
     similarity_of_roots,
 )
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
-from raterscope.algorithms.settings import choice, integer, number
 
 _ROUNDS = 4
 """Rounds of k-means: more rounds change little."""
@@ -253,21 +252,12 @@ _LINKS = 500_000
 class CommunitySettings(FactorisationSettings):
     """Settings of `communities`."""
 
-    method: str = choice("nmf", "Method", "How the network of annotators is divided.", METHODS)
-    least_votes: int = integer(
-        10, "Votes at least", "Annotators with fewer are excluded: their rates are mostly prior.",
-        unit="votes", minimum=0,
-    )  # fmt: skip
-    most_votes: float | None = number(
-        None, "Votes at most", "Annotators with more are excluded. Empty: no limit.",
-        unit="votes", minimum=1, advanced=True, left_open="no limit",
-    )  # fmt: skip
-    scale: float | None = number(
-        None, "Similarity scale", "How fast similarity falls with distance: a larger scale separates finer "
-        "differences, and eventually splits by chance. Empty: 30, or less if even similar annotators "
-        "differ; 1 for the updates as published.",
-        minimum=0.01, maximum=1000, advanced=True,
-    )  # fmt: skip
+    method: str = "nmf"  # how the network of annotators is divided, a key of `METHODS`
+    least_votes: int = 10  # annotators with fewer are excluded: their rates are mostly prior
+    most_votes: float | None = None  # annotators with more are excluded
+    # how fast similarity falls with distance: a larger scale separates finer differences, and eventually
+    # splits by chance. None: 30, or less if even similar annotators differ; 1 for the updates as published
+    scale: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.similarity import Float32Array
 from raterscope.algorithms.progress import Check, Watch, parts_of, run_parts, silent, watch_until
-from raterscope.algorithms.settings import Settings, integer, number, switch
 
 FloatArray = NDArray[np.float64]
 
@@ -61,29 +60,18 @@ _GAIN = 1e-3
 
 
 @dataclass(frozen=True)
-class FactorisationSettings(Settings):
+class FactorisationSettings:
     """Settings of `factorise`."""
 
-    most: int = integer(
-        30, "Communities at most", "Number at the start of a search, which removes those that explain "
-                                   "nothing.",
-        minimum=1, maximum=1000, advanced=True,
-    )  # fmt: skip
-    evidence: float = number(
-        40.0, "Evidence", "Number of observations that an annotator's links count as: more splits "
-        "communities, less joins them.", minimum=1, maximum=1e5, advanced=True,
-    )  # fmt: skip
-    restarts: int = integer(
-        3, "Restarts", "Searches from different starts; the best is "
-                       "kept.", minimum=1, maximum=100, advanced=True
-    )  # fmt: skip
-    max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
-    seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
-    as_published: bool = switch(
-        False, "Updates as published", "Uncorrected published version: random starts, updates without the "
-        "guarantee that the objective never rises, and links that count as independent observations.",
-        advanced=True,
-    )  # fmt: skip
+    most: int = 30  # communities at the start of a search, which removes those that explain nothing
+    # observations that an annotator's links count as: more splits communities, less joins them
+    evidence: float = 40.0
+    restarts: int = 3  # searches from different starts; the best is kept
+    max_iterations: int = 500  # most iterations of a search
+    seed: int = 0
+    # uncorrected published version: random starts, updates without the guarantee that the objective never
+    # rises, and links that count as independent observations
+    as_published: bool = False
 
 
 @dataclass(frozen=True, eq=False)
