@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
 
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import Displays
@@ -24,6 +27,8 @@ from raterscope.app.review import (
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import CohortCase, Item
 from raterscope.app.study.references import present_groups
+
+Found = TypeVar("Found", bound=Item)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,17 @@ class Contents:
 
     def image(self, key: int) -> ImageEntry | None:
         """Find an image by its number in the study."""
-        return next((entry for entry in self.images if entry.id == key), None)
+        return _find(self.images, key)
+
+    def item(self, kind: str, key: int) -> Item | None:
+        """Find an item of a kind by its number."""
+        return _find(self.of(kind), key)
+
+
+def _find(items: Sequence[Found], key: int) -> Found | None:
+    """Find an item by its number, which rises: items are in the order in which they came."""
+    at = bisect_left(items, key, key=attrgetter("id"))
+    return items[at] if at < len(items) and items[at].id == key else None
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,10 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
 
 def _text(contents: Contents, decision: Decision) -> str:
     about = contents.target(decision) or decision
-    items = contents.of(about.subject.kind) if about.subject is not None else ()
-    where, numbers = "", about.items
-    if len(items) > 1 and len(numbers) == 1:
-        where = next((item.name for item in items if item.id == numbers[0]), "")
+    kind = about.subject.kind if about.subject is not None else ""
+    several = len(contents.of(kind)) > 1 and len(about.items) == 1
+    item = contents.item(kind, about.items[0]) if several else None
+    where = item.name if item is not None else ""
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
     text = contents.text_of(decision) + (f", {where}" if where else "")
     return f"{text}: {reason}" if reason else text

@@ -255,7 +255,8 @@ class RunControl(QObject):
 
     def run_of(self, item: int) -> int | None:
         """Return the chosen run if it includes an item, else None for the latest."""
-        entry = next((entry for entry in self._document.items(self.kind) if entry.id == item), None)
+        contents = self._document.contents
+        entry = contents.item(self.kind, item) if contents is not None else None
         runs = self._document.runs_of(self.kind)
         run = next((run for run in runs if run.id == self.session.chosen_run), None)
         if run is None or entry is None:
