@@ -211,8 +211,9 @@ class _Held(QWidget):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
-        """Return a minimum only for larger text."""
-        return self.least() if text_size() > 1.0 else QSize(0, 0)
+        """Return a minimum; with usual text only that of the height."""
+        least = self.least()
+        return least if text_size() > 1.0 else QSize(0, least.height())
 
     def sizeHint(self) -> QSize:
         """Return the widget's size hint."""

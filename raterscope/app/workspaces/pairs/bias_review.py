@@ -206,7 +206,7 @@ class BiasReview(PairsPart):
         menu.addSeparator()
         for verb in ("flag", "clear", "skip"):
             menu.addAction(verb.capitalize()).triggered.connect(without_checked(partial(self.judge, verb)))
-        menu.addAction("Exclude or restore...").triggered.connect(without_checked(self.exclusions.exclude))
+        menu.addAction("Exclude or restore…").triggered.connect(without_checked(self.exclusions.exclude))
         menu.addAction("Copy the name").triggered.connect(
             without_checked(partial(QGuiApplication.clipboard().setText, name))
         )

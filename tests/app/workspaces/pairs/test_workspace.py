@@ -413,3 +413,12 @@ def test_marking_annotators_of_pairs_as_programs_notes_that_fusions_ignore_it(fu
     press(fused, qtbot, Qt.Key.Key_M, on=table.view)
     assert not fused.document.contents.review.programs
     assert "do not use" not in fused.status.message
+
+
+def test_in_a_small_window_the_evidence_scrolls_and_no_row_is_cut(fused, qtbot):
+    fused.resize(1000, 600)
+    key(fused, qtbot, Qt.Key.Key_Tab)
+    idle(fused, qtbot)
+    labels = [label for label in fused.workspace.evidence.findChildren(QLabel) if label.isVisible()]
+    assert "smallest detectable bias" in {label.text() for label in labels}
+    assert all(label.height() >= label.fontMetrics().height() for label in labels if label.text())
