@@ -175,8 +175,12 @@ def _geometry(shape: tuple[int, int, int], header: Any) -> tuple[Grid, tuple[str
         return grid, ()
     steps = [abs(float(step)) * unit for step in header["pixdim"][1:4]]
     across, along, down = (step if np.isfinite(step) and step > 0 else 1.0 for step in steps)
-    text = "does not contain the patient's orientation; axes are assumed to point left, posterior, superior"
-    return Grid.plain(shape, (down, along, across), calibrated=True), (text,)
+    notices = [
+        "does not contain the patient's orientation; axes are assumed to point left, posterior, superior"
+    ]
+    if [across, along, down] != steps:
+        notices.append("does not contain the size of a voxel; one millimetre is assumed")
+    return Grid.plain(shape, (down, along, across), calibrated=True), tuple(notices)
 
 
 def _spans(matrix: NDArray[np.floating]) -> bool:

@@ -171,7 +171,7 @@ def _geometry(
     units = [_MILLIMETRES.get(str(unit), 1.0) for unit in header.get("space units", ())]
     signs = np.array(TO_LPS.get(space, (1.0, 1.0, 1.0))) * (units if len(units) == 3 else 1.0)
     if space not in TO_LPS:
-        text = f"its space is {plain(space)}" if space else "its space has no name"
+        text = f"has the space {plain(space)}" if space else "does not name its space"
         notices.append(f"{text}: orientation letters are not shown")
     matrix = np.column_stack([*vectors, origin]) * signs[:, None]
     return Grid.from_matrix(shape, matrix, calibrated=space in TO_LPS), tuple(notices)

@@ -182,6 +182,8 @@ def find_data_file(path: Path, name: str) -> Path:
         raise InputError(
             f"names {plain(name)} as its data file; expected a file in the same folder", file=path
         )
+    if data_path.resolve() == path.resolve():
+        raise InputError("names itself as its data file; expected another file", file=path)
     if not data_path.is_file():
         raise InputError(f"names {plain(name)} as its data file, which does not exist", file=path)
     return data_path

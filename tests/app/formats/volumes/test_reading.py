@@ -271,6 +271,27 @@ def test_an_unknown_space_shows_no_letters(tmp_path: Path) -> None:
     assert "scanner-xyz" in file.notices[0]
 
 
+def test_a_header_that_names_itself_as_its_data_file_is_refused(tmp_path: Path) -> None:
+    words = refusal(nrrd(tmp_path / "a.nhdr", [*RAW, "data file: a.nhdr"]))
+    assert "names itself as its data file" in words
+    (tmp_path / "a.mhd").write_text(
+        "NDims = 2\nDimSize = 4 4\nElementType = MET_UCHAR\nElementDataFile = ./a.mhd\n"
+    )
+    assert "names itself as its data file" in refusal(tmp_path / "a.mhd")
+
+
+def test_a_nifti_without_a_usable_spacing_gives_a_notice(tmp_path: Path) -> None:
+    path = nifti(tmp_path / "a.nii", VALUES, np.eye(4))
+    whole = bytearray(path.read_bytes())
+    whole[252:256] = bytes(4)  # neither sform nor qform
+    for step, count in ((0.5, 1), (np.nan, 2)):
+        whole[80:84] = struct.pack("<f", step)
+        path.write_bytes(whole)
+        (volume,) = find_volumes(path)
+        assert len(volume.notices) == count
+    assert "does not contain the size of a voxel; one millimetre is assumed" in volume.notices[1]
+
+
 @pytest.mark.parametrize("third", ["(nan,nan,nan)", "(0,0,nan)", "(0,0,inf)", "none"])
 def test_an_axis_of_space_without_a_direction_is_refused(tmp_path: Path, third: str) -> None:
     lines = ["space: lps", f"space directions: (1,0,0) (0,1,0) {third}", "kinds: domain domain domain"]
