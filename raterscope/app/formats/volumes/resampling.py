@@ -30,6 +30,8 @@ class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than
         self.resamplable = masks.calibrated and image.calibrated
         difference = explain_difference(masks, image)
         text = f"does not lie on {plain(name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
+        if not self.resamplable:
+            text += "; masks without positions in mm must have the size of their image"
         super().__init__(text, file=file)
 
 

@@ -643,3 +643,12 @@ def test_structures_of_one_name_in_a_file_are_numbered(import_files, tmp_path, k
     assert "several structures named lesion; they are numbered in its order" in " ".join(output.split())
     voxels = {structure: count for (_, _, structure), count in marks(tmp_path).items()}
     assert voxels == {"lesion": 200, "lesion 2": 160, "lesion 3": 48}
+
+
+def test_png_masks_of_two_sizes_on_one_image_are_refused(import_files, tmp_path):
+    painted(tmp_path / "cell_anna.png", a_disc())
+    painted(tmp_path / "cell_ben.png", a_disc((64, 80)))
+    output = import_files(tmp_path / "cell_anna.png", tmp_path / "cell_ben.png")
+    words = " ".join(output.split())
+    assert "cell_ben.png: does not lie on cell_anna.png" in words
+    assert "64 x 80 and 60 x 80; masks without positions in mm must have the size of their image" in words
