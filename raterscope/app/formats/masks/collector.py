@@ -263,6 +263,18 @@ def find_series_volume(
     return anonymous[0] if len(anonymous) == 1 and len(volumes) == 1 else None
 
 
+def image_of(volume: VolumeFile, volumes: Sequence[VolumeFile], instances: Collection[str]) -> str:
+    """Return the name by which masks find their image: the series' UID.
+
+    Of several volumes of a series, the name of the only one whose slices (`instances`) a file refers to.
+    """
+    others = [
+        other for other in volumes if other.identifier == volume.identifier and other.name != volume.name
+    ]
+    own, *rest = (not set(instances).isdisjoint(some.instances) for some in (volume, *others))
+    return volume.name if others and own and not any(rest) else volume.identifier or volume.name
+
+
 def missing_series_error(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
     """Return the error that names the series to add."""
     name = plain(next(iter(series), "that it does not name"), 70)

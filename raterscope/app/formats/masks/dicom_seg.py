@@ -20,6 +20,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import (
     describe_unknown,
     find_series_volume,
+    image_of,
     make_mask,
     notices_of_run,
     origins_of,
@@ -89,7 +90,12 @@ def read_dicom_seg(
         check_shape(path, (max(count, 1), rows, columns))
         frames = _frames(dataset, max(count, 1))
         total = len(frames)
-        grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
+        sources = {frame.source for frame in frames if frame.source}
+        volume = find_series_volume(volumes, _series(dataset), sources)
+        grid, slices = _grid(path, dataset, frames, (rows, columns), volume or next(iter(volumes), None))
+        item = next(iter(_series(dataset)), "") or names.item
+        if volume is not None and volume.identifier and grid is volume.grid:
+            item = image_of(volume, volumes, sources)
         notices, kept = (
             _missing_slices(frames, slices, grid),
             [at for at, which in enumerate(slices) if which >= 0],
@@ -102,6 +108,7 @@ def read_dicom_seg(
         watch(0.1, "decoding frames")
         pixels = _pixels(path, file, (total, rows, columns))
         pixels = pixels if len(kept) == total else pixels[kept]
+        names = names._replace(item=item)
         table = _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
         return replace(table, notices=(*notices, *table.notices))
 
@@ -144,7 +151,7 @@ def _source(derivation: Any) -> str | None:
 
 
 def _grid(
-    path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volumes: tuple[VolumeFile, ...]
+    path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile | None
 ) -> tuple[Grid, list[int]]:
     """Return the grid, and each frame's slice, -1 for those that the series lacks."""
     first = frames[0]
@@ -161,8 +168,6 @@ def _grid(
         if not (np.allclose(frame.turn, first.turn, atol=_FLAT_TURN)
                 and np.allclose(frame.spacing, first.spacing, rtol=_SAME)):  # fmt: skip
             raise InputError("has frames that are not parallel; expected slices of one volume", file=path)
-    volume = find_series_volume(volumes, _series(dataset), ())
-    volume = volume or next(iter(volumes), None)
     if volume is not None:
         slices = _slices_by_position(frames, shape, volume)
         if slices is None or min(slices) < 0:
@@ -331,7 +336,6 @@ def _table(
         raise InputError("has several segments of one number", file=path, field="SegmentNumber")
     creator = text_of(str(dataset.get("ContentCreatorName") or "").replace("^", " ").strip())
     largest = float(dataset.get("MaximumFractionalValue") or 255)
-    item = next(iter(_series(dataset)), "") or names.item
     frames_of = (
         _frames_by_label(numbers, pixels) if kind == "LABELMAP" else _frames_by_segment(numbers, frames)
     )
@@ -361,7 +365,7 @@ def _table(
         algorithm_type = str(segment.get("SegmentAlgorithmType", ""))
         annotator = creator or ("" if algorithm_type == "MANUAL" else algorithm) or names.annotator
         coding = segment_coding(segment)
-        masks.append(make_mask(annotator, item or None, label, grid, values, (low, 0, 0), coding))
+        masks.append(make_mask(annotator, names.item or None, label, grid, values, (low, 0, 0), coding))
     run = run_in_description(dataset)
     notices = (*_unknown_segments(dataset, frames, pixels), *notices_of_run(run))
     return MaskTable(path, tuple(masks), notices, run, origins_of(dataset))

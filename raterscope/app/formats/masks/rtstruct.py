@@ -29,6 +29,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import (
     crop,
     find_series_volume,
+    image_of,
     missing_series_error,
     notices_of_run,
     origins_of,
@@ -93,6 +94,7 @@ def read_rtstruct(
         series, instances = _references(dataset)
         volume = find_series_volume(volumes, series, instances)
         if volume is not None:
+            names = names._replace(item=names.item or image_of(volume, volumes, instances))
             return _read(path, dataset, volume, names, naming, watch)
         if len(volumes) != 1 or not _fits(dataset, volumes[0].grid):
             raise missing_series_error(path, series, volumes)

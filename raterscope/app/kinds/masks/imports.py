@@ -31,7 +31,7 @@ from raterscope.app.formats.volumes.resampling import OtherGrid, explain_differe
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.masks import PlacedMask
 from raterscope.app.study.records import Item
-from raterscope.app.study.references import locate
+from raterscope.app.study.references import locate, volume_of
 
 _NAMELESS = "structure"
 """Name of unnamed structures."""
@@ -200,7 +200,9 @@ class StudyImages:
                     volumes = find_volumes(path, watch)
                 except InputError:
                     continue
-                volumes_found += [volume for volume in volumes if volume.identifier == entry.identifier]
+                own = volume_of(entry, volumes)
+                same = [volume for volume in volumes if volume.identifier == entry.identifier]
+                volumes_found += same if own is None else [replace(own, name=entry.name)]
         return volumes_found
 
 

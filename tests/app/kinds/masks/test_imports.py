@@ -8,6 +8,7 @@ import tifffile
 from PIL import Image
 
 from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.exports import find_source
 from raterscope.app.kinds.masks.report.slices import read_voxels
 from raterscope.app.study import Study
@@ -619,11 +620,17 @@ def test_a_segmentation_of_another_series_on_the_same_grid_is_placed_with_a_noti
     assert len(marks(tmp_path)) == 1
 
 
-def test_of_repeats_in_one_series_each_shows_its_own_voxels(import_files, tmp_path):
+def two_repeats(folder):
     for k, repeat in np.ndindex(3, 2):
         pixels = np.full((5, 7), 10 * repeat + k, dtype=np.int16)
         slice_ = image(pixels, (0, 0, 2.0 * k), AcquisitionNumber=repeat)
-        save(slice_, tmp_path / "ct" / f"{k}{repeat}.dcm")
+        slice_.StudyInstanceUID, slice_.FrameOfReferenceUID = "1.2.77", "1.2.78"
+        save(slice_, folder / f"{k}{repeat}.dcm")
+    return find_volumes(folder)
+
+
+def test_of_repeats_in_one_series_each_shows_its_own_voxels(import_files, tmp_path):
+    two_repeats(tmp_path / "ct")
     assert "2 images have the same position everywhere" in import_files(tmp_path / "ct")
     with Study.open(tmp_path / "s.rscope") as study:
         entries = study.images()
@@ -652,3 +659,29 @@ def test_png_masks_of_two_sizes_on_one_image_are_refused(import_files, tmp_path)
     words = " ".join(output.split())
     assert "cell_ben.png: does not lie on cell_anna.png" in words
     assert "64 x 80 and 60 x 80; masks without positions in mm must have the size of their image" in words
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct"])
+def test_masks_of_a_repeat_lie_on_the_slices_that_they_refer_to(import_files, tmp_path, kind, at_once):
+    volumes = two_repeats(tmp_path / "ct")
+    mask = np.zeros((3, 5, 7), dtype=bool)
+    mask[1, 1:4, 2:5] = True
+    files = [
+        segmented(tmp_path / f"{number}", volume, [Structure("a", mask)], kind)
+        for number, volume in enumerate(volumes)
+    ]
+    for some in ([tmp_path / "ct", *files],) if at_once else ([tmp_path / "ct"], [files[1]], [files[0]]):
+        import_files(*some, "--annotator", "anna")
+    assert marks(tmp_path) == {(f"thorax 3 ({number} of 2)", "anna", "a"): 9 for number in (1, 2)}
+
+
+def test_masks_that_refer_to_no_slice_fit_every_repeat(import_files, tmp_path):
+    volume, _ = two_repeats(tmp_path / "ct")
+    file = segmented(tmp_path / "a", volume, [Structure("a", np.ones((3, 5, 7), dtype=bool))])
+    dataset = pydicom.dcmread(file)
+    for frame in dataset.PerFrameFunctionalGroupsSequence:
+        del frame.DerivationImageSequence
+    dataset.save_as(file)
+    output = import_files(tmp_path / "ct", file, "--annotator", "anna")
+    assert "fits several images (thorax 3 (1 of 2), thorax 3 (2 of 2))" in output
