@@ -3,10 +3,12 @@
 import json
 import math
 import re
+from pathlib import Path
 from random import Random
 
 import pytest
 
+import raterscope
 from raterscope.algorithms.annotators.acceptance import AcceptanceSettings
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.algorithms.clicks.stream import StreamSettings
@@ -37,6 +39,7 @@ def _classes():
 
 
 CLASSES = dict(_classes())
+GUIDE = Path(raterscope.__file__).parent / "resources" / "guide"
 
 
 @pytest.fixture(params=CLASSES, ids=lambda settings: f"{settings.__module__}.{settings.__name__}")
@@ -112,3 +115,16 @@ def test_every_setting_is_described_alike_on_the_command_line(settings_class, ca
         assert not spec.optional or re.search("Empty: |by default", spec.help)
         assert not spec.optional or spec.left_open != "estimated" or "Empty: estimated" in spec.help
         assert spec.label[0].isupper()
+
+
+def test_a_default_in_the_guide_is_the_settings():
+    """As in: *Minimum bias* (0.03)."""
+    stated = 0
+    for kind in KINDS.values():
+        text = "".join(page.read_text("utf-8") for page in (GUIDE / kind.name).glob("*.md"))
+        specs = [spec for settings, listing in CLASSES.items() if kind.name in listing
+                 for spec in settings.specs()]  # fmt: skip
+        for label, default in re.findall(r"\*([A-Z][\w +]+)\*+ \((\d[\d.]*)", text):
+            assert default in {spec.as_text(spec.default) for spec in specs if spec.label == label}
+            stated += 1
+    assert stated >= 2

@@ -33,6 +33,7 @@ FORMER_NAMES = {
 """The present names of settings, by their names in studies and `run.json` of earlier versions."""
 
 Kind = Literal["number", "integer", "choice", "switch"]
+_Value = TypeVar("_Value")
 
 
 class SettingsError(RefusedError):
@@ -303,23 +304,20 @@ class Settings:
 
     @classmethod
     def from_text(cls, texts: Mapping[str, str]) -> Self:
-        """Make settings from `field=value` pairs of a command line.
+        """Make settings from `field=value` pairs of a command line, also under names of earlier versions.
 
         Raises
         ------
         SettingsError
             For an unknown setting, or an invalid value.
         """
-        _refuse_unknown(texts, cls.names())
+        texts = _present_names(texts, cls.names())
         return cls(**{spec.name: spec.parse(texts[spec.name]) for spec in cls.specs() if spec.name in texts})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make settings from stored values, also under their names of earlier versions."""
-        known = cls.names()
-        values = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
-        _refuse_unknown(values, known)
-        return cls(**values)
+        return cls(**_present_names(values, cls.names()))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -349,17 +347,20 @@ def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> t
 
     Raises `SettingsError` for a setting that none of them has, or an invalid value.
     """
-    _refuse_unknown(texts, dict.fromkeys(name for each in classes for name in each.names()))
+    texts = _present_names(texts, dict.fromkeys(name for each in classes for name in each.names()))
     return tuple(
         each.from_text({name: text for name, text in texts.items() if name in each.names()})
         for each in classes
     )
 
 
-def _refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    for name in names:
+def _present_names(values: Mapping[str, _Value], known: Collection[str]) -> dict[str, _Value]:
+    """Return values by the present names of their settings; refuse a name that is not known."""
+    renamed = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
+    for name in renamed:
         if name not in known:
             raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
+    return renamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,7 @@ def test_stored_settings_load_under_their_former_names():
     assert OEMSettings.from_dict(stored) == OEMSettings(
         per_annotator_scatter=False, as_published=True, published_form="refreshed"
     )
+    assert OEMSettings.from_text({"own_hands": "no"}) == OEMSettings(per_annotator_scatter=False)
 
 
 def test_a_setting_that_has_a_former_name_of_another_keeps_it():
