@@ -89,12 +89,12 @@ def test_the_results_equal_those_of_the_other_commands(cases_in_threads, tmp_pat
     (tmp_path / "masks").mkdir()
     four_raters(tmp_path / "masks")
     a_crowd(tmp_path / "votes.csv")
-    manifest = a_manifest(tmp_path, "votes,labels,votes.csv,pooled,", "ball,masks,masks/*.nii.gz,staple,")
+    manifest = a_manifest(tmp_path, "votes,labels,votes.csv,ibcc,", "ball,masks,masks/*.nii.gz,staple,")
     assert main(["batch", str(manifest), "-o", str(tmp_path / "out"), "--jobs", "1"]) == 0
     assert statuses(tmp_path / "out") == {"votes": "done", "ball": "done"}
     study = tmp_path / "s.rscope"
     assert main(["import", str(study), str(tmp_path / "votes.csv")]) == 0
-    assert main(["run", str(study), "pooled"]) == 0
+    assert main(["run", str(study), "ibcc"]) == 0
     assert main(["export", str(study), "--what", "probability", "-o", str(tmp_path / "p.csv")]) == 0
     results = folder_of(tmp_path / "out", "votes") / "results"
     assert (results / "probability.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
