@@ -35,7 +35,7 @@ from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points, read_scores
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES_IN_WORDS
-from raterscope.app.formats.sources import Source, Sources
+from raterscope.app.formats.sources import Source, Sources, may_hold_annotations
 from raterscope.app.kinds.clicks.evaluation import (
     crowd_sizes_in_words,
     evaluate_outcomes,
@@ -251,6 +251,13 @@ def read_named(
         raise InputError(f"{unknown.what}, by --map column=field", file=path) from unknown
 
 
+def _has_annotations(source: Source) -> bool:
+    """Return whether a file holds points, or other annotations that are no table of clicks."""
+    if has_points(source):
+        return True
+    return may_hold_annotations(source.path) and source.document() is not None
+
+
 def _clicks_of(
     paths: Sequence[Path],
     mapping: Mapping[str, str],
@@ -260,7 +267,7 @@ def _clicks_of(
     """Read tables of clicks and files of points. A file without annotator is named after itself."""
     tables, point_files, sources = [], [], Sources()
     for path in paths:
-        if not mapping and has_points(sources.open(path)):
+        if not mapping and _has_annotations(sources.open(path)):
             point_files.append(path)
             continue
         table = read_named(path, "clicks", mapping, watch)
@@ -279,7 +286,7 @@ def _clicks_of(
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
     """Read the true positions. Columns named for the clicks are understood too."""
     source = Source(path)
-    if not mapping and has_points(source):
+    if not mapping and _has_annotations(source):
         (truth,) = assign_annotators([read_points(source)], images, truth=True).truths
         return truth
     try:

@@ -360,6 +360,13 @@ class TestRefusals:
         message = refusal(tmp_path / "gone.csv", "--extent", 9, 9)
         assert message.startswith("gone.csv: ")
 
+    def test_boxes_of_coco(self, refusal, tmp_path):
+        box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 5, 5]}
+        images = [{"id": 1, "file_name": "a.png", "width": 60, "height": 40}]
+        path = tmp_path / "boxes.json"
+        path.write_text(json.dumps({"images": images, "annotations": [box], "categories": []}))
+        assert "(it has boxes 1)" in refusal(path)
+
     def test_empty_file(self, refusal, tmp_path):
         (tmp_path / "none.csv").touch()
         message = refusal(tmp_path / "none.csv", "--extent", 9, 9)
