@@ -386,8 +386,9 @@ def estimate_rates(
         right_doubt, right_shift = (
             np.where(took_part, values * part_of, values) for values in (right_doubt, right_shift)
         )
-        if likely_right is not None:
-            likely_right = np.where(took_part, likely_right * part_of, likely_right)
+        if likely_right is not None:  # overconfident at the last vote as over all votes
+            likely = np.minimum(share * likely_right / np.maximum(right, 1e-9), 1.0)
+            likely_right = np.where(took_part, likely * now, likely_right)
         votes, right = np.where(took_part, now, votes), np.where(took_part, share * now, right)
     voted = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")

@@ -206,6 +206,11 @@ def test_rates_of_a_dynamic_model_are_those_of_the_last_vote() -> None:
     assert rates.time == "the last vote"
     assert rates.accuracy[0] < 0.55
     assert rates.accuracy[1:].min() > 0.8
+    low, high = rates.accuracy_interval()
+    last = np.array([0.35, 0.9, 0.9, 0.9, 0.9])
+    assert ((low < last) & (last < high)).all()
+    room = np.minimum(rates.accuracy - low, high - rates.accuracy)
+    assert (room > 0.1 * (high - low)).all()
     everybody = rates.together(np.arange(5)).accuracy[0]
     assert everybody == pytest.approx(np.average(rates.accuracy, weights=labels.votes_of_annotators()))
 
