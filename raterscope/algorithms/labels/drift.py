@@ -538,22 +538,28 @@ def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotato
     return max((overall, *rows), key=lambda change: (change.size, change.true))
 
 
-def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
+def changes_in_words(results: Constancy, labels: Labels, fusion: LabelFusion) -> tuple[str, ...]:
     """Name the annotators who changed, in a sentence; empty without any."""
     named = results.changed()
     if not len(named):
         return ()
     tested = int(np.isfinite(results.p).sum())
-    words = [
-        f"{labels.annotators[k]} (vote {results.step[k] + 1:,}: right {results.before[k]:.2f} before,"
-        f" {results.after[k]:.2f} after)"
-        for k in named.tolist()
-    ]
+    words = [labels.annotators[k] for k in named.tolist()]
+    for at, k in enumerate(named[:_NAMED].tolist()):
+        change = main_change(results, labels, fusion, k)
+        words[at] += f" (vote {change.step + 1:,}: {change_in_words(change, fusion)})"
     return (
         f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
         f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"
         f" {listed(words, _NAMED)}.",
     )
+
+
+def change_in_words(change: ChangePoint, fusion: LabelFusion) -> str:
+    """Describe a change: "right 0.90 before and 0.20 after", or of which class which label changed most."""
+    if change.true == RIGHT:
+        return f"right {change.before[0]:.2f} before and {change.after[0]:.2f} after"
+    return f"of {fusion.classes[change.true]} {change.in_words(fusion.outputs)}"
 
 
 @cache

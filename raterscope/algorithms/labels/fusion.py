@@ -408,7 +408,7 @@ def fuse(
     if labels.prior is not None and _has_prior(plan.settings):
         fusion = replace(fusion, notices=(*fusion.notices, _OVERRIDDEN))
     if fusion.drift is not None:
-        changed = changes_in_words(constancy(labels, fusion, step), labels)
+        changed = changes_in_words(constancy(labels, fusion, step), labels, fusion)
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
     groups = found = None
     if grouped:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.drift import changes_in_words, constancy, half_change
+from raterscope.algorithms.labels.drift import changes_in_words, constancy, half_change, main_change
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
@@ -46,8 +46,8 @@ def test_a_fall_from_87_to_65_percent_is_named() -> None:
     assert result.changed()[0] == 0
     assert abs(int(result.step[0]) - TASKS // 2) < 60
     assert result.before[0] - result.after[0] > 0.1
-    (sentence,) = changes_in_words(result, labels)
-    assert "0 (vote" in sentence
+    (sentence,) = changes_in_words(result, labels, fusion)
+    assert f"0 (vote {main_change(result, labels, fusion, 0).step + 1:,}: " in sentence
 
 
 def test_a_rise_is_found_too() -> None:
@@ -106,7 +106,7 @@ def test_few_votes_are_not_tested() -> None:
     result = constancy(labels, ibcc(labels))
     assert np.isnan(result.p).all()
     assert len(result.changed()) == 0
-    assert changes_in_words(result, labels) == ()
+    assert changes_in_words(result, labels, ibcc(labels)) == ()
 
 
 def test_intervals_of_changes_hold_when_half_of_the_crowd_becomes_worse() -> None:

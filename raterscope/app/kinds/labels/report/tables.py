@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.communities import describe_community
 from raterscope.algorithms.labels.assessment import Assessment, compare_accuracy
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import FloatArray
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, ChangePoint, change_in_words
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
@@ -308,7 +308,7 @@ def moved_table(
     rows = []
     for k in order:
         changes = [
-            f"vote {change_point.step + 1:,}: {_changed(change_point, fusion.classes, fusion.outputs)}"
+            f"vote {change_point.step + 1:,}: {change_in_words(change_point, fusion)}"
             for change_point in points[k][:3]
         ]
         if len(points[k]) > 3:
@@ -331,12 +331,6 @@ def moved_table(
     )
     columns = ("Annotator", "Votes", "Moved", "Trend", "Changes")
     return Table("Annotators who changed the most", columns, rows, note, frozenset({4}))
-
-
-def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]) -> str:
-    if change.true == RIGHT:
-        return f"right {change.before[0]:.2f} before and {change.after[0]:.2f} after"
-    return f"of {classes[change.true]} {change.in_words(tuple(outputs))}"
 
 
 def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[int]) -> Table:
