@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,7 +41,7 @@ from raterscope.app.kinds.labels.fusion_tables import (
 )
 from raterscope.app.kinds.masks import annotators as mask_tables
 from raterscope.app.kinds.masks import runs as mask_runs
-from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
+from raterscope.app.kinds.masks.case_output import on_whole_image, products_of, units_per_ml
 from raterscope.app.kinds.pairs import runs as pair_runs
 from raterscope.app.library.inputs import (
     DataError,
@@ -306,15 +306,20 @@ class MaskResult(Result):
     def _frame(self, table: str) -> Frame:
         frames = {}
         for case, result in self.answer.fusions.items():
-            calibrated = self.answer.inputs.given[case].grid.calibrated
-            header, rows_of = {
+            grid = self.answer.inputs.given[case].grid
+            calibrated, per_ml = grid.calibrated, units_per_ml(grid)
+            tables: dict[str, tuple[Sequence[str], Callable[..., Iterator[Any]]]] = {
                 "annotators": (
                     mask_tables.annotator_columns(calibrated=calibrated),
                     mask_tables.annotator_rows,
                 ),
                 "agreement": (mask_tables.AGREEMENT, mask_tables.agreement_rows),
-                "disputes": (mask_tables.DISPUTES, mask_tables.dispute_rows),
-            }[table]
+                "disputes": (
+                    mask_tables.dispute_columns(calibrated=calibrated),
+                    partial(mask_tables.dispute_rows, per_ml=per_ml),
+                ),
+            }
+            header, rows_of = tables[table]
             frames[case] = stack_frames(
                 {
                     fusion.structures[0]: frame_of_rows(header, rows_of(fusion, report))

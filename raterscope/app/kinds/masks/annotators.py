@@ -339,10 +339,21 @@ def fuse_without(
 Row = Sequence[object]
 
 AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
-DISPUTES = (
-    "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
-    "doubt_ml", "beyond", "short", "farthest", "reach", "weight", "slices_from_1",
-)  # fmt: skip
+
+
+def volume_unit(*, calibrated: bool) -> str:
+    """Name the unit of volumes in tables: voxels where their size is not known."""
+    return "ml" if calibrated else "voxels"
+
+
+def dispute_columns(*, calibrated: bool) -> tuple[str, ...]:
+    """Name the columns of disputes.csv."""
+    unit = volume_unit(calibrated=calibrated)
+    return (
+        "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", unit,
+        f"doubt_{unit}", "beyond", "short", "farthest", "reach", "weight", "slices_from_1",
+    )  # fmt: skip
+
 
 DICE, CONSENSUS = "dice", "consensus"
 
@@ -504,15 +515,17 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
             yield (name, fusion.annotators[q], *map(format_number, figures))
 
 
-def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+def dispute_rows(fusion: MaskFusion, report: Report, per_ml: float = 1.0) -> Iterator[Row]:
     """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive.
+
+    `per_ml`: units of `dispute_columns` in a millilitre.
 
     Only the last column counts slices from 1, as the window and the report do.
     """
     names = fusion.annotators
     for number, dispute in enumerate(report.disputes, start=1):
         box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
-        figures = (dispute.volume_ml, dispute.doubt_ml)
+        figures = (dispute.volume_ml * per_ml, dispute.doubt_ml * per_ml)
         beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
         rest = (names[dispute.leader], format_number(dispute.reach), format_number(dispute.weight))
         slices = f"{box[0] + 1} to {box[1] + 1}"

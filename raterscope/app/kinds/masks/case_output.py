@@ -29,11 +29,12 @@ from raterscope.app.formats.output_files import (
 )
 from raterscope.app.kinds.masks.annotators import (
     AGREEMENT,
-    DISPUTES,
     agreement_rows,
     annotator_columns,
     annotator_rows,
+    dispute_columns,
     dispute_rows,
+    volume_unit,
 )
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
@@ -44,10 +45,6 @@ Row = Sequence[object]
 _WRITERS = 2
 """Maps that are written at the same time."""
 
-EVALUATION = (
-    "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
-    "volume_difference_ml", "sensitivity", "specificity",
-)  # fmt: skip
 CONSENSUS = "consensus"
 """Name of the consensus among the annotators of evaluation.csv."""
 
@@ -89,17 +86,18 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
             if meaning:
                 of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
-    tables = [
-        ("annotators.csv", annotator_columns(calibrated=output.grid.calibrated), annotator_rows),
+    calibrated, per_ml = output.grid.calibrated, units_per_ml(output.grid)
+    tables: list[tuple[str, Sequence[str], Callable[..., Iterator[Row]]]] = [
+        ("annotators.csv", annotator_columns(calibrated=calibrated), annotator_rows),
         ("agreement.csv", AGREEMENT, agreement_rows),
-        ("disputes.csv", DISPUTES, dispute_rows),
+        ("disputes.csv", dispute_columns(calibrated=calibrated), partial(dispute_rows, per_ml=per_ml)),
     ]
     for name, columns, rows_of in tables:
         rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
         files.append(_table(folder / name, columns, rows, several))
     if output.truth:
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
-        files.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
+        files.append(_table(folder / "evaluation.csv", _evaluation_columns(output.grid), judged, several))
     else:
         remove_file(folder / "evaluation.csv")
     return [*files, write_record(folder / "run.json", {**output.record, "maps": maps})]
@@ -188,6 +186,18 @@ def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
     return _whole(grid.shape, record.origin, record.values > 0.5)
 
 
+def units_per_ml(grid: Grid) -> float:
+    """Return the units of volumes in tables in a millilitre; see `volume_unit`."""
+    return 1.0 if grid.calibrated else 1000.0 / grid.voxel_volume
+
+
+def _evaluation_columns(grid: Grid) -> tuple[str, ...]:
+    return (
+        "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
+        f"volume_difference_{volume_unit(calibrated=grid.calibrated)}", "sensitivity", "specificity",
+    )  # fmt: skip
+
+
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
     """Compare the consensus and each rater with the truth, over the whole image."""
     truth = record_on_whole_image(output.truth[structure], output.grid)
@@ -195,18 +205,18 @@ def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
     fusion = next(
         case_fusion for case_fusion in output.result.fusions if case_fusion.structures[0] == structure
     )
-    yield (CONSENSUS, *_figures(compare(on_whole_image(fusion, fusion.mask[0]), truth, spacing, positions)))
+    per_ml = units_per_ml(output.grid)
+    consensus = compare(on_whole_image(fusion, fusion.mask[0]), truth, spacing, positions)
+    yield (CONSENSUS, *_figures(consensus, per_ml))
     for name, record in output.masks[structure].items():
-        yield (
-            name,
-            *_figures(compare(record_on_whole_image(record, output.grid), truth, spacing, positions)),
-        )
+        compared = compare(record_on_whole_image(record, output.grid), truth, spacing, positions)
+        yield (name, *_figures(compared, per_ml))
 
 
-def _figures(comparison: Comparison) -> Iterator[str]:
+def _figures(comparison: Comparison, per_ml: float) -> Iterator[str]:
     figures = (
         comparison.dice, comparison.jaccard, comparison.hausdorff, comparison.hausdorff_95,
-        comparison.mean_surface_distance, comparison.volume_difference, comparison.sensitivity,
+        comparison.mean_surface_distance, comparison.volume_difference * per_ml, comparison.sensitivity,
         comparison.specificity,
     )  # fmt: skip
     return map(format_number, figures)

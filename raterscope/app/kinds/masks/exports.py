@@ -31,13 +31,13 @@ from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.kinds.masks.annotators import (
     AGREEMENT,
-    DISPUTES,
     agreement_rows,
     annotator_columns,
     annotator_rows,
+    dispute_columns,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
+from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of, units_per_ml
 from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.masks.variability import (
     difference_statistics,
@@ -128,7 +128,6 @@ class LazyMap:
 
 Rows = Callable[[MaskFusion, Report], Iterator[Row]]
 _ROWS: dict[str, Rows] = {"annotators": annotator_rows, "agreement": agreement_rows, "disputes": dispute_rows}
-_COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,14 +179,22 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     rows_of = _ROWS[request.what]
     by = deidentifier_of(study) if request.deidentify else None
     grids = (image.lattice for image in study.images() if not request.items or image.id in request.items)
-    columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
+    calibrated = any(grid.calibrated for grid in grids)
+    columns = {
+        "annotators": annotator_columns(calibrated=calibrated), "agreement": AGREEMENT,
+        "disputes": dispute_columns(calibrated=calibrated),
+    }[request.what]  # fmt: skip
     rows = (
         (_title(case.entry, by), clean_name(case, fusion.structures[0], number, by), *row)
         for case in fused_cases(study, request.items, by)
         for number, (fusion, report) in enumerate(
             zip(case.result.fusions, case.result.reports, strict=True), start=1
         )
-        for row in rows_of(fusion, report)
+        for row in (
+            dispute_rows(fusion, report, units_per_ml(case.entry.lattice))
+            if request.what == "disputes" and not calibrated
+            else rows_of(fusion, report)
+        )
     )
     watch(0.0, f"writing {request.what}")
     first = next(rows, None)

@@ -195,6 +195,29 @@ def test_evaluation_against_the_truth(fuse, tmp_path):
     assert 0.9 < float(rows["consensus"]["dice"]) <= 1.0
 
 
+def test_sizes_on_pictures_are_pixels(fuse, tmp_path):
+    files = {}
+    for name, width in {"anna": 20, "ben": 20, "cleo": 30, "truth": 24}.items():
+        mask = np.zeros((40, 60), dtype=np.uint8)
+        mask[10:30, 10 : 10 + width] = 255
+        files[name] = tmp_path / f"cell_{name}.png"
+        Image.fromarray(mask).save(files[name])
+    raters = [files[name] for name in ("anna", "ben", "cleo")]
+    out, _ = fuse(*raters, "--truth", files["truth"], "--algorithm", "majority")
+    regions = [(float(row["voxels"]), float(row["doubt_voxels"])) for row in rows_of(out / "disputes.csv")]
+    assert 100 < sum(voxels for voxels, _ in regions) <= 200
+    assert [doubt for _, doubt in regions] == pytest.approx([voxels * 2 / 3 for voxels, _ in regions])
+    rows = {
+        row["annotator"]: float(row["volume_difference_voxels"]) for row in rows_of(out / "evaluation.csv")
+    }
+    assert rows == pytest.approx({"consensus": -80, "anna": -80, "ben": -80, "cleo": 120})
+    assert main(["import", str(tmp_path / "s.rscope"), *map(str, raters)]) == 0
+    assert main(["run", str(tmp_path / "s.rscope"), "majority"]) == 0
+    table = tmp_path / "d.csv"
+    assert main(["export", str(tmp_path / "s.rscope"), "--what", "disputes", "-o", str(table)]) == 0
+    assert [float(row["voxels"]) for row in rows_of(table)] == [voxels for voxels, _ in regions]
+
+
 @pytest.mark.parametrize("together", [[], ["--together"]])
 def test_three_structures(fuse, tmp_path, together):
     shape = (10, 30, 30)
