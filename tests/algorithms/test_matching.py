@@ -20,7 +20,7 @@ def best_by_search(positions, truth, radius):
     return best
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_matching_is_the_best_of_all_choices(seed):
     generator = np.random.default_rng(seed)
     result, truth = generator.uniform(0, 6, (4, 2)), generator.uniform(0, 6, (3, 2))

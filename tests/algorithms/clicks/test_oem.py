@@ -167,7 +167,7 @@ def test_one_click_far_outside():
     assert result.inlier[-1] < 0.01
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_strays_alone_are_no_wide_cluster(seed):
     x, y = np.random.default_rng(seed).uniform(0, 300, (2, 10))
     clustering = oem(some(x, y, np.arange(10) % 9, 9))

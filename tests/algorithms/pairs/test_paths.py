@@ -72,7 +72,7 @@ def check_lasso(path: Path, gram: np.ndarray, pull: np.ndarray) -> None:
         assert left[free] == pytest.approx(at * np.sign(value[free]), abs=1e-12 * np.abs(pull).max())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_conditions_hold_all_along(seed):
     gram, pull = problem(seed)
     exact = np.linalg.solve(gram, pull)
@@ -105,7 +105,7 @@ def test_real_crowds_come_in_as_is_known(real_data, name):
         assert path.entry[order] == pytest.approx(list(FIRST[name].values()), abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
     gram, pull = problem(seed, columns=8)
     gap = choose_gaps(gram, "entropy")
@@ -125,7 +125,7 @@ def crowd(seed: int):
     return regression, gap, np.hstack((np.tile(regression.pull, (3, 1)), base + random))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_stopping_early_never_changes_who_is_selected(seed):
     regression, gap, pulls = crowd(seed)
     for way in (iss(), lasso(), lbi()):

@@ -140,39 +140,22 @@ def test_image_and_keys_of_spots_stay_visible(fused, qtbot):
     check_keys(fused, qtbot, fused.workspace.evidence, names)
 
 
-def test_folded_sides_are_stored_as_they_were(fused, qtbot):
+def test_with_large_text_layouts_and_folded_sides_are_restored_and_fuse_again_is_whole(fused, qtbot):
     workspace = fused.workspace
-    fused.resize(1280, 720)
+    fused.resize(1440, 900)
     idle(fused, qtbot)
     usual = workspace.layout_state()
     change_text_size(10)
     idle(fused, qtbot)
-    assert workspace.whole.sizes()[0] == 0
-    state = workspace.layout_state()
-    assert workspace.whole.sizes()[0] == 0
-    workspace.restore_layout("whole", state["whole"])
-    assert workspace.whole.sizes()[0] > 0
-    assert set(state) == set(usual)
-
-
-def test_a_layout_with_large_text_is_restored_as_it_was(fused, qtbot):
-    workspace = fused.workspace
-    fused.resize(1440, 900)
-    change_text_size(10)
-    idle(fused, qtbot)
     before = workspace.upper.sizes()
     assert before[1] > 600
-    state = workspace.layout_state()
-    for name, stored in state.items():
+    for name, stored in workspace.layout_state().items():
         workspace.restore_layout(name, stored)
     workspace._cramped = False  # as in a new window
     workspace._divide()
     idle(fused, qtbot)
     assert workspace.upper.sizes() == pytest.approx(before, abs=2)
 
-
-def test_fuse_again_is_never_cut(fused, qtbot):
-    change_text_size(10)
     fused.bar.set_stale("Your decisions would change the result.")
     fuse = fused.bar.fuse
     assert fuse.text() == "Fuse again"
@@ -182,6 +165,12 @@ def test_fuse_again_is_never_cut(fused, qtbot):
         assert fuse.width() >= fuse.sizeHint().width()
         assert not fuse.geometry().intersects(fused.bar.help.geometry())
         assert is_whole(fuse)
+    assert workspace.whole.sizes()[0] == 0
+    state = workspace.layout_state()
+    assert workspace.whole.sizes()[0] == 0
+    workspace.restore_layout("whole", state["whole"])
+    assert workspace.whole.sizes()[0] > 0
+    assert set(state) == set(usual)
 
 
 def test_dialogs_of_the_menu_fit_a_small_screen_with_twice_the_text(window, qtbot):
