@@ -26,14 +26,14 @@ UNNAMED = "pairs"
 """Name of a question without a name."""
 
 
-def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
+def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by_file: bool = False) -> str:
     """Import the comparisons of one file, whole or not at all, and summarise what was stored.
 
     A file that does not name its question belongs to the only one there is, if they have items in common,
-    else to one of its own.
+    else to one of its own, with the file's name if `named_by_file`.
     """
     watch(0.0, "storing comparisons")
-    number, name = _question_for(study, table)
+    number, name = _question_for(study, table, named_by_file=named_by_file)
     repeated = 0 if number is None else _count_repeated(study, number, table)
     study.forget_annotators()
     with study.change() as connection:
@@ -105,7 +105,7 @@ def _count_repeated(study: Study, question: int, table: PairTable) -> int:
     return int(np.isin(codes, present).sum())
 
 
-def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
+def _question_for(study: Study, table: PairTable, *, named_by_file: bool) -> tuple[int | None, str]:
     """Find the number and name of the question that a file answers; a new question has no number."""
     questions = study.pair_questions()
     names_in_use = study.question_names()
@@ -122,7 +122,7 @@ def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
         alike = [question for question in questions if items & set(study.comparison_set(question.id).items)]
         if len(alike) == 1:
             return alike[0].id, alike[0].name
-        candidates = [UNNAMED, plain(table.path.stem, 80)]
+        candidates = [UNNAMED, plain(table.path.stem, 80)][named_by_file:]
     candidates += [f"{candidates[0]} {number}" for number in range(2, len(names_in_use) + 3)]
     return None, next(name for name in candidates if name.casefold() not in names_in_use)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -109,6 +110,9 @@ def items_of(study: Study) -> tuple[str, ...]:
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
     """Store comparisons in a study; return a sentence for each table."""
     sentences = []
+    owners = Counter(item for table in tables for item in set(table.items))
     for table, step in steps_of(watch, tables):
-        sentences.append(f"{plain(table.path.name)}: {add_pairs(study, table, step)}")
+        apart = len(tables) > 1 and all(owners[item] == 1 for item in table.items)
+        text = add_pairs(study, table, step, named_by_file=apart)
+        sentences.append(f"{plain(table.path.name)}: {text}")
     return sentences

@@ -59,6 +59,15 @@ def test_comparisons_that_come_twice_are_reported(import_files, comparisons, tmp
     )
 
 
+def test_tables_without_a_question_imported_together_are_named_by_their_files(import_files, study, tmp_path):
+    paths = [
+        write(tmp_path / f"{name}.csv", HEADER, [("ann", f"{name} 1", f"{name} 2", "left")])
+        for name in ("taste", "smell", "sound")
+    ]
+    import_files(*paths)
+    assert [question.name for question in study.pair_questions()] == ["taste", "smell", "sound"]
+
+
 def test_what_is_skipped_is_reported(import_files, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
     output = import_files(write(tmp_path / "odd.csv", HEADER, rows))
