@@ -72,6 +72,9 @@ from raterscope.text import counted
 def run(options: argparse.Namespace) -> int:
     """Fuse a study's annotations and store the run in it; the algorithm determines the kind."""
     kind = _kind_of(options)
+    for option, default in (("detector", "dem"), ("hold_truth", False)):
+        if vars(options)[option] != default and option not in kind.run_options:
+            raise InputError(f"--{option.replace('_', '-')} has no effect on {kind.name}")
     steps = kind.functions
     plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:

@@ -200,6 +200,7 @@ class Kind:
     load_report: Callable[[], Report]
     # imports settings that `--list-settings` lists below the algorithms, by what takes them
     load_further_settings: Callable[[], Mapping[str, type[Settings]]] = dict
+    run_options: tuple[str, ...] = ()  # options of the command `run` that only some kinds take
     exports: tuple[Export, ...] = ()  # in the order of the menu
     load_sample: Callable[[], Sample] | None = None  # imports the sample of the demo
     # adds options to the command `report`

@@ -47,6 +47,10 @@ class TestLabels:
         assert "holds neither masks nor labels, which majority is for" in message
         assert "--detector majority" in message
 
+    def test_an_option_without_effect_is_refused(self, crowd, refusal):
+        assert "--detector has no effect on labels" in refusal("run", crowd, "ibcc", "--detector", "majority")
+        assert "--hold-truth has no effect on pairs" in refusal("run", crowd, "iss", "--hold-truth")
+
     def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
         with Study.open(crowd) as opened:

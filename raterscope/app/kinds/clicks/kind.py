@@ -184,6 +184,7 @@ CLICKS: Kind = Kind(
     ),
     load_catalogues=_catalogues,
     load_further_settings=_further_settings,
+    run_options=("detector", "hold_truth"),
     load_functions=_functions,
     load_report=_report,
     load_annotators=_annotators,

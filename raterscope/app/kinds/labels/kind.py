@@ -225,6 +225,7 @@ LABELS: Kind = Kind(
     ),
     load_catalogues=_catalogues,
     load_further_settings=_further_settings,
+    run_options=("hold_truth",),
     load_functions=_functions,
     load_report=_report,
     load_annotators=_annotators,
