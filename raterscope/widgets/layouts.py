@@ -144,16 +144,19 @@ def scroll_area(page: QWidget) -> QScrollArea:
 
 
 class ScrollRegion(QScrollArea):
-    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls."""
+    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls.
 
-    def __init__(self, inner: QWidget, parent: QWidget | None = None) -> None:
+    `always`: whether it also scrolls at the default text size, where it is lower than its widget.
+    """
+
+    def __init__(self, inner: QWidget, parent: QWidget | None = None, *, always: bool = False) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._returned: set[tuple[bool, int, int]] = set()
         """Minimum sizes and size hints that layouts may have stored."""
-        self._held = _Held(inner, self.viewport())
+        self._held = _Held(inner, self.viewport(), always)
         theme.set_role(self._held, "panel")
         self.setWidget(self._held)
         theme.notifier().changed.connect(self._held.follow)
@@ -189,9 +192,9 @@ class ScrollRegion(QScrollArea):
 class _Held(QWidget):
     """Container as large as the space, and with larger text as large as its widget needs."""
 
-    def __init__(self, inner: QWidget, parent: QWidget) -> None:
+    def __init__(self, inner: QWidget, parent: QWidget, always: bool) -> None:
         super().__init__(parent)
-        self.inner = inner
+        self.inner, self._always = inner, always
         inner.setParent(self)
         self.follow()
 
@@ -211,9 +214,10 @@ class _Held(QWidget):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
-        """Return a minimum; with usual text only that of the height."""
-        least = self.least()
-        return least if text_size() > 1.0 else QSize(0, least.height())
+        """Return a minimum for larger text; with usual text at most a height."""
+        if text_size() > 1.0:
+            return self.least()
+        return QSize(0, self.least().height() if self._always else 0)
 
     def sizeHint(self) -> QSize:
         """Return the widget's size hint."""

@@ -398,7 +398,7 @@ class BiasPanel(QWidget):
     def _fill(self, page: QWidget) -> None:
         """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
         scrolled, evidence = QWidget(), QWidget()
-        below = vertical(ScrollRegion(scrolled), inside=page)
+        below = vertical(ScrollRegion(scrolled, always=True), inside=page)
         self.over_time = BiasOverTime()
         set_lengths(self.over_time, maximumHeight=170)
         vertical(evidence, rule(), self.over_time, inside=scrolled)

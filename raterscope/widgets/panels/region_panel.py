@@ -188,7 +188,7 @@ class RegionPanel(QWidget):
         page = _EvidencePage()
         self._pages = stacked(self._nothing, page)
         top = vertical(self._header, margins=(12, 12, 12, 4))
-        whole = vertical(top, (ScrollRegion(self._pages), 1), inside=self)
+        whole = vertical(top, (ScrollRegion(self._pages, always=True), 1), inside=self)
         self._fill(page)
         whole.addWidget(rule())
         whole.addLayout(self._keys())

@@ -422,3 +422,5 @@ def test_in_a_small_window_the_evidence_scrolls_and_no_row_is_cut(fused, qtbot):
     labels = [label for label in fused.workspace.evidence.findChildren(QLabel) if label.isVisible()]
     assert "smallest detectable bias" in {label.text() for label in labels}
     assert all(label.height() >= label.fontMetrics().height() for label in labels if label.text())
+    flag = fused.workspace.evidence.flag
+    assert flag.visibleRegion().boundingRect() == flag.rect()
