@@ -216,7 +216,8 @@ class _Rounds:
         """
         crowd, fit = self.crowd, self.fit
         changes: list[float] = []
-        chance, most, agreed, nearest = 1 / posterior.shape[1], 0.0, 0.0, posterior
+        chance, most, agreed = 1 / posterior.shape[1], 0.0, 0.0
+        nearest = np.empty_like(posterior if self.anchored else posterior[:0])
         draft = None if show is None else lambda: show(posterior)
         converged = False
         for turn in range(1, rounds[1] + 1):
@@ -226,8 +227,8 @@ class _Rounds:
             agreed = estimate_priors(
                 crowd, fit, counts, self.by_class, turn, turn in _STRENGTH_ROUNDS, watch, done
             )  # fmt: skip
-            if agreed > most:
-                most, nearest = agreed, posterior.copy() if self.anchored else posterior
+            if self.anchored and agreed > most:
+                most, nearest[:] = agreed, posterior
             self._finish(posterior, counts)
             mean, largest = self.expect(fit, posterior, counts, part(watch, done, done))
             changes.append(largest)

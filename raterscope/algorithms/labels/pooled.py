@@ -238,8 +238,6 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
     known = np.flatnonzero(crowd.known > OPEN)
     judged = known[np.diff(crowd.start)[known] > 0]
     weights = _WEIGHTS if crowd.ordinal is None else _ORDINAL_WEIGHTS
-    # Unlike those of zeros_like, these tables take memory when something is added.
-    pool, free = _Pool(*np.zeros((2, *vote.shape), vote.dtype)), np.zeros(vote.shape, vote.dtype)
     traces: list[LabelTrace] = []
     left_out: FloatArray | None = None
     like: Fit | None = None
@@ -265,16 +263,15 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
                 if labels.prior is None and "subtypes" in weights:
                     effect = used, effective_votes(crowd, fit)
                     subtypes = tempered_subtypes(labels, vote, *effect, *limits, part(step, 0.8, 0.85))
+                del vote  # counted again later: most memory is taken by the mixed membership
                 mixed = None
                 if crowd.large:
                     like, begin = replace(fit), posterior
                     start = crowd, posterior, settings.mixture, part(step, 0.85, 0.9), judged, left_out, like
                     mixed, _ = mixed_membership(*start, settings.tolerance)
-                if len(judged):
-                    votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
-                    vote = smoothed_vote(labels, votes_alone, silent)
-                pool.add(vote, weights["vote"])
-                del vote
+                pool, free = _Pool(*np.zeros((2, *begin.shape), begin.dtype)), np.zeros_like(begin)
+                votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
+                pool.add(smoothed_vote(labels, votes_alone, silent), weights["vote"])
                 if mixed is not None:
                     pool.add(mixed, weights["membership"])
                 del mixed
