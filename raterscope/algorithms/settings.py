@@ -473,6 +473,10 @@ class Plan:
         """Return the plan, ready for JSON."""
         return {"algorithm": self.algorithm, "settings": self.settings.as_dict()}
 
+    def in_words(self) -> str:
+        """Describe the plan, for the methods section."""
+        raise NotImplementedError
+
 
 Loaded = TypeVar("Loaded")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from raterscope.algorithms import settings
 from raterscope.app.assessment import Change
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -369,13 +370,17 @@ class WorkspaceScreen(WorkspaceLayout):
 
     # Overridden by each kind
 
+    PLAN: type[settings.Plan]
+    """Class of the plans of a kind with one step."""
+
     def make_plan(self, request: RunRequest) -> Plan:
         """Return the plan of a run that was requested in the Fuse panel."""
-        raise NotImplementedError
+        return self.PLAN(request.algorithm, request.settings)
 
     def request_of(self, run: RunEntry) -> RunRequest:
         """Return the request that repeats a run; `SettingsError` where the Fuse panel cannot make it."""
-        raise NotImplementedError
+        plan = self.PLAN.from_dict(run.settings)
+        return RunRequest(plan.algorithm, plan.settings)
 
     def show_comparison(self, runs: Sequence[int]) -> None:
         """Show the comparison of runs that were ticked in the Fuse panel."""

@@ -12,7 +12,6 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.masks.runs import Draft, explain_not_converged
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
-from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.layout import ActionEntry
@@ -40,7 +39,6 @@ from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.screen import BlindTexts, three_numbers
-from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.region_panel import NO_MASKS, NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
 from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
@@ -53,6 +51,8 @@ BLIND = BlindTexts(
 
 class MasksWorkspace(MasksScreen):
     """Review of masks: cases, their disputed regions, raters and consensus, and the expert's decisions."""
+
+    PLAN = MaskPlan
 
     def build(self) -> Iterator[None]:
         """Make the widgets, then connect them with the study."""
@@ -449,15 +449,6 @@ class MasksWorkspace(MasksScreen):
         self.close_fuse_panel()
 
     # Fusing
-
-    def request_of(self, run: RunEntry) -> RunRequest:
-        """Return the request that repeats a run."""
-        plan = MaskPlan.from_dict(run.settings)
-        return RunRequest(plan.algorithm, plan.settings)
-
-    def make_plan(self, request: RunRequest) -> MaskPlan:
-        """Return the plan of a run that was requested in the Fuse panel."""
-        return MaskPlan(request.algorithm, request.settings)
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the consensus so far, and plot its convergence."""

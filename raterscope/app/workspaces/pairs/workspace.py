@@ -18,7 +18,6 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.review import BiasSubject, CommentSubject, Decision, ReviewState, SampledItem
 from raterscope.app.session import LatestTask, while_shown
-from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.layout import ActionEntry
@@ -44,13 +43,14 @@ from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import BlindTexts
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.layouts import LateContent
-from raterscope.widgets.panels.fuse_panel import RunRequest
 
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 
 
 class PairsWorkspace(PairsScreen):
     """Review of biased annotators: the evidence for each, and the ranking without their comparisons."""
+
+    PLAN = PairPlan
 
     def build(self) -> Iterator[None]:
         """Make the widgets, then connect them with the study."""
@@ -484,15 +484,6 @@ class PairsWorkspace(PairsScreen):
             self._show_bias()
 
     # Fusing
-
-    def request_of(self, run: RunEntry) -> RunRequest:
-        """Return the request that repeats a run."""
-        plan = PairPlan.from_dict(run.settings)
-        return RunRequest(plan.algorithm, plan.settings)
-
-    def make_plan(self, request: RunRequest) -> PairPlan:
-        """Return the plan of a run that was requested in the Fuse panel."""
-        return PairPlan(request.algorithm, request.settings)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""
