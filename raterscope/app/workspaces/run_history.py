@@ -250,7 +250,7 @@ class RunChanges(QObject):
     def _on_found(self, changes: Changes | None) -> None:
         self._show(changes)
         if changes is not None:
-            self._screen.message.emit(f"{_how(changes)}: {changes.in_words()}.{_next_step(changes)}")
+            self._screen.message.emit(f"{_how(changes)}: {changes.in_words()}.{self._next_step(changes)}")
 
     def _show(self, changes: Changes | None) -> None:
         self.changes = changes
@@ -267,6 +267,13 @@ class RunChanges(QObject):
             lines = () if self._runs.session.blind else tuple(change.text for change in changes.listed)
             panel.set_changes(text, lines)
         self.show_back()
+
+    def _next_step(self, changes: Changes) -> str:
+        """Name the key for the next step."""
+        if changes.listed and not self._runs.session.blind:
+            return f" {NEXT}: see them"
+        disputed = changes.disputed_after and KINDS[changes.kind].doubt == "disputed"
+        return " Tab: next disputed" if disputed else ""
 
     def _show_again(self) -> None:
         self._show(self.changes)
@@ -297,13 +304,6 @@ def _how(changes: Changes) -> str:
     if changes.before.algorithm != changes.after.algorithm:
         return "Fused by another method"
     return "Fused again" if changes.before.settings == changes.after.settings else "Fused with other settings"
-
-
-def _next_step(changes: Changes) -> str:
-    """Name the key for the next step."""
-    if changes.listed:
-        return f" {NEXT}: see them"
-    return " Tab: next disputed" if changes.disputed_after and KINDS[changes.kind].doubt == "disputed" else ""
 
 
 _WAIT = 400

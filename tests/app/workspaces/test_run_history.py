@@ -57,9 +57,13 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     assert panel.view.model().rowCount() == changes.count
     detector = workspace.fuse_panel.detector
     detector.choose(detector.algorithm, replace(detector.settings(), detection_threshold=0.2))
+    workspace.core.toggle_blind()
     press(window, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: workspace.runs.changes.changes not in (None, changes), timeout=LONG)
     idle(window, qtbot)
+    assert window.status.message.startswith("Fused with other settings")
+    assert "Ctrl+J" not in window.status.message
+    workspace.core.toggle_blind()
     later = workspace.runs.changes.changes
     assert (changes.before.id, later.before.id) == (1, 2)
     path = window.document.contents.path
