@@ -15,6 +15,7 @@ Advances in Neural Information Processing Systems 36, 2023. https://doi.org/10.4
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,6 +100,8 @@ def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
         return _argilla_rows(record)
     if {"model_1", "model_2", "g1_winner", "g2_winner"} <= record.keys():
         return _judged_twice(record)
+    if len(record) > 2 and all(isinstance(value, list) for value in record.values()):
+        raise InputError("has a list in every field; expected one JSON object per vote", file=path)
     row = dict(_cells(record))
     if isinstance(record.get("label"), list) and find_annotator(record) is None:
         row["annotator"] = path.stem  # doccano writes one file per annotator
@@ -196,6 +199,8 @@ def _text(value: Any) -> str:
     """Convert a value to a cell: "true" or "false", a number or text; empty for anything else."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and math.isnan(value):  # a missing value
+        return ""
     return str(value) if isinstance(value, str | int | float) else ""
 
 

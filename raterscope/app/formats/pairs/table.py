@@ -143,6 +143,7 @@ def _side(text: str) -> float:
 
 
 def _value(text: str) -> float:
+    text = text.replace("\N{MINUS SIGN}", "-")
     if not _NUMBER.fullmatch(text):
         return np.nan
     value = float(text.replace(",", "."))

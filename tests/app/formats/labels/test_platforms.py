@@ -142,6 +142,19 @@ APPEN = (
 )
 
 
+def test_a_missing_number_is_no_label(tmp_path: Path) -> None:
+    votes = [("ann", 1.0), ("bob", float("nan")), ("cid", 2.0)]
+    records = [{"annotator": name, "task": "t", "label": label} for name, label in votes]
+    (table,) = read_labels(write_lines(tmp_path / "votes.jsonl", records))
+    assert votes_of(table) == {("ann", "t", "1"), ("cid", "t", "2")}
+
+
+def test_columns_in_one_record_are_refused(tmp_path: Path) -> None:
+    columns = {"annotator": ["ann", "bob"], "task": ["s", "t"], "label": ["cat", "dog"]}
+    with pytest.raises(InputError, match="list in every field"):
+        read_labels(write_lines(tmp_path / "columns.jsonl", [columns]))
+
+
 def test_answers_of_mechanical_turk_are_questions_about_the_input(tmp_path: Path) -> None:
     path = tmp_path / "batch.csv"
     path.write_text(MTURK, encoding="utf-8")

@@ -189,6 +189,11 @@ def test_numbers_may_have_a_decimal_comma(file: Path) -> None:
     assert table_of(path).choice.tolist() == [1.5, -0.5]
 
 
+def test_numbers_may_have_a_typographic_minus(file: Path) -> None:
+    path = written(file, "annotator,left,right,choice\na,x,y,1\nb,x,y,\N{MINUS SIGN}2\n")
+    assert table_of(path).choice.tolist() == [1.0, -2.0]
+
+
 def test_names_of_items_win_over_words_and_numbers(file: Path) -> None:
     rows = "annotator,left,right,choice\na,B,A,A\na,A,B,A\nb,B,A,tie\n"
     assert table_of(written(file, rows)).choice.tolist() == [-1.0, 1.0, 0.0]
