@@ -387,15 +387,12 @@ class TilePainter:
         palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
         middle = Qt.TextElideMode.ElideMiddle
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for (row, box), community in zip(pairs, communities, strict=True):
             left, right = box.left(), box.left() + grid.across - min(grid.gap, NAME_GAP)
             if community >= 0:
-                number = str(community + 1)
-                painter.setPen(community_text_colour(community))
-                painter.drawText(
-                    QRectF(left + 5, box.bottom(), 16, NAME_ROOM), Qt.AlignmentFlag.AlignVCenter, number
-                )
-                left += 9 + 7 * len(number)
+                paint_community(painter, QPointF(left + 11, box.bottom() + NAME_ROOM / 2), community, 4)
+                left += 18
             tone = (
                 palette.rejected
                 if self.tiles.excluded[row]
@@ -405,6 +402,7 @@ class TilePainter:
             )
             room = QRectF(left, box.bottom(), right - left, NAME_ROOM)
             paint_text(painter, room, self.captions[row], tone, elide=middle)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
 
     def _cross_out(self, painter: QPainter, grid: Grid, pairs: list[tuple[int, QRectF]]) -> None:
         lines = [

@@ -168,7 +168,7 @@ class CommunitiesView:
     # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    text: str = ""  # method and quality: "by behaviour, non-negative factorisation | modularity 0.41"
+    text: str = ""  # method and quality: "by behaviour, Bayesian factorisation | modularity 0.41"
     central: tuple[str, ...] = ()  # (C,): most central member; empty if unknown
 
     def __post_init__(self) -> None:

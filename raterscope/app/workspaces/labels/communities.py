@@ -36,7 +36,7 @@ from raterscope.widgets.figures.community_plots import ParticipationBars
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCards
 
-IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
+IN_WORDS = {"nmf": "Bayesian factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: GroupingKey = ("behaviour", "nmf")
 """The grouping that a run stores."""

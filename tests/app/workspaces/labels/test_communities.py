@@ -135,11 +135,11 @@ def is_split_by(result: np.ndarray, kind: np.ndarray) -> bool:
 
 def test_annotators_are_grouped_by_common_tasks_everywhere_and_a_community_is_chosen(opened, window, qtbot):
     assert is_split_by(split_of(opened), is_careful())
-    assert words(opened).startswith("by behaviour, non-negative factorisation | modularity 0.")
+    assert words(opened).startswith("by behaviour, Bayesian factorisation | modularity 0.")
     before = cards(opened)
     switch(opened, window, qtbot, "tasks")
     assert is_split_by(split_of(opened), is_early())
-    assert words(opened).startswith("by common tasks, non-negative factorisation")
+    assert words(opened).startswith("by common tasks, Bayesian factorisation")
     assert [name.split(":")[0] for name in cards(opened)] == ["Community 1", "Community 2"]
     assert all("12 members, 50 % of votes, accuracy 0." in name for name in cards(opened))
     opened.middle_tabs.setCurrentIndex(2)
