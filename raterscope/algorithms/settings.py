@@ -341,6 +341,15 @@ class Settings:
             if spec.name not in unused
         )
 
+    def departures(self) -> tuple[str, ...]:
+        """List the differences from the publication, as clauses for the methods section."""
+        return ()
+
+    def methods_text(self) -> str:
+        """State the settings with an effect, and the differences from the publication."""
+        departures = ", ".join(self.departures())
+        return self.in_words() + (f"; differences from the paper: {departures}" if departures else "")
+
 
 def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> tuple[Any, ...]:
     """Make settings of several classes from `field=value` pairs of a command line: each takes its own.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks._vote_model import Problem
 from raterscope.algorithms.clicks.annotator_rates import Tally, count_clicks, estimate_rates
-from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import (
@@ -132,18 +131,11 @@ class FusionPlan:
         clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
         return (
             f"Clicks were clustered by {clusterer.title} ({clusterer.source}; "
-            f"{_with_departures(self.clustering)}), assigned to clusters with "
-            f"{_with_departures(self.assignment)}, "
+            f"{self.clustering.methods_text()}), assigned to clusters with "
+            f"{self.assignment.methods_text()}, "
             f"and structures detected by {detector.title} ({detector.source}; "
-            f"{_with_departures(self.detection)})."
+            f"{self.detection.methods_text()})."
         )
-
-
-def _with_departures(settings: Settings) -> str:
-    """State the settings, and the differences from the source."""
-    if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings, AssignmentSettings)):
-        return settings.in_words()
-    return f"{settings.in_words()}; differences from the paper: {', '.join(settings.departures())}"
 
 
 def fuse(

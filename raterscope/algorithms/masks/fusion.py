@@ -27,7 +27,6 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, occupied
 from raterscope.algorithms.masks.metrics import Comparison, compare_all, place_in_frame
-from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
@@ -54,10 +53,8 @@ class MaskPlan(Plan):
 
     def in_words(self) -> str:
         """Describe the plan, for the methods section."""
-        algorithm, text = FUSERS[self.algorithm], self.settings.in_words()
-        if isinstance(self.settings, (RobustSettings, MixtureSettings)):
-            text += f"; differences from the paper: {', '.join(self.settings.departures())}"
-        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {text}."
+        algorithm = FUSERS[self.algorithm]
+        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {self.settings.methods_text()}."
 
 
 def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> MaskFusion:
