@@ -55,7 +55,7 @@ from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import NOTHING, MaskOptions, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
-from raterscope.app.kinds.registry import KINDS, find_export
+from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples
@@ -282,6 +282,13 @@ def export(options: argparse.Namespace) -> int:
         chosen_export = (
             _export_of_all(options.what) if options.kind == "all" else find_export(options.what, kinds)
         )
+        present = [kind for kind, of in study.items().items() if of]
+        if options.kind is None and present and not {*present} & {*chosen_export.kinds}:
+            kinds = [kind for each in exports() if each.what == options.what for kind in each.kinds]
+            raise InputError(
+                f"has {' and '.join(present)}; {options.what} is exported of {' or '.join(kinds)}",
+                file=study.path,
+            )
         items = tuple(item.id for item in _named(study, options, chosen_export)) if options.item else ()
         request = Request(
             what=options.what,

@@ -183,3 +183,9 @@ class TestExport:
         out = study.with_name("x.csv")
         assert "`raterscope run`" in refusal("export", study, "--what", kind, "-o", out)
         assert not out.exists()
+
+
+def test_an_export_of_other_kinds_than_the_study_has_names_both(study_fused, tmp_path, refusal):
+    for what, kinds in (("agreement", "masks or labels"), ("ranking", "pairs")):
+        refused = refusal("export", study_fused, "--what", what, "-o", tmp_path / "out.csv")
+        assert f"has clicks; {what} is exported of {kinds}" in refused
