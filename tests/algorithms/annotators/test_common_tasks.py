@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-import networkx
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
@@ -59,6 +58,8 @@ def test_a_link_is_the_share_of_distinct_common_tasks() -> None:
 
 
 def test_modularity_is_newmans() -> None:
+    import networkx
+
     rng = np.random.default_rng(2)
     network = np.triu(rng.random((12, 12)), 1)
     network += network.T
