@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import pytest
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 
@@ -106,3 +107,31 @@ def test_a_film_opens_in_the_systems_player_on_request(folder, shown, monkeypatc
     assert opened == []
     view.film.click()
     assert opened == [str(folder / "film.mp4")]
+
+
+def test_a_picture_that_is_gone_changed_or_damaged_is_one_sentence(window, qtbot, folder):
+    path = folder / "a.png"
+    Image.new("RGB", (40, 30)).save(path)
+    whole = path.read_bytes()
+    (folder / "votes.csv").write_text("image,worker,label\na.png,b,ring\na.png,c,none\n", encoding="utf-8")
+    window.open_paths([path, folder / "votes.csv"])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    idle(window, qtbot)
+    study = window.document.contents.path
+    for content, words in (
+        (None, "was not found"), (b"another", "has changed"), (bytes(len(whole)), "damaged"), (whole, ""),
+    ):  # fmt: skip
+        window.files.close_study()
+        idle(window, qtbot)
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        window.files.open_study(study)
+        idle(window, qtbot)
+        window.workspace.tasks.select(0)
+        if not window.workspace.task_contents.tab.open:
+            window.workspace.task_contents.tab.toggle()
+        idle(window, qtbot)
+        problem = window.workspace.content.problem
+        assert words in problem.text()
+        assert problem.isVisible() == bool(words)

@@ -45,7 +45,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart, Labe
 from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.layout import ActionEntry
-from raterscope.app.workspaces.navigation import QuestionNavigation
+from raterscope.app.workspaces.navigation import QuestionNavigation, find_file_problem
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import BlindTexts
@@ -195,10 +195,8 @@ def _read(name: str, question: int, entry: ImageEntry | None, study: Study, watc
     located = {kind: find_media(text, study.path.parent) for kind, text in files.items()}
     lost = [plain(text, 200) for kind, text in files.items() if located[kind] is None]
     problem = f"{lost[0]} is not in the folder of the study or below it." if lost else ""
-    if entry is not None and picture is None:
-        problem = (
-            f"The picture {plain(entry.name)} is missing; Find missing images in the menu searches for it."
-        )
+    missing = None if entry is None else find_file_problem(entry, study)
+    problem = problem if missing is None else plain(missing.sentence, 500)
     film = located.get("film")
     content = TaskContent(
         name, picture is not None, None, texts, problem=problem, film="" if film is None else plain(film.name)
