@@ -28,6 +28,7 @@ from raterscope.app.kinds.pairs.runs import (
     OtherResults,
     apply_decisions,
     digest_of,
+    is_t_test_defined,
     plan_of,
     question_record,
     read_answer,
@@ -89,6 +90,9 @@ def run_record(
     fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
     assert fusion is not None
     doubt = why_not_guaranteed(answer.plan, fusion)
+    others = other_result.as_dict()
+    if not is_t_test_defined(fusion):
+        others["t_test"] = None
     record = record_of(
         answer.plan, seed=settings["seed"], digest=digest_of({name: pairs}), inputs=inputs,
         started=answer.started, seconds=outcome.seconds,
@@ -98,7 +102,7 @@ def run_record(
         "weights": dict(answer.inputs.weights),
         "rate_promised": not doubt,
         "rate_not_promised_because": doubt or None,
-        "questions": [question_record(outcome, pairs) | other_result.as_dict()],
+        "questions": [question_record(outcome, pairs) | others],
     }
 
 

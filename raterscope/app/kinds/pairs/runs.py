@@ -235,10 +235,15 @@ def run_other_methods(
     return OtherResults(t_test_flags(fusion), split, like)
 
 
+def is_t_test_defined(fusion: PairFusion) -> bool:
+    """Return whether the choices have noise that scores and biases do not explain."""
+    return fusion.t_test is None or bool(np.isfinite(fusion.t_test).any())
+
+
 def t_test_in_words(fusion: PairFusion, by_t_test: BoolArray) -> str:
     """Describe what the t test finds beside the run's rule."""
     text = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} %"
-    if fusion.t_test is not None and not np.isfinite(fusion.t_test).any():
+    if not is_t_test_defined(fusion):
         return f"{text} is not defined: scores and biases explain every choice"
     found, both = int(by_t_test.sum()), int((by_t_test & fusion.flagged).sum())
     return f"{text} finds {found or 'none'}" + (f", {both or 'none'} of them flagged too" if found else "")

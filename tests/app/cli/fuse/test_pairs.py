@@ -131,7 +131,8 @@ def test_ties_alone_rank_nothing(fuse, tmp_path):
 
 def test_command_and_report_state_where_the_t_test_is_not_defined(fuse, tmp_path):
     table = write(tmp_path / "left.csv", HEADER, [(*row[:3], "left") for row in answers()])
-    _, output = fuse(table)
+    out, output = fuse(table)
+    assert record(out)["questions"][0]["t_test"] is None
     words = "Benjamini-Hochberg at 10 % is not defined: scores and biases explain every choice"
     assert words in output
     study, page = tmp_path / "left.rscope", tmp_path / "left.html"
