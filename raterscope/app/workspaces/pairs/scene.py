@@ -33,7 +33,13 @@ from raterscope.algorithms.pairs.selection import (
 from raterscope.algorithms.pairs.wins import Totals, Wins, count_totals, count_wins
 from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.pairs.annotators import swapped_consistency
-from raterscope.app.kinds.pairs.runs import RankingAgreements, compare_with_truth, plan_of, why_not_guaranteed
+from raterscope.app.kinds.pairs.runs import (
+    RankingAgreements,
+    compare_with_truth,
+    is_t_test_defined,
+    plan_of,
+    why_not_guaranteed,
+)
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
@@ -292,7 +298,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         index_pairs(scene.pairs, fusion.corrected, watch),
         match_ratio(scene.pairs, fusion.score),
         "" if plan is None else why_not_guaranteed(plan, fusion),
-        t_test_flags(fusion),
+        t_test_flags(fusion) if is_t_test_defined(fusion) else None,
         _agreement(scene, fusion),
         count_totals(scene.pairs),
         count_wins(scene.pairs) if len(scene.pairs.items) <= MOST_SHOWN else None,

@@ -89,3 +89,13 @@ def test_fuse_compares_with_it(files, tmp_path, capsys):
     other_file = write(tmp_path / "other.csv", ("item", "rank"), [("x", "1"), ("y", "2")])
     assert main(["fuse", "pairs", str(files[0]), "--truth", str(other_file), "-o", str(tmp_path / "p")]) == 1
     assert "ranks no two items that were compared" in capsys.readouterr().err
+
+
+def test_the_window_shows_no_t_test_where_it_is_not_defined(tmp_path):
+    table = write(tmp_path / "left.csv", HEADER, [(*row[:3], "left") for row in answers()])
+    path = tmp_path / "left.rscope"
+    assert main(["import", str(path), str(table)]) == 0
+    assert main(["run", str(path), "iss"]) == 0
+    with Study.open(path) as study:
+        (question,) = study.pair_questions()
+        assert analyse(read_scene(question.id, None, study, silent), silent).test is None
