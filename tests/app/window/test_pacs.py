@@ -14,7 +14,7 @@ from raterscope.app.study import Study
 from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
-from tests.app.formats.remote.conftest import archive, node  # noqa: F401 - fixtures
+from tests.app.formats.remote.conftest import archive, node, running_node  # noqa: F401 - fixtures
 from tests.app.formats.remote.test_dicomweb import _anna  # noqa: F401 - a fixture
 from tests.app.window.test_experts import dialog_of, trigger
 

@@ -65,9 +65,9 @@ def archive(tmp_path):
         yield f"http://127.0.0.1:{port}/dicom-web"
 
 
-@pytest.fixture
-def node(tmp_path):
-    """The address of an empty archive on this computer with DIMSE, which knows RATERSCOPE only."""
+@pytest.fixture(scope="module")
+def running_node(tmp_path_factory):
+    """The ports of HTTP and DIMSE of an archive on this computer, which knows RATERSCOPE only."""
     if not shutil.which("Orthanc"):
         pytest.skip("the archive Orthanc is not installed")
     port = free_port()
@@ -80,5 +80,15 @@ def node(tmp_path):
             }
         },
     }  # fmt: skip
-    with orthanc(tmp_path / "node", **settings):
-        yield f"dicom://ARCHIVE@127.0.0.1:{port}"
+    with orthanc(tmp_path_factory.mktemp("archive") / "node", **settings) as web:
+        yield web, port
+
+
+@pytest.fixture
+def node(running_node):
+    """The address of the archive with DIMSE, which is empty at first."""
+    web, port = running_node
+    patients = f"http://127.0.0.1:{web}/patients"
+    for patient in json.load(urllib.request.urlopen(patients, timeout=30)):
+        urllib.request.urlopen(urllib.request.Request(f"{patients}/{patient}", method="DELETE"), timeout=30)
+    return f"dicom://ARCHIVE@127.0.0.1:{port}"
