@@ -10,23 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.masks.data import Masks
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.simulation.mask_crowds import simulate_case
+from raterscope.algorithms.masks import _robust_kernels as kernels
 
 
 def digests() -> list[str]:
-    """Fuse twice; give the digests of the results' arrays."""
-    case = simulate_case(3, shape=(8, 64, 64), raters=5)
-    masks = Masks(case.masks, case.annotators, case.spacing)
+    """Sweep twice, by the kernel that calls all those whose sums have no fixed order; digest the results."""
+    rng = np.random.default_rng(3)
+    data = rng.normal(size=(5, 3_000)).astype(np.float32)
+    weight, state = rng.random(3_000).astype(np.float32), rng.integers(-1, 2, 3_000).astype(np.int8)
+    rater = np.stack([rng.normal(size=5), *rng.uniform(0.1, 2.0, (2, 5)), rng.uniform(1.0, 9.0, 5)])
     results = []
     for _ in range(2):
-        fusion = fuse(masks, MaskPlan.make("student"))
-        digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
-        for array in vars(fusion).values():
-            if isinstance(array, np.ndarray):
-                digest.update(array.tobytes())
-        results.append(digest.hexdigest())
+        t, s = np.zeros(3_000, np.float32), np.ones(3_000, np.float32)
+        sums, totals = np.zeros((4, 5)), np.zeros(1)
+        for _ in range(3):
+            kernels.sweep(
+                kernels.STUDENT, data, weight, state, rater, np.empty(0, np.float32), 0.0, t, s, 0, 3_000,
+                sums, totals, np.empty((2, 0)), None,
+            )  # fmt: skip
+        results.append(
+            hashlib.sha256(b"".join(array.tobytes() for array in (t, s, sums, totals))).hexdigest()
+        )
     return results
 
 
