@@ -141,7 +141,9 @@ class Job(QObject):
             self.text = "stopping"
             self._cancel.set()
             if not self.binding:
-                QTimer.singleShot(int(PATIENCE_SECONDS * 1000), self, self.abandon)
+                patience = QTimer(self, singleShot=True)  # it ends with the job
+                patience.timeout.connect(self.abandon)
+                patience.start(int(PATIENCE_SECONDS * 1000))
             self.progressed.emit()
 
     def abandon(self) -> None:
