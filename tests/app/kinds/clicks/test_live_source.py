@@ -12,12 +12,12 @@ from raterscope.algorithms.clicks.image_priors import Experience
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
 from raterscope.algorithms.simulation.click_crowds import simulate_clicks
+from raterscope.algorithms.simulation.smears import Smear
 from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather
 from raterscope.app.review import Decision, SpotSubject, View, WeightSubject
 from raterscope.app.study import Study, digest_of
-from tests.algorithms.clicks.test_settling import draw_smear
 
 OBJECTS = np.array([[20.0, 20.0], [60.0, 30.0], [40.0, 80.0], [85.0, 70.0]])
 PEOPLE = 9
@@ -37,6 +37,15 @@ def crowd(images: Sequence[str] = ("a.png", "b.png"), seed: int = 0) -> list[lis
             positions = np.concatenate([seen_objects, stray])
             visits.append([(f"W{person}", image, f"{x:.2f}", f"{y:.2f}") for x, y in positions])
     return visits
+
+
+def place_smear(seed: int) -> Smear:
+    """Place few structures and many artefacts, well apart; draw no picture."""
+    rng = np.random.default_rng(seed)
+    cells = np.array([(80 + 160 * x, 80 + 160 * y) for x in range(8) for y in range(6)])
+    places = rng.permutation(cells)[:18] + rng.uniform(-40, 40, (18, 2))
+    picture = np.zeros((960, 1280, 3), dtype=np.uint8)
+    return Smear(picture, places[:4], rng.beta(1.9, 1.3, 4), places[4:], np.sort(rng.beta(1.6, 2.0, 14)))
 
 
 def write(path: Path, visits: Sequence[Sequence[Row]]) -> None:
@@ -79,6 +88,12 @@ def assert_same(first: WatchedImage, second: WatchedImage) -> None:
     np.testing.assert_array_equal(first.fusion.detection.posterior, second.fusion.detection.posterior)
     np.testing.assert_array_equal(first.history.changed, second.history.changed)
     np.testing.assert_array_equal(first.history.chance, second.history.chance)
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predict from fewer draws: they take most of the time."""
+    monkeypatch.setattr("raterscope.algorithms.clicks._predictive.DRAWS", 8)
 
 
 @pytest.fixture
@@ -141,7 +156,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
     people = gather_crowd(24, 6)
     visits: list[list[Row]] = []
     for number in range(1, 4):
-        clicks = simulate_clicks(draw_smear(6 + number), people[number % 2 :: 2], number)
+        clicks = simulate_clicks(place_smear(6 + number), people[number % 2 :: 2], number)
         for index, name in enumerate(clicks.annotators):
             positions = clicks.points[clicks.annotator == index]
             visits.append([(name, f"{number}.png", f"{x:.2f}", f"{y:.2f}") for x, y in positions.tolist()])
