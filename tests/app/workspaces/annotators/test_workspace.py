@@ -90,9 +90,52 @@ def test_the_table_is_filtered_sorted_and_described_and_the_card_has_all_kinds(a
         rising = known if order == Qt.SortOrder.AscendingOrder else known[::-1]
         assert (np.diff(rising) >= 0).all()
 
+    for leave in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Down):
+        table.select(())
+        table.filter.clear()
+        qtbot.keyClicks(table.filter, "cleo")
+        press(annotators, qtbot, leave, on=table.filter)
+        assert table.view.hasFocus()
+        press(annotators, qtbot, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier, on=table.view)
+        assert table.selected == ("cleo",)
+        assert table.filter.text() == "cleo"
+    table.filter.clear()
 
-def test_one_exclusion_and_one_weight_are_previewed_made_and_undone_for_all_kinds(annotators, qtbot):
-    workspace, document = annotators.workspace, annotators.document
+
+def test_a_cancelled_preview_leaves_the_choice_and_exclusions_and_weights_are_undone_for_all_kinds(
+    annotators, qtbot, monkeypatch
+):
+    workspace, document, stopped = annotators.workspace, annotators.document, []
+
+    def endless(names, weight, study, watch):
+        try:
+            while True:
+                watch(0.4, "fitting")
+                time.sleep(0.01)
+        except Cancelled:
+            stopped.append(names)
+            raise
+
+    with monkeypatch.context() as patch:
+        patch.setattr(annotator_decisions, "preview_change", endless)
+        workspace.table.select(("eve", "dan"))
+        workspace.decisions.exclude()
+        panel = workspace.decisions.dialog.panel
+        qtbot.waitUntil(lambda: panel._label.text() == "fitting" and panel._bar.value() == 400)
+        assert panel._cancel.isVisible()
+        qtbot.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
+        assert panel.state == "unknown"
+        assert "cancelled" in panel._error.text()
+        qtbot.waitUntil(lambda: stopped == [("eve", "dan")])
+    idle(annotators, qtbot)
+    assert panel.state == "unknown"
+    assert not panel._summary.text()
+    assert not panel.exclude.isEnabled()
+    panel.reason.edit.setText("careless")
+    assert panel.exclude.isEnabled()
+    workspace.decisions.dialog.reject()
+    assert not document.contents.decisions
+
     workspace.table.select(("eve", "dan"))
     press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
     dialog = workspace.decisions.dialog
@@ -143,38 +186,6 @@ def test_one_exclusion_and_one_weight_are_previewed_made_and_undone_for_all_kind
     idle(annotators, qtbot)
 
 
-def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, monkeypatch):
-    workspace, document, stopped = annotators.workspace, annotators.document, []
-
-    def endless(names, weight, study, watch):
-        try:
-            while True:
-                watch(0.4, "fitting")
-                time.sleep(0.01)
-        except Cancelled:
-            stopped.append(names)
-            raise
-
-    monkeypatch.setattr(annotator_decisions, "preview_change", endless)
-    workspace.table.select(("eve", "dan"))
-    workspace.decisions.exclude()
-    panel = workspace.decisions.dialog.panel
-    qtbot.waitUntil(lambda: panel._label.text() == "fitting" and panel._bar.value() == 400)
-    assert panel._cancel.isVisible()
-    qtbot.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
-    assert panel.state == "unknown"
-    assert "cancelled" in panel._error.text()
-    qtbot.waitUntil(lambda: stopped == [("eve", "dan")])
-    idle(annotators, qtbot)
-    assert panel.state == "unknown"
-    assert not panel._summary.text()
-    assert not panel.exclude.isEnabled()
-    panel.reason.edit.setText("careless")
-    assert panel.exclude.isEnabled()
-    workspace.decisions.dialog.reject()
-    assert not document.contents.decisions
-
-
 def test_x_restores_the_excluded_and_w_gives_full_weight_again(annotators, qtbot):
     workspace, document = annotators.workspace, annotators.document
     before = workspace.prepared
@@ -207,7 +218,7 @@ def test_x_restores_the_excluded_and_w_gives_full_weight_again(annotators, qtbot
     assert document.contents.review.weights == {}
 
 
-def test_names_are_joined_and_separated_by_key_but_not_two_masks_of_one_structure(annotators, qtbot):
+def test_names_are_joined_separated_flagged_and_hidden_but_not_two_masks_of_one_structure(annotators, qtbot):
     workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("anna", "ben"))
     press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
@@ -229,8 +240,28 @@ def test_names_are_joined_and_separated_by_key_but_not_two_masks_of_one_structur
     qtbot.waitUntil(lambda: document.contents.review.aliases == {"anna": "Anna K."})
     idle(annotators, qtbot)
 
+    workspace.table.select(("eve",))
+    idle(annotators, qtbot)
+    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
+    dialog = workspace.decisions.flag_dialog
+    dialog.edit.setText("ask her")
+    before = workspace.prepared
+    dialog.accepting.click()
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
+    assert any("Flagged by" in words and "ask her" in words for words in workspace._card().sentences)
+    (line,) = (item for item in workspace.queue.shown() if item.key == "eve")
+    assert line.flag == "ask her"
+    assert not line.done
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {}
+    before = workspace.prepared
+    annotators.document.undo()
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
 
-def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
     before = annotators.workspace.prepared
     annotators.document.hide_names(True, "labels")
     read_again(annotators, qtbot, before)
@@ -241,17 +272,43 @@ def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
     assert listed(annotators) == []
 
 
-def test_keys_lead_from_the_filter_to_the_listed_annotators(annotators, qtbot):
-    table = annotators.workspace.table
-    for leave in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Down):
-        table.select(())
-        table.filter.clear()
-        qtbot.keyClicks(table.filter, "cleo")
-        press(annotators, qtbot, leave, on=table.filter)
-        assert table.view.hasFocus()
-        press(annotators, qtbot, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier, on=table.view)
-        assert table.selected == ("cleo",)
-        assert table.filter.text() == "cleo"
+def test_two_selected_annotators_have_a_bland_altman_plot_their_alpha_and_a_feedback_page(
+    annotators, qtbot, tmp_path, monkeypatch
+):
+    workspace, table = annotators.workspace, annotators.workspace.table
+    plots = workspace.agreement
+    workspace.plots.setCurrentWidget(plots.bland_altman)
+    workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    assert not plots.bland_altman.filled
+    workspace.table.select(("ben", "cleo"))
+    idle(annotators, qtbot)
+    qtbot.waitUntil(lambda: plots.bland_altman.filled)
+    chart = plots.bland_altman.describe()
+    assert chart.title == "count of clicks: ben \N{MINUS SIGN} cleo"
+    assert chart.subtitle.startswith("3 cases, bias ")
+    workspace.plots.setCurrentWidget(plots.alpha)
+    qtbot.waitUntil(lambda: plots.alpha.filled)
+    of_two = plots.alpha.describe()
+    assert "2 selected annotators" in of_two.title
+    assert "spots, structure 2 cases, labels 60 tasks, pairs " in of_two.title
+    workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    qtbot.waitUntil(lambda: "all annotators" in plots.alpha.describe().title)
+    assert plots.alpha.describe().table != of_two.table
+
+    page = tmp_path / "ben.html"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
+    table.select(())
+    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
+    assert "Select an annotator" in annotators.status.message
+    annotators.workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
+    qtbot.waitUntil(page.exists)
+    idle(annotators, qtbot)
+    assert "Feedback page saved" in annotators.status.message
+    assert "Feedback for ben" in page.read_text(encoding="utf-8")
 
 
 def test_an_unfused_study_names_the_next_step(window, qtbot, study_file):
@@ -290,69 +347,6 @@ def test_a_preview_distinguishes_the_changes_from_what_would_be_lost():
     notes = ("6 tasks of labels would lose all votes.",)
     preview = Preview((Consequences("labels", "label", 1200, 6000, (), notes),))
     assert preview.summary() == "would change 1,200 of 6,000 labels. 6 tasks of labels would lose all votes."
-
-
-def test_f_flags_with_a_reason_and_again_removes_the_flag(annotators, qtbot):
-    workspace = annotators.workspace
-    workspace.table.select(("eve",))
-    idle(annotators, qtbot)
-    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
-    dialog = workspace.decisions.flag_dialog
-    dialog.edit.setText("ask her")
-    before = workspace.prepared
-    dialog.accepting.click()
-    read_again(annotators, qtbot, before)
-    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
-    assert any("Flagged by" in words and "ask her" in words for words in workspace._card().sentences)
-    (line,) = (item for item in workspace.queue.shown() if item.key == "eve")
-    assert line.flag == "ask her"
-    assert not line.done
-    before = workspace.prepared
-    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
-    read_again(annotators, qtbot, before)
-    assert annotators.document.contents.review.flagged == {}
-    before = workspace.prepared
-    annotators.document.undo()
-    read_again(annotators, qtbot, before)
-    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
-
-
-def test_two_selected_annotators_have_a_bland_altman_plot_and_their_alpha(annotators, qtbot):
-    workspace = annotators.workspace
-    plots = workspace.agreement
-    workspace.plots.setCurrentWidget(plots.bland_altman)
-    workspace.table.select(("ben",))
-    idle(annotators, qtbot)
-    assert not plots.bland_altman.filled
-    workspace.table.select(("ben", "cleo"))
-    idle(annotators, qtbot)
-    qtbot.waitUntil(lambda: plots.bland_altman.filled)
-    chart = plots.bland_altman.describe()
-    assert chart.title == "count of clicks: ben \N{MINUS SIGN} cleo"
-    assert chart.subtitle.startswith("3 cases, bias ")
-    workspace.plots.setCurrentWidget(plots.alpha)
-    qtbot.waitUntil(lambda: plots.alpha.filled)
-    of_two = plots.alpha.describe()
-    assert "2 selected annotators" in of_two.title
-    assert "spots, structure 2 cases, labels 60 tasks, pairs " in of_two.title
-    workspace.table.select(("ben",))
-    idle(annotators, qtbot)
-    qtbot.waitUntil(lambda: "all annotators" in plots.alpha.describe().title)
-    assert plots.alpha.describe().table != of_two.table
-
-
-def test_p_writes_a_feedback_page_for_the_selected_annotator(annotators, qtbot, tmp_path, monkeypatch):
-    page = tmp_path / "ben.html"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
-    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
-    assert "Select an annotator" in annotators.status.message
-    annotators.workspace.table.select(("ben",))
-    idle(annotators, qtbot)
-    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
-    qtbot.waitUntil(page.exists)
-    idle(annotators, qtbot)
-    assert "Feedback page saved" in annotators.status.message
-    assert "Feedback for ben" in page.read_text(encoding="utf-8")
 
 
 def test_runs_of_versions_that_weighted_clicks_only_are_outdated(window, qtbot, four_study):
