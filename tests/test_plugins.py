@@ -77,6 +77,14 @@ def run(site, folder, *words):
     )  # fmt: skip
 
 
+LIBRARY = """
+import csv, raterscope as rs
+rows = list(csv.DictReader(open("votes.csv")))
+table = {name: [row[name] for row in rows] for name in rows[0]}
+print(rs.fuse_labels(table, algorithm="experienced", least=10).settings)
+from raterscope.app.workspaces.labels.screen import LABELLERS
+assert "experienced" in LABELLERS
+"""
 COMMANDS = """
 import json, sys
 from raterscope.app.cli import main
@@ -84,9 +92,9 @@ print([main(words.split()) for words in json.loads(sys.argv[1])])
 """
 
 
-def commands(site, folder, *command_lines):
-    """Run commands in one process, whose last line of output has their statuses."""
-    done = run(site, folder, "-c", COMMANDS, json.dumps(command_lines))
+def commands(site, folder, *command_lines, before=""):
+    """Run a program and commands in one process, whose last line of output has their statuses."""
+    done = run(site, folder, "-c", before + COMMANDS, json.dumps(command_lines))
     assert "Traceback" not in done.stderr
     return done
 
@@ -115,7 +123,9 @@ def test_an_algorithm_and_an_export_of_a_plugin_work_from_file_to_report(site, t
     assert "experienced annotators" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_formats_of_plugins_are_imported_and_their_faults_are_named(site, tmp_path):
+def test_the_library_and_the_window_offer_the_algorithm_and_formats_are_imported(site, tmp_path):
+    """Faults of formats are named. All is in one process, since each start takes a second."""
+    (tmp_path / "votes.csv").write_text(VOTES)
     (tmp_path / "smear.dots").write_text("a.png anna 3 4\na.png ben 3 5\n")
     (tmp_path / "short.dots").write_text("a.png anna 3\n")
     (tmp_path / "word.dots").write_text("a.png anna 3 north\n")
@@ -125,28 +135,14 @@ def test_formats_of_plugins_are_imported_and_their_faults_are_named(site, tmp_pa
         *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in ("smear", "short", "word")),
         "import s.rscope one.answers",
         "fuse labels one.answers -o out",
+        before=LIBRARY,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[0, 1, 1, 0, 0]", done.stderr
-    assert done.stdout.startswith("2 clicks by 2 annotators on 1 image")
+    assert "'least': 10" in done.stdout.splitlines()[0]
+    assert "\n2 clicks by 2 annotators on 1 image" in done.stdout
     assert "short.dots, line 1: expected image, annotator, x and y" in done.stderr
     assert "word.dots: the plugin dots cannot read it: ValueError" in done.stderr
     assert "one.answers: 2 votes by 2 annotators on 1 task" in done.stdout
-
-
-def test_the_library_and_the_window_offer_the_algorithm(site, tmp_path):
-    (tmp_path / "votes.csv").write_text(VOTES)
-    program = """
-import csv, raterscope as rs
-rows = list(csv.DictReader(open("votes.csv")))
-table = {name: [row[name] for row in rows] for name in rows[0]}
-result = rs.fuse_labels(table, algorithm="experienced", least=10)
-print(result.settings)
-from raterscope.app.workspaces.labels.screen import LABELLERS
-assert "experienced" in LABELLERS
-"""
-    done = run(site, tmp_path, "-c", program)
-    assert done.returncode == 0, done.stderr
-    assert "'least': 10" in done.stdout
 
 
 def test_a_fusion_of_masks_needs_no_record_of_an_iteration():

@@ -1,6 +1,7 @@
 """Compilation in advance, and the folder of compiled kernels where the usual ones cannot be written."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,14 +31,11 @@ from pathlib import Path
 from numba.core import caching
 import raterscope
 caching.CacheImpl._locator_classes = [caching.UserProvidedCacheLocator]  # none of the usual places
-tempfile.tempdir = sys.argv[1]
 access, installed = os.access, Path(raterscope.__file__).parent
 os.access = lambda path, mode: Path(path) != installed and access(path, mode)
 
 from raterscope.app.compiled import choose_folder
-choose_folder()
-caching.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", "")  # which numba reads when it is loaded
-from raterscope.algorithms.compiling import compiled
+from raterscope.algorithms import compiling
 
 def double(x):
     return 2 * x
@@ -45,54 +43,44 @@ def double(x):
 def half(x):
     return x / 2
 
-print(compiled()(double)(21), compiled()(half)(42))
+for folder in sys.argv[1:]:
+    tempfile.tempdir = folder
+    os.environ.pop("NUMBA_CACHE_DIR", None)
+    choose_folder()
+    caching.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", "")  # which numba reads when it is loaded
+    compiling._warn_without_cache.cache_clear()
+    print(folder, compiling.compiled()(double)(21), compiling.compiled()(half)(42))
+    print("after", folder, file=sys.stderr, flush=True)
 """
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where no folder can be made")
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "temporary").mkdir()
-    return tmp_path / "temporary"
-
-
-def computed(folder: Path) -> subprocess.CompletedProcess[str]:
-    script = folder.parent / "script.py"  # numba asks for the source's file
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where no folder can be made")
+def test_a_read_only_installation_keeps_what_is_compiled_in_a_private_temporary_folder(
+    tmp_path: Path,
+) -> None:
+    """It warns once where there is none, and takes none that others can write."""
+    private, absent, foreign = (tmp_path / name for name in ("private", "absent", "foreign"))
+    private.mkdir()
+    taken = foreign / f"raterscope-compiled-{os.getuid()}"
+    taken.mkdir(parents=True)
+    taken.chmod(0o777)
+    script = tmp_path / "script.py"  # numba asks for the source's file
     script.write_text(READ_ONLY)
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(Path(__file__).parents[2]), "XDG_CACHE_HOME": "/proc/nowhere"}
-    words = [sys.executable, str(script), str(folder)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment)
-
-
-@linux_only
-def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(folder: Path) -> None:
-    done = computed(folder)
-    assert (done.stdout, done.stderr) == ("42 21.0\n", "")
-    (kept,) = folder.iterdir()
+    words = [sys.executable, str(script), *map(str, (private, absent, foreign))]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert done.stdout == "".join(f"{folder} 42 21.0\n" for folder in (private, absent, foreign)), done.stderr
+    with_private, without, with_foreign, rest = re.split(r"after .*\n", done.stderr)
+    assert with_private == rest == ""
+    assert without.count("\n") == with_foreign.count("\n") == 1
+    assert "NUMBA_CACHE_DIR" in without
+    assert "NUMBA_CACHE_DIR" in with_foreign
+    (kept,) = private.iterdir()
     assert len(list(kept.rglob("*.nbc"))) == 2
     assert kept.stat().st_mode & 0o077 == 0
-
-
-@linux_only
-def test_without_any_folder_it_compiles_at_each_start_and_warns_once(folder: Path) -> None:
-    folder.rmdir()
-    done = computed(folder)
-    assert done.stdout == "42 21.0\n"
-    assert done.stderr.count("\n") == 1
-    assert "NUMBA_CACHE_DIR" in done.stderr
-
-
-@linux_only
-def test_a_folder_that_others_can_write_is_not_run_from(folder: Path) -> None:
-    foreign = folder / f"raterscope-compiled-{os.getuid()}"
-    foreign.mkdir()
-    foreign.chmod(0o777)
-    done = computed(folder)
-    assert done.stdout == "42 21.0\n"
-    assert "NUMBA_CACHE_DIR" in done.stderr
-    assert list(foreign.iterdir()) == []
+    assert not absent.exists()
+    assert list(taken.iterdir()) == []
 
 
 def test_every_recorded_kernel_is_there_with_types_that_are_read() -> None:
@@ -310,7 +298,7 @@ initialize, begun = CPUContext.init, threading.Event()
 
 def initialize_slowly(context):  # it holds the lock of the context, and takes that of the compiler
     begun.set()
-    time.sleep(0.5)
+    time.sleep(0.2)
     initialize(context)
 
 CPUContext.init = initialize_slowly

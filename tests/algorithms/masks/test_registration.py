@@ -68,6 +68,13 @@ def registered(case, noisy):
     return register(case, GRID, noisy, GRID, lambda fraction, *_, **__: progress.append(fraction)), progress
 
 
+@pytest.fixture
+def few_starts(monkeypatch):
+    """Start from the positions in the files alone, which are near enough here."""
+    monkeypatch.setattr(registration, "_starts", lambda *_: [np.eye(4)])
+    monkeypatch.setattr(registration, "_turned", lambda *_: [])
+
+
 def test_landmarks_of_a_moved_volume_return_within_a_third_of_a_voxel(registered):
     result, progress = registered
     assert progress == sorted(progress)
@@ -85,8 +92,8 @@ def test_a_turned_series_in_another_frame_of_reference_is_registered(case, moved
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ away.matrix, TRUTH.centre)).max() < 0.7
 
 
-def test_a_repeated_search_gives_the_same_motion(case, noisy, registered):
-    first, second = registered[0], register(case, GRID, noisy, GRID, silent)
+def test_a_repeated_search_gives_the_same_motion(case, noisy, few_starts):
+    first, second = (register(case, GRID, noisy, GRID, silent) for _ in range(2))
     assert np.abs(first.motion.matrix - second.motion.matrix).max() < 1e-3  # mm; sums are rounded differently
 
 
@@ -120,7 +127,7 @@ def test_bad_volumes_are_refused(case):
         register(endless, GRID, case, GRID, silent)
 
 
-def test_it_is_cancelled_while_it_searches(case, moved):
+def test_it_is_cancelled_while_it_searches(case, moved, few_starts):
     def cancel(_fraction, words, **_):
         if "level 1" in words:
             raise Cancelled
@@ -155,7 +162,7 @@ def test_a_motion_that_is_not_finite_is_refused():
         RigidMotion((0, np.nan, 0))
 
 
-def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monkeypatch):
+def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, few_starts, monkeypatch):
     """Searches that end 4 mm away, as on a CT turned by 120 degrees: a restart finds the position."""
     run, subtitle = registration._Search.run, RigidMotion((3, 0, 2), (3, 0, 0), centre_of(GRID)).matrix
 
@@ -171,7 +178,7 @@ def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monke
     assert result.problems == ()
 
 
-def test_searches_that_end_in_different_positions_are_reported(case, moved, monkeypatch):
+def test_searches_that_end_in_different_positions_are_reported(case, moved, few_starts, monkeypatch):
     """The positions fit equally well, as in a volume of which the metric tells little."""
 
     def scattered(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
