@@ -24,6 +24,12 @@ EVERY = 120
 """Milliseconds between two looks at a source: more than `SOON`, which `idle` waits for."""
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Predict from fewer draws: they take most of the time."""
+    monkeypatch.setattr("raterscope.algorithms.clicks._predictive.DRAWS", 8)
+
+
 @pytest.fixture
 def images_only(tmp_path) -> Path:
     """A study that waits for a crowd."""
@@ -71,7 +77,9 @@ def wait_for(window, qtbot, annotators: int) -> None:
     qtbot.waitUntil(come, timeout=LONG)
 
 
-def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
+def test_new_clicks_appear_until_the_stop_rule_is_met_and_a_restarted_source_needs_column_names(
+    waiting, qtbot, tmp_path
+):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "one.png"))
     stream_of(waiting).watch(source)
@@ -89,6 +97,19 @@ def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
     qtbot.waitUntil(lambda: "found by 9" in queue.lines[-1].detail, timeout=LONG)
     assert queue.lines[-1].title == "one.png"
     assert queue.lines[-1].done
+
+    source.unlink()
+    append(source, visit(9, "one.png"))
+    qtbot.waitUntil(lambda: waiting.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    idle(waiting, qtbot)
+    offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
+    assert any(words.startswith("The meaning of its columns is unknown.") for words in offer)
+    assert states(waiting).count("detected") == len(PARASITES)
+    dialog = waiting.findChild(ColumnMappingDialog)
+    for choice, field in zip(dialog.columns.choices, ("annotator", "image", "x", "y"), strict=True):
+        choice.setCurrentIndex(choice.findData(field))
+    dialog.accept()
+    wait_for(waiting, qtbot, 10)
 
 
 def test_a_decision_in_a_stream_is_kept_with_new_clicks_and_a_pause_takes_none_in(waiting, qtbot, tmp_path):
@@ -133,15 +154,21 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     append(source, visit(5, "one.png"))
     stream.offers.resume.click()
     wait_for(waiting, qtbot, 6)
-    waiting.document.close()
+    waiting.document.close()  # it leaves the watch in peace
+    idle(waiting, qtbot)
+    assert stream_of(waiting).live.following is None
     with Study.open(images_only) as study:
         assert [entry.source for entry in streams.streams(study)] == [source]
         assert len(study.clicks(1)) == 6 * len(PARASITES)
 
 
-def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_path):
+def test_an_unknown_image_is_reported_and_nothing_is_lost_and_marked_programs_are_ignored(
+    waiting, qtbot, tmp_path
+):
+    waiting.document.record(Decision(verb="program", annotators=("volunteer 0",)))
+    qtbot.waitUntil(lambda: bool(waiting.document.contents.review.programs))
     source = tmp_path / "clicks.csv"
-    append(source, HEADER + visit(0, "three.png"))
+    append(source, HEADER + visit(0, "three.png") + visit(1, "three.png"))
     with qtbot.waitSignal(waiting.workspace.refused, timeout=LONG) as refused:
         stream_of(waiting).watch(source)
     assert '"three.png"' in refused.args[0]
@@ -153,46 +180,7 @@ def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_pa
     waiting.workspace.stream.offers.resume.click()
     live = stream_of(waiting).live
     qtbot.waitUntil(lambda: live.following is not None and len(live.following.watched) == 1, timeout=LONG)
-
-
-def test_watching_reports_that_marked_programs_are_ignored(waiting, qtbot, tmp_path):
-    waiting.document.record(Decision(verb="program", annotators=("volunteer 0",)))
-    qtbot.waitUntil(lambda: bool(waiting.document.contents.review.programs))
-    append(tmp_path / "clicks.csv", HEADER + visit(0, "one.png") + visit(1, "one.png"))
-    stream_of(waiting).watch(tmp_path / "clicks.csv")
-    wait_for(waiting, qtbot, 1)
-    assert "Marked programs take no part" in stream_of(waiting).live.notice
-
-
-def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, images_only):
-    source = tmp_path / "clicks.csv"
-    append(source, HEADER + visit(0, "one.png"))
-    stream_of(waiting).watch(source)
-    wait_for(waiting, qtbot, 1)
-    waiting.document.close()
-    idle(waiting, qtbot)
-    assert stream_of(waiting).live.following is None
-    with Study.open(images_only) as study:
-        assert len(study.clicks(1)) == len(PARASITES)
-
-
-def test_a_restarted_source_without_header_needs_column_names(waiting, qtbot, tmp_path):
-    source = tmp_path / "clicks.csv"
-    append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(5)))
-    stream_of(waiting).watch(source)
-    wait_for(waiting, qtbot, 5)
-    source.unlink()
-    append(source, visit(5, "one.png"))
-    qtbot.waitUntil(lambda: waiting.findChild(ColumnMappingDialog) is not None, timeout=LONG)
-    idle(waiting, qtbot)
-    offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
-    assert any(words.startswith("The meaning of its columns is unknown.") for words in offer)
-    assert states(waiting).count("detected") == len(PARASITES)
-    dialog = waiting.findChild(ColumnMappingDialog)
-    for choice, field in zip(dialog.columns.choices, ("annotator", "image", "x", "y"), strict=True):
-        choice.setCurrentIndex(choice.findData(field))
-    dialog.accept()
-    wait_for(waiting, qtbot, 6)
+    assert "Marked programs take no part" in live.notice
 
 
 @pytest.mark.parametrize(("disputed", "firm", "done"), [(0, True, True), (1, True, False), (0, False, False)])
@@ -233,13 +221,14 @@ def test_an_interrupted_source_is_offered_by_the_next_window(window, qtbot, tmp_
     assert any(words.startswith("The study was closed while it was watched.") for words in offer)
 
 
-def test_a_replay_runs_from_no_annotator_to_all_decides_nothing_and_goes_back_to_the_run(fused, qtbot):
+def test_a_replay_plays_to_its_end_decides_nothing_and_goes_back_to_the_run_or_another_image(fused, qtbot):
     workspace = fused.workspace
     before = [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots]
     workspace.stream.offers.replay.click()
     replay = stream_of(fused).replay
-    qtbot.waitUntil(lambda: len(replay.steps) == ANNOTATORS + 1, timeout=LONG)
-    replay.play(False)
+    workspace.stream.replay.speed_chosen.emit(60.0)
+    qtbot.waitUntil(lambda: replay.position == replay.total > 0 and not replay.playing, timeout=LONG)
+    assert len(replay.steps) == ANNOTATORS + 1
     replay.go_to(0)
     assert workspace.reviewing.spots == ()
     slider = workspace.stream.findChild(QSlider)
@@ -259,6 +248,11 @@ def test_a_replay_runs_from_no_annotator_to_all_decides_nothing_and_goes_back_to
     assert not replay.on
     assert fused.status.message == ""
     assert [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots] == before
+    workspace.stream.offers.replay.click()
+    assert replay.on
+    press(fused, qtbot, Qt.Key.Key_PageDown)
+    assert not replay.on
+    assert workspace.reviewing.session.scene.stream_note == ""
 
 
 def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
@@ -285,16 +279,6 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
     workspace.stream.leave.click()
     idle(fused, qtbot)
     assert not replay.on
-
-
-def test_a_replay_plays_by_itself_to_its_end_and_another_image_ends_it(fused, qtbot):
-    fused.workspace.stream.offers.replay.click()
-    replay = stream_of(fused).replay
-    fused.workspace.stream.replay.speed_chosen.emit(60.0)
-    qtbot.waitUntil(lambda: replay.position == replay.total > 0 and not replay.playing, timeout=LONG)
-    press(fused, qtbot, Qt.Key.Key_PageDown)
-    assert not stream_of(fused).replay.on
-    assert fused.workspace.reviewing.session.scene.stream_note == ""
 
 
 def test_annotators_to_ask_have_not_seen_the_image_and_are_blinded(waiting, qtbot, tmp_path):
