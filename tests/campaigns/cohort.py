@@ -10,17 +10,19 @@ must equal those of an undisturbed run.
 from __future__ import annotations
 
 import csv
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from raterscope.app.cli import main as raterscope
 from tests.campaigns.harness import Summary, cases, parser, random_of
 
 __all__ = ["main"]
@@ -47,10 +49,19 @@ def _write_cohort(folder: Path) -> Path:
     return path
 
 
-def _start(manifest: Path, output: Path, jobs: int = JOBS) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "raterscope", "batch", str(manifest), "-o", str(output)]
-    command += ["--jobs", str(jobs), "--retries", "1000"]
+def _arguments(manifest: Path, output: Path, jobs: int) -> list[str]:
+    return ["batch", str(manifest), "-o", str(output), "--jobs", str(jobs), "--retries", "1000"]
+
+
+def _start(manifest: Path, output: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "raterscope", *_arguments(manifest, output, JOBS)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _run(manifest: Path, output: Path) -> None:
+    """Run the command undisturbed, in this process."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        raterscope(_arguments(manifest, output, 1))
 
 
 def _results(output: Path) -> dict[str, bytes]:
@@ -96,7 +107,7 @@ class Campaign:
         """Let the cohort end undisturbed, and compare its results."""
         for command in self.commands:
             command.wait()
-        _start(self.manifest, self.output, jobs=1).wait()
+        _run(self.manifest, self.output)
         wrong = self._changed()
         if len(self.done) != CROWDS:
             wrong.append(f"only {len(self.done)} of {CROWDS} cases are done")
@@ -135,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as name:
         folder = Path(name)
         manifest = _write_cohort(folder)
-        _start(manifest, folder / "undisturbed", jobs=1).wait()
+        _run(manifest, folder / "undisturbed")
         expected = _results(folder / "undisturbed")
         campaign = None
         number = 0

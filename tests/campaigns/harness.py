@@ -214,7 +214,12 @@ def in_workers(
     limits : Limits
         A process that breaks them is ended: a defect, and the next case gets a new process.
     jobs : int
+        0: in this process, without limits.
     """
+    if jobs == 0:
+        for case, _, arguments in tasks:
+            summary.add(case, function(*arguments))
+        return
     context = multiprocessing.get_context("spawn")
     waiting = iter(tasks)
     workers: dict[Connection, SpawnProcess] = {}
