@@ -61,10 +61,11 @@ def test_a_wrong_table_of_costs_keeps_the_budget(fused, qtbot, tmp_path):
 
 def test_the_cost_is_measured_on_request(fused, qtbot, monkeypatch):
     for name in ("_ROUNDS", "_SIZES"):  # they take most of the time
-        monkeypatch.setattr(f"raterscope.algorithms.labels.vote_budget.{name}", 3)
+        monkeypatch.setattr(f"raterscope.algorithms.labels.vote_budget.{name}", 2)
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_D)
     workspace.middle_tabs.setCurrentIndex(workspace.middle_tabs.count() - 1)
+    workspace.cost.form.editors()["draws"].setText("1")
     workspace.cost.button.click()
     qtbot.waitUntil(lambda: workspace.cost.curve.filled, timeout=LONG)
     idle(fused, qtbot)

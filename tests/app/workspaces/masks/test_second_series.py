@@ -83,6 +83,14 @@ def save_series(folder, case, shift):
 
 
 @pytest.fixture
+def few_starts(monkeypatch):
+    """Search from few positions: the search takes most of the time."""
+    pytest.importorskip("SimpleITK")
+    for name, value in (("_TURNS", ()), ("_TURN_STEP", 180.0), ("_MEASURED_STARTS", 1), ("_RESTARTS", 1)):
+        monkeypatch.setattr(f"raterscope.algorithms.masks.registration.{name}", value)
+
+
+@pytest.fixture
 def with_series(fused_masks, qtbot, tmp_path):
     """The fused window with a second series 300 mm away: another frame of reference."""
     case = fused_masks.workspace.session.scene.image
@@ -127,9 +135,8 @@ def test_typed_values_move_a_series_and_undo_returns_it(with_series, qtbot):
     dialog.close()
 
 
-def test_a_series_in_another_frame_is_registered_and_reset(with_series, qtbot, monkeypatch):
-    pytest.importorskip("SimpleITK")
-    monkeypatch.setattr("raterscope.algorithms.masks.registration._RESTARTS", 2)
+@pytest.mark.usefixtures("few_starts")
+def test_a_series_in_another_frame_is_registered_and_reset(with_series, qtbot):
     workspace = with_series.workspace
     workspace.registration.start()
     qtbot.mouseClick(dialog_of(with_series).registering, Qt.MouseButton.LeftButton)
@@ -176,9 +183,8 @@ def test_a_flat_image_and_unknown_positions_are_refused():
         register_series(values, Grid.plain(values.shape), values, COARSE, silent)
 
 
-def test_a_failed_registration_is_named_and_changes_nothing(fused_masks, qtbot, tmp_path, monkeypatch):
-    pytest.importorskip("SimpleITK")
-    monkeypatch.setattr("raterscope.algorithms.masks.registration._RESTARTS", 1)  # none would confirm noise
+@pytest.mark.usefixtures("few_starts")
+def test_a_failed_registration_is_named_and_changes_nothing(fused_masks, qtbot, tmp_path):
     case = fused_masks.workspace.session.scene.image
     affine = np.diag([-1.0, -1, 1, 1]) @ case.grid.matrix
     noise = np.random.default_rng(4).normal(500, 50, case.grid.shape[::-1]).astype(np.float32)
