@@ -27,10 +27,9 @@ def usual(qapp):
     theme.apply_theme(qapp, theme.DARK)
 
 
-def _press(window, qtbot, key, times=1):
+def _press(window, qtbot, key):
     window.activateWindow()
-    for _ in range(times):
-        qtbot.keyClick(window.workspace.canvas, key, CONTROL_SHIFT)
+    qtbot.keyClick(window.workspace.canvas, key, CONTROL_SHIFT)
     QApplication.processEvents()
 
 
@@ -46,11 +45,22 @@ def _heights(window):
     return {**lists, **tables, **labels, "fuse": window.bar.fuse.height(), "top": window.bar.height()}
 
 
-def test_text_and_layout_grow_by_steps_and_go_back(fused, qtbot):
+def test_text_and_layout_grow_by_steps_and_go_back_and_keys_of_spots_stay_visible(fused, qtbot):
+    workspace = fused.workspace
+    fused.resize(1280, 1000)  # in a low window the bottom is as low as its parts allow
+    idle(fused, qtbot)
+    edge = workspace.upper.handle(1)
+    qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
+    qtbot.mouseMove(edge, QPoint(-60, 60))
+    qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
+    divided = (workspace.whole, workspace.upper, workspace.middle)
+    sizes = np.array([splitter.sizes() for splitter in divided])
     before = _heights(fused)
     assert {"Annotators", "Images"} <= set(before)
-    _press(fused, qtbot, Qt.Key.Key_Equal, 3)
+    change_text_size(2)
+    _press(fused, qtbot, Qt.Key.Key_Equal)
     assert fused.status.message == "Text size 130 %."
+    assert workspace.upper.sizes()[1] > sizes[1, 1]
     after = _heights(fused)
     same = [name for name in before if name in after]
     assert len(same) > 12
@@ -64,22 +74,10 @@ def test_text_and_layout_grow_by_steps_and_go_back(fused, qtbot):
     assert {name: second[name] for name in same if name in second} == {
         name: before[name] for name in same if name in second
     }
+    assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(sizes, abs=1)
 
-    workspace = fused.workspace
-    fused.resize(1280, 1000)  # in a low window the bottom is as low as its parts allow
-    idle(fused, qtbot)
-    edge = workspace.upper.handle(1)
-    qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
-    qtbot.mouseMove(edge, QPoint(-60, 60))
-    qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
-    divided = (workspace.whole, workspace.upper, workspace.middle)
-    before = np.array([splitter.sizes() for splitter in divided])
-    change_text_size(5)
-    QApplication.processEvents()
-    assert workspace.upper.sizes()[1] > before[1, 1]
-    change_text_size(0)
-    QApplication.processEvents()
-    assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(before, abs=1)
+    names = ("accept", "reject", "skip", "add", "move_key", "undo")
+    check_keys(fused, qtbot, workspace.evidence, names)
 
 
 def test_the_size_has_ends_and_is_remembered(qapp):
@@ -94,7 +92,9 @@ def test_the_size_has_ends_and_is_remembered(qapp):
     assert preferences.text_percent() == 100
 
 
-def test_the_smallest_window_scrolls_with_text_twice_as_large_and_has_no_bars_with_usual_text(fused, qtbot):
+def test_the_smallest_window_scrolls_with_twice_the_text_and_layouts_and_folded_sides_are_restored(
+    fused, qtbot
+):
     for _ in range(2):  # 150 % and 200 %
         change_text_size(5)
         fused.window_actions.show_keys()
@@ -134,14 +134,6 @@ def test_the_smallest_window_scrolls_with_text_twice_as_large_and_has_no_bars_wi
             assert not bar.isVisible()
             assert bar.maximum() == 0  # nor can it be scrolled away by key
 
-
-def test_image_and_keys_of_spots_stay_visible(fused, qtbot):
-    names = ("accept", "reject", "skip", "add", "move_key", "undo")
-    check_keys(fused, qtbot, fused.workspace.evidence, names)
-
-
-def test_with_large_text_layouts_and_folded_sides_are_restored_and_fuse_again_is_whole(fused, qtbot):
-    workspace = fused.workspace
     fused.resize(1440, 900)
     idle(fused, qtbot)
     usual = workspace.layout_state()
