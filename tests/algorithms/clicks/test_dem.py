@@ -171,7 +171,7 @@ def test_errors_of_the_thesis_set_up():
     The set-up is that of the thesis, section 3.1, which prints neither errors nor how wide the rates are.
     """
     errors = np.zeros(4)
-    for seed in range(250):
+    for seed in range(100):
         crowd = voting_crowd(11, 20, seed)
         marked, truth = crowd.votes.marked, crowd.present
         sensitivity, specificity = crowd.sensitivity[:, None], crowd.specificity[:, None]
@@ -184,7 +184,7 @@ def test_errors_of_the_thesis_set_up():
             np.mean(dem(crowd.votes, PRINTED).detected != truth),
             np.mean(dem(crowd.votes, QUICK).detected != truth),
         ]
-    known, majority, printed, priors = errors / 250
+    known, majority, printed, priors = errors / 100
     assert known == pytest.approx(0.021, abs=0.003)
     assert printed == pytest.approx(0.036, abs=0.003)
     assert majority == pytest.approx(0.0343, abs=0.003)  # the binomial's tail: at most 5 of 11 right at .75
