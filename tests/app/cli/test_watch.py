@@ -18,6 +18,7 @@ from raterscope.app.study import Study
 
 PLACES = np.array([[40.0, 40.0], [120.0, 50.0], [60.0, 130.0], [150.0, 150.0]])
 HEADER = "annotator,image,x,y\n"
+VISITS = 4
 
 
 def visit(number: int, image: str = "a.png") -> str:
@@ -149,8 +150,27 @@ def test_an_image_of_an_unknown_size_stops_it_before_anything_is_lost(
     assert of_images(events(capsys.readouterr().out))[-1]["clicks"] == 12
 
 
+TWO_LIVES = """
+import io, os, sys
+from contextlib import redirect_stdout
+from raterscope.app.cli import main
+
+with redirect_stdout(io.StringIO()):
+    main(["watch", *sys.argv[1:3], "--extent", "200", "200", "--once"])
+first = os.fork()
+if first:
+    print(first, flush=True)
+    os.waitpid(first, 0)
+sys.exit(main(sys.argv[3:]))
+"""
+"""The command, and again once it was killed; modules and kernels are loaded once, by another study."""
+
+
 def started(tmp_path: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "raterscope", *arguments(tmp_path, "--every", "0.05")]
+    other = tmp_path / "other.csv"
+    append(other, HEADER + visit(0) + visit(1))
+    command = [sys.executable, "-c", TWO_LIVES, str(tmp_path / "other.rscope"), str(other)]
+    command += arguments(tmp_path, "--every", "0.05")
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
 
 
@@ -169,26 +189,26 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
     source = tmp_path / "clicks.csv"
     append(source, HEADER)
     steps: list[tuple[int, int]] = []
-    for life in range(2):
-        with started(tmp_path) as process:
-            for number in range(4 * life, 4 * life + 4):
-                append(source, visit(number)[:-9])  # the writer stops in the middle of a line ...
-                time.sleep(0.06)
-                append(source, visit(number)[-9:])  # ... and goes on
-                event_list = heard_until(process, (number + 1) * len(PLACES))
-                steps += [
-                    (image_event["annotators"], image_event["clicks"])
-                    for image_event in of_images(event_list)
-                ]
-            process.send_signal(signal.SIGKILL if life < 1 else signal.SIGINT)
-            remaining = process.communicate(timeout=300)[0]
+    with started(tmp_path) as process:
+        assert process.stdout is not None
+        first = int(process.stdout.readline())
+        for number in range(VISITS):
+            append(source, visit(number)[:-9])  # the writer stops in the middle of a line ...
+            time.sleep(0.06)
+            append(source, visit(number)[-9:])  # ... and goes on
+            event_list = heard_until(process, (number + 1) * len(PLACES))
+            steps += [(event["annotators"], event["clicks"]) for event in of_images(event_list)]
+            if number == VISITS // 2 - 1:
+                os.kill(first, signal.SIGKILL)
+        process.send_signal(signal.SIGINT)
+        remaining = process.communicate(timeout=300)[0]
     assert process.returncode == 0
     assert events(remaining)[-1]["run"] == 1
-    assert max(steps) == (8, 8 * len(PLACES))
+    assert max(steps) == (VISITS, VISITS * len(PLACES))
     with Study.open(tmp_path / "watched.rscope") as study:
         clicks = study.clicks(1)
-        assert sorted(clicks.annotators) == sorted(f"W{number}" for number in range(8))
-        assert len(clicks) == 8 * len(PLACES)
+        assert sorted(clicks.annotators) == sorted(f"W{number}" for number in range(VISITS))
+        assert len(clicks) == VISITS * len(PLACES)
         assert len(clicks.merged()[0]) == len(clicks)
 
 
