@@ -1,6 +1,7 @@
 """Session restore: after a crash the window offers to reopen the last study."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,8 +37,6 @@ def until(done):
 
 until(lambda: window.workspace is not None and window.workspace.current_item() is not None)
 workspace = window.workspace
-workspace.fuse_again()
-until(lambda: window.document.contents.runs and not window.busy)
 workspace.go_to(window.document.contents.images[1].id)
 until(lambda: window.status.text.text().startswith("two.png") and not window.busy)
 workspace.reviewing.next_disputed()
@@ -75,7 +74,10 @@ def offered(window, qtbot):
     idle(window, qtbot)
 
 
-def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
+def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(
+    study_file, study_fused, tmp_path, window, qtbot
+):
+    shutil.copy(study_fused, study_file)
     number = _killed(study_file, tmp_path / "settings")
     offered(window, qtbot)
     assert window.reopen_bar.isVisible()
