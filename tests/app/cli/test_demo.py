@@ -25,9 +25,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-def write_report_of_images(study, path, *more):
-    """Write the reports of clicks and masks, and empty ones of other kinds."""
-    if path.name in ("clicks-report.html", "masks-report.html"):
+def write_report_of_clicks(study, path, *more):
+    """Write the report of clicks, and empty ones of other kinds."""
+    if path.name == "clicks-report.html":
         return write_report(study, path, *more)
     path.touch()
     return path
@@ -71,8 +71,8 @@ class TestSample:
         # A picture of one kind; tests/pictures has the others.
         take = demo._take_pictures
         monkeypatch.setattr(demo, "_take_pictures", lambda *paths: take(*(path[:1] for path in paths)))
-        # Those of labels and pairs are written in the tests of their samples.
-        monkeypatch.setattr("raterscope.app.cli.demo.write_report", write_report_of_images)
+        # Other tests write those of masks, labels and pairs.
+        monkeypatch.setattr("raterscope.app.cli.demo.write_report", write_report_of_clicks)
         assert run("demo", folder) == 0
         output = capsys.readouterr().out
         assert "there is no display" in output
