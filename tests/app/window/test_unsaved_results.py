@@ -43,8 +43,9 @@ def click_button(qtbot, button):
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-def test_a_study_is_complete_in_its_own_file_soon_after_a_decision(decided, qtbot, study_file, tmp_path):
-    """As for who copies it while it is open."""
+def test_a_study_is_complete_in_its_own_file_and_followed_when_it_is_renamed(
+    decided, qtbot, study_file, tmp_path
+):
     log = study_file.with_name(f"{study_file.name}-wal")
     qtbot.waitUntil(lambda: log.stat().st_size == 0, timeout=LONG)
     copy = shutil.copy(study_file, tmp_path / "copy.rscope")
@@ -52,8 +53,6 @@ def test_a_study_is_complete_in_its_own_file_soon_after_a_decision(decided, qtbo
         assert [decision.verb for decision in study.decisions()] == ["add"]
     assert kept(decided) == "every decision saved"
 
-
-def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, study_file):
     new = study_file.rename(study_file.with_name("renamed.rscope"))
     qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study was moved to renamed.rscope"
@@ -71,7 +70,9 @@ def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, stu
     assert not list(study_file.parent.glob(f"{study_file.name}*"))
 
 
-def test_a_study_that_is_put_back_goes_on(decided, qtbot, study_file):
+def test_a_study_that_is_put_back_goes_on_and_a_deleted_one_is_saved_again(
+    decided, qtbot, study_file, monkeypatch
+):
     new = study_file.rename(study_file.with_name("renamed.rscope"))
     qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     new.rename(study_file)
@@ -80,8 +81,6 @@ def test_a_study_that_is_put_back_goes_on(decided, qtbot, study_file):
     decide(decided, qtbot)
     assert len(decided.document.contents.decisions) == 2
 
-
-def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, study_file, monkeypatch):
     study_file.unlink()
     qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study file is missing"
@@ -92,7 +91,7 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
     idle(decided, qtbot)
     assert decided.document.contents.path == study_file
     assert not decided.moved_bar.isVisible()
-    assert [decision.verb for decision in decided.document.contents.decisions] == ["add"]
+    assert [decision.verb for decision in decided.document.contents.decisions] == ["add", "add"]
     assert "is now open" in decided.status.message
 
 
@@ -103,7 +102,7 @@ def at_work(opened, qtbot, monkeypatch):
     release = threading.Event()
 
     def work(watch):
-        while not release.is_set():
+        while not release.wait(0.005):
             watch(0.45, "fusing")
 
     def begin(title="Fusing 2 images"):
@@ -146,7 +145,9 @@ def test_the_window_closes_if_the_job_ends_during_the_question(opened, qtbot, at
     qtbot.waitUntil(lambda: not opened.isVisible(), timeout=LONG)
 
 
-def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_path):
+def test_another_study_opens_when_that_is_agreed_to_and_files_dropped_with_it_are_imported(
+    opened, qtbot, at_work, tmp_path
+):
     Study.create(tmp_path / "other.rscope").close()
     job = at_work()
     opened.open_paths([tmp_path / "other.rscope"])
@@ -157,20 +158,18 @@ def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_
     with qtbot.waitSignal(opened.document.replaced, timeout=LONG):
         answer(opened, qtbot, "Stop it and leave")
     assert opened.document.contents.path.name == "other.rscope"
-    assert job.state == "cancelled"
+    qtbot.waitUntil(lambda: job.state == "cancelled", timeout=LONG)
     idle(opened, qtbot)
 
-
-def test_files_dropped_with_a_study_are_imported_into_it(opened, qtbot, at_work, tmp_path):
-    Study.create(tmp_path / "other.rscope").close()
+    Study.create(tmp_path / "third.rscope").close()
     votes = tmp_path / "votes.csv"
     votes.write_text("annotator,task,label\nann,t1,yes\nben,t1,no\n")
     at_work()
-    opened.open_paths([tmp_path / "other.rscope", votes])
+    opened.open_paths([tmp_path / "third.rscope", votes])
     answer(opened, qtbot, "Stop it and leave")
     qtbot.waitUntil(lambda: "2 votes" in opened.status.message, timeout=LONG)
     idle(opened, qtbot)
-    assert opened.document.contents.path.name == "other.rscope"
+    assert opened.document.contents.path.name == "third.rscope"
     assert opened.document.contents.annotators == ("ann", "ben")
 
 
@@ -178,7 +177,7 @@ def test_a_report_continues_after_leaving_the_study_and_delays_closing(opened, q
     release = threading.Event()
 
     def write(_study, watch):
-        while not release.is_set():
+        while not release.wait(0.005):
             watch(0.2, "drawing")
 
     job = opened.document.read_beside("Writing the report", write, lasting=True)
@@ -276,7 +275,7 @@ def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(uns
     assert len(window.workspace.reviewing.spots) > 3
 
 
-def test_while_a_run_is_held_one_goes_on_deciding(unsaved, qtbot):
+def test_while_a_run_is_held_one_goes_on_deciding_and_it_is_discarded_with_the_window(unsaved, qtbot):
     window, make_room = unsaved
     make_room()
     press(window, qtbot, Qt.Key.Key_F5)
@@ -286,6 +285,9 @@ def test_while_a_run_is_held_one_goes_on_deciding(unsaved, qtbot):
     press(window, qtbot, Qt.Key.Key_R)
     assert [decision.verb for decision in window.document.contents.decisions] == ["reject"]
     assert window.unsaved_bar.isVisible()
+    window.close()
+    answer(window, qtbot, "Close and discard")
+    assert not window.isVisible()
 
 
 def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
@@ -306,7 +308,7 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
         assert study.runs.all() == []
 
 
-def test_saving_where_that_is_not_possible_loses_nothing_and_discarding_needs_confirmation(
+def test_saving_where_that_is_not_possible_loses_nothing_and_discarding_and_closing_need_confirmation(
     unsaved, qtbot, tmp_path
 ):
     window, _ = unsaved
@@ -317,6 +319,10 @@ def test_saving_where_that_is_not_possible_loses_nothing_and_discarding_needs_co
     assert window.unsaved_bar.isVisible()
     qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
     answer(window, qtbot, "Cancel")
+    assert window.unsaved_bar.isVisible()
+    window.close()
+    assert answer(window, qtbot, "Cancel") == "Closing the window discards the finished fusion of 2 images."
+    assert window.isVisible()
     assert window.unsaved_bar.isVisible()
     qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
     assert answer(window, qtbot, "Discard") == "Discard the finished fusion of 2 images?"
@@ -338,17 +344,6 @@ def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, 
     assert len(window.document.contents.runs) == 1
 
 
-def test_closing_with_an_unsaved_run_needs_confirmation(unsaved, qtbot):
-    window, _ = unsaved
-    window.close()
-    assert answer(window, qtbot, "Cancel") == "Closing the window discards the finished fusion of 2 images."
-    assert window.isVisible()
-    assert window.unsaved_bar.isVisible()
-    window.close()
-    answer(window, qtbot, "Close and discard")
-    assert not window.isVisible()
-
-
 def test_an_import_that_cannot_be_saved_is_kept(opened, qtbot, tmp_path):
     more = tmp_path / "more.csv"
     lines = [f"late {i % 40},one.png,{i % 230},{i % 170}" for i in range(20_000)]
@@ -366,7 +361,9 @@ def test_an_import_that_cannot_be_saved_is_kept(opened, qtbot, tmp_path):
     assert not opened.unsaved_bar.isVisible()
 
 
-def test_an_unsaved_decision_shows_an_error_until_the_next_one_is_saved(fused, qtbot):
+def test_an_unsaved_decision_shows_an_error_until_the_next_one_is_saved_and_a_refused_result_too(
+    fused, qtbot
+):
     make_room = fill_disk(fused)
     fused.document.record(Decision(verb="exclude", annotators=("careless",), reason="x" * 20_000))
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
@@ -380,15 +377,13 @@ def test_an_unsaved_decision_shows_an_error_until_the_next_one_is_saved(fused, q
     assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]
     assert not fused.notice.isVisible()
 
-
-def test_a_refused_result_shows_an_error_and_is_not_kept(opened, qtbot):
     def store(_study, _watch):
         raise StudyError("the result for one.png does not fit its clicks; fuse again")
 
-    wanted = Unsaved(opened.document.contents.path, "Keeping the run", "the fusion", store, print)
-    opened.document.keep(wanted)
-    qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
-    idle(opened, qtbot)
-    assert opened.notice.isVisible()
-    assert opened.notice.text == "the result for one.png does not fit its clicks; fuse again."
-    assert not opened.unsaved_bar.isVisible()
+    wanted = Unsaved(fused.document.contents.path, "Keeping the run", "the fusion", store, print)
+    fused.document.keep(wanted)
+    qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
+    idle(fused, qtbot)
+    assert fused.notice.isVisible()
+    assert fused.notice.text == "the result for one.png does not fit its clicks; fuse again."
+    assert not fused.unsaved_bar.isVisible()
