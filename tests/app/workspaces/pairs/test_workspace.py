@@ -14,6 +14,7 @@ from raterscope.algorithms.pairs.evidence import match_ratios
 from raterscope.algorithms.pairs.wins import count_wins
 from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.pairs.runs import apply_decisions, fuse_inputs, gather, keep, read_answer
+from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 from raterscope.app.workspaces.pairs import bias_review
@@ -209,15 +210,19 @@ def test_after_decisions_the_window_shows_what_is_exported(window, qtbot, tmp_pa
         )  # fmt: skip
         inputs = gather([question.id for question in study.pair_questions()], study)
         keep(fuse_inputs(inputs, PairPlan()), study)
+        (question,) = study.pair_questions()
+        flagged = np.flatnonzero(read_answer(study, question).fusion.flagged).tolist()
+        for at in flagged[2:]:
+            subject = BiasSubject(annotator=pairs.annotators[at])
+            study.record(Decision(verb="clear", item=question.id, subject=subject, reason="seen"))
     fused = open_study(window, qtbot, path)
     workspace = fused.workspace
-    flagged = np.flatnonzero(workspace.flagged).tolist()
-    for annotator, verb in (*((at, Qt.Key.Key_C) for at in flagged), (30, Qt.Key.Key_F)):
+    assert np.flatnonzero(workspace.flagged).tolist() == flagged[:2]
+    for annotator, verb in (*((at, Qt.Key.Key_C) for at in flagged[:2]), (30, Qt.Key.Key_F)):
         workspace.choose(annotator)
         idle(fused, qtbot)
         judge(fused, qtbot, verb, "seen")
     with Study.open(fused.document.contents.path, to_read=True) as study:
-        (question,) = study.pair_questions()
         exported = apply_decisions(study, read_answer(study, question))
     stored = workspace.session.scene.fusion
     changed = int(np.argmax(abs(exported.match - stored.match)))
@@ -352,7 +357,7 @@ def test_cleared_annotators_leave_the_list_until_undo_and_flagged_ones_change_th
     assert after.corrected.score == pytest.approx(before.corrected.score, abs=0.1)  # one of many
 
 
-def test_f6_cycles_through_the_regions_without_a_selection_and_a_closed_study_leaves_nothing(fused, qtbot):
+def test_f6_cycles_through_the_regions_a_small_window_scrolls_and_a_closed_study_leaves_nothing(fused, qtbot):
     workspace = fused.workspace
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
@@ -364,6 +369,16 @@ def test_f6_cycles_through_the_regions_without_a_selection_and_a_closed_study_le
     assert focused[0] is workspace.bars.figure
     assert any(workspace.ranking.isAncestorOf(widget) for widget in focused)
     assert any(workspace.queue.isAncestorOf(widget) for widget in focused)
+
+    fused.resize(1000, 600)
+    key(fused, qtbot, Qt.Key.Key_Tab)
+    idle(fused, qtbot)
+    labels = [label for label in fused.workspace.evidence.findChildren(QLabel) if label.isVisible()]
+    assert "smallest detectable bias" in {label.text() for label in labels}
+    assert all(label.height() >= label.fontMetrics().height() for label in labels if label.text())
+    flag = fused.workspace.evidence.flag
+    assert flag.visibleRegion().boundingRect() == flag.rect()
+
     fused.document.close()
     idle(fused, qtbot)
     assert not workspace.session.shown
@@ -413,14 +428,3 @@ def test_marking_annotators_of_pairs_as_programs_notes_that_fusions_ignore_it(fu
     press(fused, qtbot, Qt.Key.Key_M, on=table.view)
     assert not fused.document.contents.review.programs
     assert "do not use" not in fused.status.message
-
-
-def test_in_a_small_window_the_evidence_scrolls_and_no_row_is_cut(fused, qtbot):
-    fused.resize(1000, 600)
-    key(fused, qtbot, Qt.Key.Key_Tab)
-    idle(fused, qtbot)
-    labels = [label for label in fused.workspace.evidence.findChildren(QLabel) if label.isVisible()]
-    assert "smallest detectable bias" in {label.text() for label in labels}
-    assert all(label.height() >= label.fontMetrics().height() for label in labels if label.text())
-    flag = fused.workspace.evidence.flag
-    assert flag.visibleRegion().boundingRect() == flag.rect()
