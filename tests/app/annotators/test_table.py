@@ -24,6 +24,12 @@ from tests.app.annotators.made import fuse_all
 from tests.app.tables import rows_of
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Draw the sides of comparisons again a few times only: that takes most of the time of a report."""
+    monkeypatch.setattr("raterscope.app.kinds.pairs.evaluation._DRAWS", 5)
+
+
 def exported(study: Path, kind: str, folder: Path) -> dict[str, dict[str, str]]:
     path = folder / f"{kind}.csv"
     assert main(["export", str(study), "--what", "annotators", "--kind", kind, "-o", str(path)]) == 0
@@ -182,8 +188,9 @@ def test_an_exclusion_of_a_joined_name_is_of_all_its_names():
     assert fold([join, exclude, Decision(verb="undo", id=3, undoes=1)]).excluded == {"anna": "test account"}
 
 
-def test_joined_names_count_as_one_annotator_in_fusions(four_study, capsys):
+def test_joined_names_count_as_one_annotator_in_fusions_and_reports(four_study, tmp_path, capsys):
     with Study.open(four_study) as study:
+        study.record(Decision(verb="join", annotators=("Anna K.", "anna")))
         study.record(Decision(verb="join", annotators=("ben", "cleo")))
         (question,) = study.questions()
         labels = gather_labels([question.id], study).given[question.name].labels
@@ -199,13 +206,22 @@ def test_joined_names_count_as_one_annotator_in_fusions(four_study, capsys):
     assert "no community" not in captured.err
     with Study.open(four_study) as study:
         runs = study.runs.all()
-        assert runs[-1].aliases == {"cleo": "ben"}
+        assert runs[-1].aliases == {"cleo": "ben", "anna": "Anna K."}
         assert study.clicks(1, runs[-4]).annotators == ("anna", "ben", "dan", "eve")
         masks = study.runs.result(runs[-3].id, study.items()["masks"][0].id)
         assert masks.fusions[0].annotators == ("anna", "ben")
         assert not study.shown.outdated(runs[-1], [])
         table = read_annotators(study)
-        assert table.of_kind("ben", "labels")[0].marks[table.index["ben"]] == 120
+        labels, row = table.of_kind("ben", "labels")
+        assert labels.marks[row] == 120
+    report = tmp_path / "r.html"
+    assert main(["report", str(four_study), "-o", str(report)]) == 0
+    text = report.read_text(encoding="utf-8")
+    assert "Counted as one annotator: Anna K., anna." in text
+    names = exported(four_study, "clicks", tmp_path)
+    assert "Anna K." in names
+    assert "anna" not in names
+    with Study.open(four_study) as study:
         study.record(Decision(verb="separate", annotators=("cleo",)))
         assert "joined" in study.shown.outdated(runs[-1], [])[0]
 
@@ -327,19 +343,6 @@ def test_what_an_exclusion_changed_is_reported_once_it_was_fused(four_study):
         assert sentence.startswith("Labels, run 5 without them: ")
         assert "task" in sentence
         assert effects_of_exclusion(["ben"], study) == ()
-
-
-def test_report_and_tables_over_images_name_joined_annotators_once(four_study, tmp_path):
-    with Study.open(four_study) as study:
-        study.record(Decision(verb="join", annotators=("Anna K.", "anna")))
-    fuse_all(four_study)
-    report = tmp_path / "r.html"
-    assert main(["report", str(four_study), "-o", str(report)]) == 0
-    text = report.read_text(encoding="utf-8")
-    assert "Counted as one annotator: Anna K., anna." in text
-    names = exported(four_study, "clicks", tmp_path)
-    assert "Anna K." in names
-    assert "anna" not in names
 
 
 def test_who_differs_most_from_the_crowd_comes_first(four_study):
