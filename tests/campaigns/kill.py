@@ -48,7 +48,7 @@ LONGEST_AFTER = 0.05
 IMAGES = 2
 ROWS = 60
 EXPORTED = ("decisions", "clicks", "detections")
-PLAN = FusionPlan.make("kmeans", {"detector": "majority"})
+PLAN = FusionPlan.make("oem", {"detector": "majority"})
 HEADER = ("annotator", "image", "x", "y")
 
 
@@ -302,7 +302,7 @@ def _count(campaign: Campaign | None, summary: Summary) -> None:
 
 def _warm_up(folder: Path) -> None:
     """Do everything once, so that no forked process spends its life on loading modules."""
-    path = make_study(folder / "warm", "clicks", "kmeans + majority")
+    path = make_study(folder / "warm", "clicks", "oem + majority")
     with Study.open(path) as study:
         source = folder / "warm" / "files" / "clicks.csv"
         following = LiveSource(study, WatchRequest(source, WatchPlan.make({}), {}))
