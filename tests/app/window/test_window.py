@@ -102,9 +102,11 @@ def test_the_last_session_is_offered_before_modules_are_loaded(window, qtbot, mo
     assert steps == ["offer", "open", "libraries", "workspaces", "workspaces"]
 
 
-def test_the_window_alone_loads_classes_of_qt_and_nothing_that_takes_long():
+def test_the_first_picture_and_the_window_load_what_they_need_and_libraries_no_classes_of_qt(tmp_path):
     code = (
-        "import sys; from raterscope.app.window import startup\n"
+        "import sys; from raterscope.app.cli.program import main; from raterscope.app.window import startup\n"
+        "def on_painted(*_): print(*sys.modules); startup.QApplication.quit()\n"
+        "startup._go_on = on_painted; sys.argv = ['raterscope']; main()\n"
         "qt = ('raterscope.widgets', 'raterscope.app.workspaces', 'raterscope.app.page.pdf')\n"
         "long = ('raterscope.', 'numpy', 'scipy')\n"
         "first = set(sys.modules); startup.load_libraries(lambda *_: None)\n"
@@ -113,23 +115,14 @@ def test_the_window_alone_loads_classes_of_qt_and_nothing_that_takes_long():
         "late = sys.modules.keys() - libraries\n"
         "print(*(name for name in late if name.startswith(long) and not name.startswith(qt)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert not done.stderr
-    assert not done.stdout.split()
-
-
-def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path):
-    code = (
-        "import sys; from raterscope.app.cli.program import main; from raterscope.app.window import startup\n"
-        "def on_painted(*_): print(*sys.modules); startup.QApplication.quit()\n"
-        "startup._go_on = on_painted; sys.argv = ['raterscope']; main()"
-    )
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.stderr.strip() == ""
-    loaded = set(done.stdout.split())
+    at_first_picture, of_qt_beside, long_in_window = done.stdout.splitlines()
+    assert (of_qt_beside, long_in_window) == ("", "")
+    loaded = set(at_first_picture.split())
     assert "raterscope.app.window.files" in loaded
     assert not {"numpy", "PIL", "msgspec", "sqlite3", "jinja2", "ssl", "importlib.metadata"} & loaded
     parts = "|".join(KINDS)
