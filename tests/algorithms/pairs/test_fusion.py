@@ -240,7 +240,7 @@ def test_what_is_shown_of_the_path_is_in_the_units_of_the_choices():
 
 @pytest.mark.parametrize("algorithm", PATHS)
 def test_it_can_be_cancelled_at_any_step(algorithm):
-    pairs = scattered(12, annotators=30, count=2_000)
+    pairs = scattered(12, annotators=12, count=800)
     calls: list[float] = []
     fuse(pairs, plan(algorithm, draws="3"), lambda fraction, words, **_: calls.append(fraction))
     assert (np.diff(calls) >= -1e-12).all()

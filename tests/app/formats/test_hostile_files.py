@@ -175,6 +175,7 @@ def coco_of(segmentations: list[object], width: int = WIDE) -> str:
     )
 
 
+@functools.cache
 def painted_all(side: int) -> list[int]:
     """Pack a brush over a whole image, 65,536 values a run."""
     bits, left = f"{4 * side * side:032b}{7:05b}" + "0000" * 3 + "1111", 4 * side * side
@@ -186,6 +187,7 @@ def painted_all(side: int) -> list[int]:
     return [int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)]
 
 
+@functools.cache
 @functools.cache
 def white(side: int) -> bytes:
     """Return a PNG of one bit a pixel, all white."""
