@@ -99,7 +99,7 @@ def test_consensus_departs_from_votes_of_which_most_are_the_same_to_everything(c
     assert ours.accuracy > vote.accuracy + 0.15
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("classes", [2, 5])
 def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlated(classes):
     ours, theirs, votes = [], [], []
     for seed in range(3):
