@@ -386,6 +386,7 @@ class DimseArchive:
         transport = event.assoc.dul.socket
         self._socket = transport.socket
         transport.socket.settimeout(_TIMEOUT)
+        transport.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         read = transport.recv
 
         def recv(count: int) -> Any:
