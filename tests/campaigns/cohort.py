@@ -134,8 +134,11 @@ class Campaign:
 
 
 def _children(process: int) -> list[int]:
-    path = Path(f"/proc/{process}/task/{process}/children")
-    return [int(word) for word in path.read_text().split()] if path.exists() else []
+    words: list[str] = []
+    with suppress(OSError):  # it may end meanwhile
+        for path in Path(f"/proc/{process}/task").glob("*/children"):  # any thread may have started one
+            words += path.read_text().split()
+    return [int(word) for word in words]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
