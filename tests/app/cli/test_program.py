@@ -197,7 +197,7 @@ class TestTerminal:
     def test_progress_is_one_line_and_interrupting_is_quiet(self, tmp_path):
         import pty
 
-        clicks = self.write_clicks(tmp_path / "clicks.csv", 60_000)  # the work lasts until it is interrupted
+        clicks = self.write_clicks(tmp_path / "clicks.csv", 240_000)  # the work lasts until it is interrupted
         ours, theirs = pty.openpty()
         program = self.begin(clicks, theirs)
         os.close(theirs)
