@@ -10,6 +10,7 @@ import argparse
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -196,6 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        if argv is None:  # a second interrupt, while Python waits for the threads, ends the process silently
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         return INTERRUPTED
     except Exception as problem:
         if os.environ.get("RATERSCOPE_DEBUG"):

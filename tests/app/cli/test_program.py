@@ -210,7 +210,7 @@ class TestTerminal:
                 program.wait(5)
             except subprocess.TimeoutExpired:
                 os.killpg(program.pid, signal.SIGINT)
-        assert program.returncode == 130
+        assert program.returncode in (130, -signal.SIGINT)
         with contextlib.suppress(OSError):  # Linux: the other end is closed
             while more := os.read(ours, 4096):
                 content += more
@@ -219,3 +219,23 @@ class TestTerminal:
         assert b"\n" not in content
         assert content.endswith(b"\r\x1b[K")
         assert not (clicks.parent / "out" / "detections.csv").exists()
+
+    def test_a_second_interrupt_while_threads_are_awaited_ends_silently(self):
+        code = (
+            "import sys, threading\n"
+            "from raterscope.app.cli import program\n"
+            "def interrupted(arguments):\n"
+            "    threading.Thread(target=threading.Event().wait, args=(60,)).start()\n"
+            "    raise KeyboardInterrupt\n"
+            "program._act = interrupted\n"
+            "print(program.main(), flush=True)\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as program:  # fmt: skip
+            assert program.stdout.readline() == b"130\n"
+            os.killpg(program.pid, signal.SIGINT)
+            assert program.communicate()[1] == b""
+        assert program.returncode == -signal.SIGINT
