@@ -1,11 +1,11 @@
 """Operations on arrays that are faster than NumPy's and SciPy's, or let other threads run meanwhile.
 
-Short rows, such as the probabilities of a task's classes: NumPy reduces the last axis row by row, which takes
-15 to 40 ns a row of a few entries. Combining the columns is 3 to 20 times as fast, and gives the same bits:
-NumPy, too, adds fewer than eight entries in order.
+NumPy reduces the last axis row by row, which takes 15 to 40 ns for a short row, such as the probabilities of
+a task's classes. Combining the columns is 3 to 20 times as fast, and gives the same bits: NumPy also adds
+fewer than eight entries in order.
 
-Distinct values of large arrays of integers, factors of Cholesky and triangles: NumPy and SciPy stop all
-threads meanwhile.
+NumPy and SciPy hold the interpreter's lock, and so stop all threads, while they find distinct integers,
+factorise by Cholesky or solve triangular systems.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 _SHORT = 8
-"""Entries from which NumPy adds in another order, and is as fast."""
+"""Length of a row from which NumPy adds in another order, and is as fast."""
 
 ROWS_AT_ONCE = 8192
-"""Rows whose intermediate results stay in the processor's cache."""
+"""Number of rows whose intermediate results stay in the processor's cache."""
 
 _Number = TypeVar("_Number", bound=np.floating)
 
@@ -34,7 +34,7 @@ _Integer = TypeVar("_Integer", bound=np.integer)
 _FloatArray = NDArray[np.float64]
 
 _BLOCK = 128
-"""Rows of a triangle that SciPy solves at once: 1 ms with a thousand right sides."""
+"""Number of rows of a triangle that SciPy solves at once: 1 ms with a thousand right-hand sides."""
 
 
 def sum_rows(values: NDArray[_Number], *, keepdims: bool = False) -> NDArray[_Number]:
@@ -75,7 +75,7 @@ def distinct_values(values: NDArray[_Integer]) -> NDArray[_Integer]:
 
 
 def occurrences(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return for each entry of a 1-D array, all from 0, how many entries have its value.
+    """Count, for each entry of a 1-D array of integers from 0, the entries with the same value.
 
     Examples
     --------
@@ -90,7 +90,8 @@ def occurrences(values: NDArray[np.integer]) -> NDArray[np.int64]:
 def running_count(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Count the true entries of a 1-D array up to each entry.
 
-    `np.cumsum` of a mask converts each entry with the interpreter's lock, and takes 15 times as long.
+    `np.cumsum` of a mask converts each entry while it holds the interpreter's lock, and takes 15 times as
+    long.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Find the libraries once: it takes as long as a small ranking, and stops all threads."""
+    """Find the libraries once: the search takes as long as a small ranking, and stops all threads."""
     import scipy.linalg  # noqa: F401 - it loads a library of its own
     from threadpoolctl import ThreadpoolController
 
@@ -116,17 +117,17 @@ def _controller() -> ThreadpoolController:
 
 
 def cholesky(matrix: _FloatArray) -> _FloatArray:
-    """Return the lower factor of Cholesky; `numpy.linalg.LinAlgError` if the matrix is not definite."""
+    """Return the lower Cholesky factor; `numpy.linalg.LinAlgError` if the matrix is not positive definite."""
     return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
 def invert_definite(matrix: _FloatArray) -> _FloatArray:
-    """Invert a positive definite matrix; `numpy.linalg.LinAlgError` if it is none."""
+    """Invert a positive definite matrix; raise `numpy.linalg.LinAlgError` for any other."""
     return invert_factored(cholesky(matrix))
 
 
 def invert_factored(lower: _FloatArray) -> _FloatArray:
-    """Invert a matrix, given its lower factor of Cholesky."""
+    """Invert a matrix, given its lower Cholesky factor."""
     half = solve_lower(lower, np.eye(len(lower)))
     return np.asarray(half.T @ half)
 
@@ -134,8 +135,8 @@ def invert_factored(lower: _FloatArray) -> _FloatArray:
 def solve_lower(lower: _FloatArray, right: _FloatArray, *, transposed: bool = False) -> _FloatArray:
     """Solve linear equations whose matrix is a lower triangle, or its transpose.
 
-    SciPy holds the interpreter's lock meanwhile, so that no other thread runs: it solves the blocks on the
-    diagonal. Products, by NumPy without the lock, do the rest.
+    SciPy holds the interpreter's lock, so that no other thread runs. It therefore solves only the blocks on
+    the diagonal; NumPy's products, which release the lock, do the rest.
     """
     from scipy.linalg import solve_triangular
 
@@ -157,5 +158,5 @@ def solve_lower(lower: _FloatArray, right: _FloatArray, *, transposed: bool = Fa
 
 
 def solve_factored(lower: _FloatArray, right: _FloatArray) -> _FloatArray:
-    """Solve linear equations, given the lower factor of Cholesky of their matrix."""
+    """Solve linear equations, given the lower Cholesky factor of their matrix."""
     return solve_lower(lower, solve_lower(lower, right), transposed=True)

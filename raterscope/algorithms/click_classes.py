@@ -1,12 +1,12 @@
 """Classes of clicks: position and class fused together.
 
 Annotators may give each click a class, such as ring, trophozoite or gametocyte. Fusion of the positions gives
-clusters, as for clicks without classes. Each cluster then is a task of labels, and the classes of the clicks
-that are its votes are the votes on that task: a hierarchical Dawid-Skene model [dawid1979]_, [paun2018]_ of
-all images of a run estimates every annotator's confusion matrix and the class of every cluster. To have
-clicked nothing is a vote on the structure, not on its class, so it is no vote here. Both models together are
-the factorisation P(structure) P(class | structure), with the annotators' detection and naming independent
-given the cluster.
+clusters, as for clicks without classes. Each cluster is then a task, and the classes of its clicks are the
+votes on this task. A hierarchical Dawid-Skene model [dawid1979]_, [paun2018]_ of all images of a run
+estimates every annotator's confusion matrix and the class of every cluster. An annotator without a click in
+the cluster has voted on the structure, not on its class, and does not vote here. Both models together are the
+factorisation P(structure) P(class | structure), with the annotators' detection and naming independent given
+the cluster.
 
 References
 ----------
@@ -35,7 +35,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class _ImageVotes:
-    """Votes of one image on the classes of its clusters, and the known classes, by index into all names."""
+    """Votes of one image on the classes of its clusters, and the known classes, as indices into all names."""
 
     cluster: IntArray
     annotator: IntArray
@@ -53,8 +53,8 @@ def add_classes(
 
     The same name is the same annotator on all images. Weights of annotators apply to positions only.
 
-    `fusions`: fusion of each image. `others`: images fused earlier, which inform the annotators' confusion
-    matrices too. The fusions are returned in their order; unchanged if the clicks name fewer than two
+    `fusions`: fusion of each image. `others`: images fused earlier, which also inform the annotators'
+    confusion matrices. The fusions are returned in their order; unchanged if the clicks name fewer than two
     classes.
 
     Examples
@@ -100,7 +100,7 @@ def class_names(clicks: Sequence[Clicks]) -> tuple[str, ...]:
 
 
 def sort_classes(names: Collection[str]) -> tuple[str, ...]:
-    """Return names of classes once each, without the empty one, in alphabetical order."""
+    """Return the distinct names of classes, except the empty one, in alphabetical order."""
     return tuple(sorted({*names} - {""}, key=lambda name: (name.casefold(), name)))
 
 
@@ -117,7 +117,7 @@ def _votes_of(
         return _ImageVotes(none, none, none, known)
     cluster = fusion.clustering.nearest[fusion.mark]
     counts = (clicks.label >= 0) & (cluster >= 0) & fusion.marked[clicks.annotator, cluster]
-    # Of the clicks of an annotator in a cluster the last counts: it corrects those before.
+    # An annotator's last click in a cluster counts: it corrects the earlier ones.
     key = clicks.annotator[counts] * len(fusion.clustering) + cluster[counts]
     _, last = np.unique(key[::-1], return_index=True)
     rows = np.flatnonzero(counts)[len(key) - 1 - last]

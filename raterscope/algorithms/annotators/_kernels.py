@@ -18,7 +18,7 @@ def modelled(
     right: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
-    """Write (left @ right.T)[i, j] into `out` for the entries i, j of a sparse matrix by rows."""
+    """Write (left @ right.T)[i, j] into `out` for the entries i, j of a sparse matrix (CSR)."""
     for i in range(len(starts) - 1):
         for at in range(starts[i], starts[i + 1]):
             total = np.float32(0)
@@ -41,11 +41,11 @@ def move_nodes(
 ) -> float:
     """Move each node to the neighbouring community that increases the modularity most; return the increase.
 
-    Ties go to the smaller label. Passes over all nodes end with one that gains `least` or less.
+    Ties go to the smaller label. Passes over all nodes end when one gains `least` or less.
 
     `labels`: (M,), each node's community below M, changed in place. `starts`, `columns`, `links`: sparse
-        matrix by rows, its sum 1. `loops`: (M,), its diagonal. `leaving`, `arriving`: (M,), sums of rows and
-        columns.
+        matrix (CSR) with the sum 1. `loops`: (M,), its diagonal. `leaving`, `arriving`: (M,), sums of rows
+        and columns.
     """
     count = len(labels)
     leaving_of, arriving_of = leaving.copy(), arriving.copy()
@@ -103,7 +103,7 @@ def interpolate(
     weights: Array,
     end: Array,
 ) -> None:
-    """Interpolate the logit of a quantile between six by six nodes (Lagrange's polynomials).
+    """Interpolate the logit of a quantile between six by six nodes (Lagrange polynomials).
 
     `first`, `second`: (M,) float64, parameters of Beta distributions.
     `table`: (T, T) float64, logits of the quantile at exp(log(least) + i * step).

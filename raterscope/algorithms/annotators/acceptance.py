@@ -1,8 +1,9 @@
 """Acceptance sampling: how many items to check again, and how many errors to accept.
 
-An acceptable share of errors (AQL) is accepted except with the producer's risk, an unacceptable one (LQ) only
-with the consumer's risk. Plans are computed from the binomial distribution, or for a lot of known size from
-the hypergeometric; ISO 2859-1 rounds similar plans to tables ([montgomery2012]_).
+The producer's risk is the chance to reject work with an acceptable share of errors (AQL). The consumer's risk
+is the chance to accept work with an unacceptable share (LQ). Plans are computed from the binomial
+distribution, or for a lot of known size from the hypergeometric; ISO 2859-1 rounds similar plans to tables
+([montgomery2012]_).
 
 References
 ----------
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 Verdict = Literal["accept", "reject", "continue"]
 
 _MOST = 100_000
-"""Items of the largest plan that is searched for."""
+"""Maximum number of items of a plan."""
 
 _TRUNCATIONS = (1.5, 2.0, 3.0)
-"""Ends of a sequential plan, times the items of the single plan: the first that keeps both risks is taken."""
+"""Maximum length of a sequential plan, as multiples of the single plan's; the first that keeps both risks is
+used.
+"""
 
 
 class AcceptancePlan(Protocol):
@@ -36,33 +39,34 @@ class AcceptancePlan(Protocol):
 
     @property
     def most(self) -> int:
-        """Items after which the plan has decided."""
+        """Number of items after which the plan always has a decision."""
 
     def limits(self, checked: int) -> tuple[int, int]:
-        """Return with how many errors among checked items to accept at most, and from how many to reject.
+        """Return the largest number of errors to accept and the smallest to reject, after some checked items.
 
-        -1 if nothing can be accepted yet, and more than `checked` if nothing can be rejected.
+        The first is -1 if nothing can be accepted yet; the second exceeds `checked` if nothing can be
+        rejected.
         """
 
 
 @dataclass(frozen=True)
 class SingleSampling:
-    """Check `size` items, and accept with at most `accept` errors."""
+    """Plan that checks `size` items, and accepts with at most `accept` errors."""
 
     size: int
     accept: int
-    # acceptable, unacceptable: shares of errors: AQL and LQ
+    # acceptable, unacceptable: shares of errors (AQL and LQ)
     acceptable: float
     unacceptable: float
-    lot: int | None = None  # items in all
+    lot: int | None = None  # number of items; None for a large lot
 
     @property
     def most(self) -> int:
-        """Items after which the plan has decided."""
+        """Number of items after which the plan always has a decision."""
         return self.size
 
     def limits(self, checked: int) -> tuple[int, int]:
-        """Reject once there are too many errors, accept once the rest cannot add too many."""
+        """Reject as soon as there are too many errors; accept once the other items cannot add too many."""
         return self.accept - max(self.size - checked, 0), self.accept + 1
 
     def accepted(self, share: float) -> float:
@@ -74,18 +78,18 @@ class SingleSampling:
 class SequentialSampling:
     """Wald's sequential probability ratio test, which ends at `most` items."""
 
-    # accept_intercept, reject_intercept, slope: accept below slope times items minus the first, reject above
-    # slope times items plus the second
+    # accept_intercept, reject_intercept, slope: accept below slope * items - accept_intercept, reject above
+    # slope * items + reject_intercept
     accept_intercept: float
     reject_intercept: float
     slope: float
-    # acceptable, unacceptable: shares of errors: AQL and LQ
+    # acceptable, unacceptable: shares of errors (AQL and LQ)
     acceptable: float
     unacceptable: float
     most: int  # items after which the errors are compared with `slope` alone
 
     def limits(self, checked: int) -> tuple[int, int]:
-        """Return with how many errors to accept at most, and from how many to reject."""
+        """Return the largest number of errors to accept and the smallest to reject."""
         middle = self.slope * checked
         if checked >= self.most:
             accept = math.floor(middle)
@@ -102,7 +106,7 @@ class SequentialSampling:
         return self._course(share)[1]
 
     def _course(self, share: float) -> tuple[float, float]:
-        """Follow the distribution of errors from item to item."""
+        """Compute the distribution of the number of errors after each item."""
         import numpy as np
 
         going = np.zeros(self.most + 2)
@@ -202,7 +206,7 @@ def sequential_sampling(
     producer_risk: float = 0.05,
     consumer_risk: float = 0.10,
 ) -> SequentialSampling:
-    """Make Wald's sequential plan, [wald1947]_, ended at 1.5 to 3 times the size of the single plan."""
+    """Make Wald's sequential plan [wald1947]_, truncated at 1.5 to 3 times the size of the single plan."""
     _check(acceptable, unacceptable, producer_risk, consumer_risk)
     if acceptable == 0:
         raise ValueError("acceptable share 0; a sequential plan needs one above 0.")
@@ -230,7 +234,7 @@ def sequential_sampling(
 
 
 def decide(plan: AcceptancePlan, checked: int, errors: int) -> Verdict:
-    """Decide by a plan after some checked items, in the order of checking."""
+    """Return the decision of a plan after some checked items, in the order of checking."""
     if not 0 <= errors <= checked:
         raise ValueError(f"{errors} errors among {checked} items; expected 0 to {checked}.")
     accept, reject = plan.limits(checked)
@@ -270,7 +274,7 @@ def _log_choose(total: int, chosen: int | np.ndarray) -> np.ndarray:
 
 
 def _least_size(accept: int, unacceptable: float, risk: float, start: int, most: int, lot: int | None) -> int:
-    """Return the least sample whose acceptance at LQ is at most the risk; `most` + 1 if there is none."""
+    """Return the smallest sample accepted at LQ with at most the risk; `most` + 1 if there is none."""
     step, low, high = 1, start, start
     while high <= most and _accepted(high, accept, unacceptable, lot) > risk:
         low, high, step = high + 1, high + step, 2 * step

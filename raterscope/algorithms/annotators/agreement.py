@@ -1,6 +1,6 @@
-"""Agreement of annotators with each other, and with themselves in repeated answers.
+"""Agreement of annotators with each other, and with their own repeated answers.
 
-It is measured beyond chance on masks and clusters of clicks, of marks, and of sets of tags.
+Chance-corrected agreement on masks, clusters of clicks and sets of tags; matched marks of two annotators.
 
 References
 ----------
@@ -53,13 +53,15 @@ IntArray = NDArray[np.int64]
 
 
 _LEAST_CASES = 3
-"""Cases for an interval over them."""
+"""Minimum number of cases for an interval over cases."""
 
 _MOST_LABELS = 30
-"""Labels up to which the bootstrap of kappa draws tables of all pairs of labels, else single units."""
+"""Maximum number of labels for which the bootstrap of kappa draws whole tables; with more it draws single
+units.
+"""
 
 _DRAWN = 1_000_000
-"""Units that the bootstrap draws at a time."""
+"""Number of units that the bootstrap draws at a time."""
 
 MISSING = -1
 """Entry of a table of ratings for a unit that the rater did not rate."""
@@ -69,7 +71,7 @@ MISSING = -1
 class MaskAgreement:
     """Agreement of raters voxel by voxel, background included."""
 
-    # fleiss, krippendorff: of all raters; NaN if all gave only one label
+    # fleiss, krippendorff: of all raters; NaN if only one label was given
     fleiss: float
     krippendorff: float
     voxels: int  # number of voxels that count: agreed background raises each figure
@@ -78,9 +80,9 @@ class MaskAgreement:
 def cohen_kappa(a: ArrayLike, b: ArrayLike, *, power: int = 0) -> float:
     """Return Cohen's kappa of two raters: (observed - expected) / (1 - expected) agreement.
 
-    With a power above 0, near labels on an ordered scale agree in part [cohen1968]_.
+    With a power above 0, neighbouring labels on an ordered scale agree partially [cohen1968]_.
 
-    `a`, `b`: (N,), labels from 0; units that either skipped (`MISSING`) do not count.
+    `a`, `b`: (N,), labels from 0; units that either rater skipped (`MISSING`) do not count.
     `power`: labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights;
         with 0 only equal labels agree.
     The result is NaN without units, or if both gave only one label.
@@ -103,7 +105,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, *, power: int = 0) -> float:
 
 
 def _partial_agreement(classes: int, power: int) -> NDArray[np.float64]:
-    """Return how far two labels agree, (K, K)."""
+    """Return the partial agreement of every two labels, 0 to 1: (K, K)."""
     if not power or classes < 2:
         return np.eye(classes)
     number = np.arange(classes)
@@ -153,7 +155,7 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, draws: int = 2000, *, power: int 
 def _drawn_units(
     first: IntArray, other: IntArray, alike: FloatArray, draws: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw units from the smoothed table of two raters without making it, which has a cell a pair of labels.
+    """Draw units from the smoothed table of two raters without storing its (K, K) cells.
 
     The results are the observed agreement, (draws,), and the shares of both raters' labels, (draws, K).
     """
@@ -176,9 +178,8 @@ def _drawn_units(
 def kappa_error(table: ArrayLike) -> float:
     """Return the large-sample standard error of Cohen's kappa, times the square root of the number of units.
 
-    `table`: (K, K), shares or counts of units by the labels of both raters.
-
-    [fleiss1969]_, equation 13 for unweighted kappa.
+    `table`: (K, K), shares or counts of units by the labels of both raters. See [fleiss1969]_; equation 13
+    for unweighted kappa.
     """
     shares = np.asarray(table, dtype=np.float64)
     shares = shares / shares.sum()
@@ -193,7 +194,7 @@ def kappa_error(table: ArrayLike) -> float:
 
 
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Return Fleiss' kappa: agreeing pairs of ratings beyond chance by common rates of labels.
+    """Return Fleiss' kappa: agreement of pairs of ratings beyond chance, with common label rates.
 
     `ratings`: (N, R), labels from 0; only units that every rater rated count. `weight`: (N,), number of each
     unit. The result is NaN with fewer than two raters, no unit that all rated, or only one label.
@@ -231,7 +232,8 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
 def mask_agreement(masks: Masks, watch: Watch = silent) -> MaskAgreement:
     """Compare the raters' labels voxel by voxel; voxels with equal labels are one weighted unit.
 
-    `masks`: probabilities count as marked above one half. The box around all masks counts, with a margin.
+    `masks`: probabilities count as marked above one half. Only voxels in the bounding box of all masks, with
+    a margin, are compared.
     """
     labels, count = voxel_units(masks, watch)
     return MaskAgreement(
@@ -242,7 +244,7 @@ def mask_agreement(masks: Masks, watch: Watch = silent) -> MaskAgreement:
 
 
 def voxel_units(masks: Masks, watch: Watch = silent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different rows of the raters' labels, (N, R), and the voxels of each.
+    """Return the distinct rows of the raters' labels, (N, R), and the number of voxels of each.
 
     Parameters as in `mask_agreement`.
     """
@@ -254,7 +256,7 @@ def voxel_units(masks: Masks, watch: Watch = silent) -> tuple[NDArray[np.int64],
 def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Coefficient:
     """Return Krippendorff's alpha of the voxels of several cases, with a 95 % interval by the jackknife.
 
-    `cases`: (N, R) and (N,) of each case, as from `voxel_units`; raters may differ from case to case. The
+    `cases`: (N, R) and (N,) for each case, as from `voxel_units`; raters may differ between cases. The
     interval is over cases, with Student's t; NaN for fewer than three.
     """
     raters = max(labels.shape[1] for labels, _ in cases)
@@ -280,7 +282,7 @@ def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _votes(ratings: NDArray[np.integer], weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """Count the ratings of each unit by label, (N, K), and the units."""
+    """Count the ratings of each unit by label, (N, K); also return the number of each unit."""
     classes = int(ratings.max(initial=0)) + 1
     votes = np.stack([(ratings == k).sum(axis=1) for k in range(classes)], axis=1).astype(np.float64)
     count = np.ones(len(ratings)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -296,7 +298,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ClickAgreement:
-    """Agreement of every pair of R annotators on the clusters that both could have marked."""
+    """Agreement of every pair of R annotators on the clusters of images that both viewed."""
 
     names: tuple[str, ...]  # (R,)
     clusters: NDArray[np.int64]  # (R, R): clusters on the images that both viewed
@@ -305,7 +307,7 @@ class ClickAgreement:
     # NaN if neither marked any
     dice: FloatArray
     # (R, R): Cohen's kappa, marked or not: agreement beyond chance by their two rates of marking; NaN if both
-    # marked all, or both none, or without a common image
+    # marked all or none, or have no common image
     kappa: FloatArray
 
     def mean_agreement(self, measure: FloatArray) -> FloatArray:
@@ -325,11 +327,11 @@ def click_agreement(
 ) -> ClickAgreement:
     """Compare every pair of annotators over the clusters of the images that both viewed.
 
-    Only clusters count: positions that no annotator clicked, and clicks outside of clusters, are no
-    agreement. Kappa is therefore lower. Raises `ValueError` for different numbers of images.
+    Only clusters count: positions without clicks are not counted as agreement. Kappa is therefore lower.
+    Raises `ValueError` for different numbers of images.
 
-    `marked`: (r, M) for each image, which annotator marked which cluster, as `Fusion.marked`. `annotators`:
-    for each image, the r annotators who viewed it, in the order of the rows.
+    `marked`: (r, M) for each image, whether each annotator marked each cluster, as `Fusion.marked`.
+    `annotators`: for each image, the r annotators who viewed it, in the order of the rows.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")
@@ -370,8 +372,8 @@ def click_agreement(
 class DetectionAgreement:
     """Agreement of the marks of two annotators."""
 
-    # twice the matched marks over the marks of both, which is the F1 score of one against the other; NaN
-    # without marks
+    # F1 score of one annotator against the other: twice the matched marks over the marks of both; NaN without
+    # marks
     share: Coefficient
     images: int
     matched: int
@@ -384,8 +386,7 @@ def detection_agreement(
 
     `first`, `second`: (N, 2), marks on each image that both viewed.
 
-    The interval is that of a ratio of sums over images, by the delta method with Student's t; NaN below three
-    images.
+    The interval treats F1 as a ratio of sums over images (delta method, Student's t); NaN below three images.
     """
     matched = np.array(
         [len(match(a, b, radius).found) for a, b in zip(first, second, strict=True)], dtype=np.float64
@@ -405,14 +406,14 @@ def detection_agreement(
 
 
 MOST_SETS = 2000
-"""Different sets of tags up to which all tasks are used."""
+"""Maximum number of distinct sets of tags for which all tasks are used."""
 
 
 def masi_distances(sets: ArrayLike) -> NDArray[np.float64]:
-    """Return the MASI distance of each two sets of tags, 0 to 1.
+    """Return the MASI distance between every two sets of tags, 0 to 1.
 
-    It is 1 - J M: J is the Jaccard index, M is 1 for equal sets, 2/3 if the one contains the other, 1/3 if
-    they overlap, and 0 if they share nothing ([passonneau2006]_). Two empty sets are equal.
+    It is 1 - J M: J is the Jaccard index, M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they
+    overlap, and 0 if they share nothing ([passonneau2006]_). Two empty sets are equal.
 
     `sets`: (S, T), the tags of each set.
     """
@@ -429,7 +430,7 @@ def masi_distances(sets: ArrayLike) -> NDArray[np.float64]:
 def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgreement:
     """Measure the agreement of votes that are sets of tags; see `vote_agreement`.
 
-    With more than `MOST_SETS` different sets, random tasks with so many are used.
+    If there are more than `MOST_SETS` distinct sets, tasks are sampled until that number is reached.
 
     `task`: (V,), the task of each vote, from 0; at most one vote of an annotator on a task. `sets`: (V, T),
     the tags of each vote.
@@ -449,7 +450,7 @@ def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgr
 
 @dataclass(frozen=True)
 class RepeatedAnswers:
-    """One person's answers to what they answered before: share [wilson1927]_ and kappa [cohen1960]_."""
+    """Repeated answers of one person to the same subject: share [wilson1927]_ and kappa [cohen1960]_."""
 
     person: str  # empty for all together
     agreement: Coefficient  # share of equal answers, with Wilson's interval
@@ -460,11 +461,11 @@ class RepeatedAnswers:
 def repeated_answers(
     subject: ArrayLike, annotator: ArrayLike, answer: ArrayLike, names: Sequence[str]
 ) -> list[RepeatedAnswers]:
-    """Compare each answer with the one that the same person gave to the same subject before.
+    """Compare each answer with the same person's previous answer to the same subject.
 
-    `subject`, `annotator`, `answer`: (V,), in the order of the answers; reads of a person, named by
-    `read_name`, follow each other. The first result is of all persons together, then each person with repeats
-    follows, most repeats first. Without repeats the list is empty.
+    `subject`, `annotator`, `answer`: (V,), in the order of the answers; the later reads of a person (see
+    `read_name`) are further answers of that person. The first result is of all persons together, then each
+    person with repeats follows, most repeats first. Without repeats the list is empty.
     """
     first, second, author, people = _repeats(subject, annotator, answer, names)
     if not len(first):
@@ -480,7 +481,7 @@ def repeated_answers(
 
 
 def shares_alike(alike: ArrayLike) -> Coefficient:
-    """Return a share with Wilson's interval; NaN of nothing."""
+    """Return a share with Wilson's interval; NaN for a total of 0."""
     values = np.asarray(alike, dtype=bool)
     if not len(values):
         return Coefficient(np.nan, np.nan, np.nan)
@@ -517,10 +518,10 @@ def _compare(person: str, first: IntArray, second: IntArray) -> RepeatedAnswers:
 
 @dataclass(frozen=True)
 class PairConsistency:
-    """How one person answers a comparison again."""
+    """Consistency of one person in repeated comparisons."""
 
     person: str  # empty for all together
-    # same, swapped: share of equal choices where the items had the same sides as before, and where they had
+    # same, swapped: share of equal choices when the items were on the same sides as before, and when they had
     # changed sides
     same: Coefficient
     swapped: Coefficient
@@ -536,13 +537,13 @@ def pair_consistency(
     names: Sequence[str],
     task: ArrayLike | None = None,
 ) -> list[PairConsistency]:
-    """Compare each comparison with the one that the same person made of the same two items before.
+    """Compare each comparison with the same person's previous comparison of the same two items.
 
     `annotator`, `left`, `right`: (E,).
     `choice`: (E,), above 0 for the left item, below for the right one, 0 for a tie.
-    `task`: (E,), what the items were compared on; only comparisons on the same task are repeats.
-    The first result is of all persons together, then each person with repeats follows, most repeats first.
-        Without repeats the list is empty.
+    `task`: (E,), the question of each comparison; only comparisons with the same question are repeats. The
+    first result is of all persons together, then each person with repeats follows, most repeats first.
+    Without repeats the list is empty.
     """
     lefts, rights = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
     turned = lefts > rights
@@ -552,7 +553,7 @@ def pair_consistency(
     if task is not None:
         key = np.unique(np.stack([key, np.asarray(task, dtype=np.int64)]), axis=1, return_inverse=True)[1]
     _, pair = np.unique(key, return_inverse=True)
-    # One code for the choice by item, and the sides that the items had.
+    # Encode the chosen item and the side of each item.
     code = (np.where(turned, -sign, sign) + 1) * 2 + turned
     first, second, author, people = _repeats(pair, annotator, code, names)
     if not len(first):

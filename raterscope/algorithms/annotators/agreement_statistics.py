@@ -1,4 +1,4 @@
-"""Agreement of votes beyond chance, and of raters who measure the same cases, with intervals.
+"""Chance-corrected agreement of votes, and agreement of raters' measurements, with intervals.
 
 References
 ----------
@@ -48,18 +48,20 @@ from raterscope.algorithms.array_operations import occurrences
 FloatArray = NDArray[np.float64]
 
 Scale = Literal["nominal", "ordinal", "linear", "interval"]
-"""nominal: answers are alike or not; ordinal: by their order; linear, interval: by the absolute and by the
-squared difference (linear and quadratic weights)."""
+"""nominal: answers are equal or not; ordinal: their order counts; linear, interval: the absolute or squared
+difference counts (linear or quadratic weights).
+"""
 
 BLOCKS = 2000
-"""Most blocks of tasks that the bootstrap draws: more tasks are put together at random."""
+"""Maximum number of blocks that the bootstrap draws; more tasks are grouped into this many blocks at random.
+"""
 
 DRAWS = 2000
 PERKS = 1.0
 """Weight that [perks1947]_ adds to a table of counts, spread evenly over its cells."""
 
 _MOST_ADDED = 150
-"""Different tasks that are added, at most."""
+"""Maximum number of distinct tasks that are added to smooth the bootstrap."""
 
 _CELLS = 4_000_000
 LEVEL = 0.95
@@ -69,7 +71,9 @@ _UPPER = (1 + LEVEL) / 2
 _DRAWS = 20_000
 
 REPEATABILITY = NormalDist().inv_cdf(_UPPER) * math.sqrt(2)
-"""Times the within-case standard deviation: the difference that 95 % of pairs of raters do not exceed."""
+"""Ratio of the repeatability coefficient (95 % of differences are smaller) to the within-case standard
+deviation.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,19 +112,18 @@ def vote_agreement(
     """Measure the agreement of votes.
 
     Coefficients are (observed - expected) / (1 - expected) agreement, and differ in what they expect.
-    Intervals are percentiles of a bootstrap over tasks, so they include which tasks were drawn, but not
-    which annotators. Tasks are drawn from those given and one more, whose two votes are spread over all pairs
-    of answers ([perks1947]_): else the interval of few tasks is too narrow (20 tasks with a rare answer: it
-    held the true alpha in 70 % of simulations).
+    Intervals are percentiles of a bootstrap over tasks, so they reflect the sampling of tasks, but not of
+    annotators. Tasks are drawn from those given and an additional one, whose two votes are spread over all
+    pairs of answers ([perks1947]_). Without it the interval is too narrow for few tasks: for 20 tasks with a
+    rare answer it held the true alpha in 70 % of simulations.
 
-    `task`, `answer`: (V,), the task and the answer of each vote, from 0; at most one vote of an annotator on
-        a task.
-    `answers`: number of possible answers.
+    `task`, `answer`: (V,), the task and the answer of each vote, from 0; at most one vote per annotator and
+    task. `answers`: number of possible answers.
     `scale`: scale of the answers, in their order.
     `values`: values of the answers on a linear or interval scale; by default 0, 1, 2 ...
-    `apart`: (J, J), distances of answers, 0 to 1, instead of those of a scale. Alpha uses them as they are,
-        the other coefficients as weights.
-    Raises `ValueError` if the scale is unknown, or the numbers of votes or values differ.
+    `apart`: (J, J), distances of answers, 0 to 1, which replace those of the scale. Alpha uses the distances,
+    the other coefficients the weights that follow from them. Raises `ValueError` if the scale is unknown, or
+    the numbers of votes or values differ.
 
     Agreement and expected agreement by Fleiss and Gwet: [gwet2014]_, equations 2.11 to 2.14 (nominal) and 3.5
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
@@ -131,7 +134,7 @@ def vote_agreement(
     if tasks.shape != given.shape or tasks.ndim != 1:
         raise ValueError(f"{tasks.shape} tasks and {given.shape} answers; expected one of each for a vote.")
     if scale not in get_args(Scale):
-        raise ValueError(f"{scale!r} is no scale; expected one of {', '.join(get_args(Scale))}.")
+        raise ValueError(f"{scale!r} is not a scale; expected one of {', '.join(get_args(Scale))}.")
     points = np.arange(answers, dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
     if len(points) != answers:
         raise ValueError(f"{len(points)} values of {answers} answers.")
@@ -153,12 +156,12 @@ def vote_agreement(
 def agreement_by_annotator(
     task: NDArray[np.integer], answer: NDArray[np.integer], annotator: NDArray[np.integer], annotators: int
 ) -> FloatArray:
-    """Return the share of others' votes on the same tasks that agree with each annotator's, (K, 3).
+    """Return each annotator's agreement with the other votes on the same tasks, with its interval: (K, 3).
 
-    The interval is Wilson's for as many votes as give the observed variance over tasks. Rows are NaN for
-    annotators without a task that others answered.
+    The interval is Wilson's, for the number of votes that gives the observed variance over tasks. Rows are
+    NaN for annotators without a task that others answered.
 
-    `task`, `answer`, `annotator`: (V,), those of each vote; at most one vote of an annotator on a task.
+    `task`, `answer`, `annotator`: (V,), those of each vote; at most one vote per annotator and task.
     `annotators`: K.
     """
     agreement = np.full((annotators, 3), np.nan)
@@ -187,14 +190,14 @@ def _counts(task: NDArray[np.integer], answer: NDArray[np.integer], answers: int
 
 
 def _weights(scale: Scale, points: FloatArray) -> FloatArray:
-    """Return how far two answers agree, 0 to 1: (J, J)."""
+    """Return the partial agreement of every two answers, 0 to 1: (J, J)."""
     count = len(points)
     if scale == "nominal" or count < 2:
         return np.eye(count)
     if scale in ("linear", "interval"):
         apart = np.abs(points[:, None] - points[None, :]) ** (1 if scale == "linear" else 2)
         return np.asarray(1 - apart / apart.max()) if apart.max() > 0 else np.ones((count, count))
-    # Gwet's ordinal weights: pairs of answers from one to the other, of all pairs.
+    # Gwet's ordinal weights: the share of pairs of answers that lie between the two.
     rank = np.argsort(np.argsort(points, kind="stable"))
     between = np.abs(rank[:, None] - rank[None, :]) + 1
     apart = between * (between - 1) / 2
@@ -217,7 +220,7 @@ def _block_sums(
     counts: scipy.sparse.csr_array, paired: scipy.sparse.csr_array, totals: FloatArray, alike: FloatArray,
     apart: FloatArray, seed: int,
 ) -> FloatArray:  # fmt: skip
-    """Sum what the coefficients need over blocks of tasks.
+    """Sum the terms of the coefficients over blocks of tasks.
 
     The columns of the result, (B, 4 + 2 J), are: tasks with votes; tasks with two votes or more, their shares
     of agreeing pairs and distances of pairs; shares of answers over all tasks; numbers of answers over tasks
@@ -247,9 +250,9 @@ def _block_sums(
 def _added_tasks(
     tasks: int, blocks: int, alike: FloatArray, apart: FloatArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of possible tasks with two votes, and the chances of each block and of these tasks.
+    """Return the sums of the added tasks, and the probabilities of drawing each block and each added task.
 
-    There are none if tasks are put together in blocks: then they are many.
+    No tasks are added if tasks are grouped into blocks, because then there are many.
     """
     answers = len(alike)
     if tasks > blocks or not tasks:
@@ -269,7 +272,7 @@ def _added_tasks(
 
 
 def _pair_sums(counts: scipy.sparse.csr_array, matrix: FloatArray) -> FloatArray:
-    """Sum an entry of a matrix over all pairs of votes on each task, a part of the tasks at a time."""
+    """Sum an entry of a matrix over all pairs of votes on each task."""
     step = max(1, _CELLS // len(matrix))
     parts = (counts[at : at + step] for at in range(0, counts.shape[0], step))
     sums = [np.asarray(part.multiply(part @ matrix).sum(axis=1)).ravel() for part in parts]
@@ -277,7 +280,7 @@ def _pair_sums(counts: scipy.sparse.csr_array, matrix: FloatArray) -> FloatArray
 
 
 def _coefficients(sums: FloatArray, alike: FloatArray, apart: FloatArray) -> tuple[FloatArray, ...]:
-    """Compute percent agreement, Fleiss' kappa, Gwet's AC and alpha of each row of sums."""
+    """Compute percent agreement, Fleiss' kappa, Gwet's AC and alpha for each row of sums."""
     answers = len(alike)
     with np.errstate(invalid="ignore", divide="ignore"):
         percent = sums[:, 2] / sums[:, 1]
@@ -298,7 +301,7 @@ def _beyond(observed: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def _with_interval(figures: FloatArray) -> Coefficient:
-    """Make a coefficient of its value and the bootstrap's draws, which follow it."""
+    """Make a coefficient from its value (first) and the bootstrap's draws (after it)."""
     value, drawn = float(figures[0]), figures[1:][np.isfinite(figures[1:])]
     if not np.isfinite(value) or not len(drawn):
         return Coefficient(value, float("nan"), float("nan"))
@@ -310,7 +313,7 @@ def _with_interval(figures: FloatArray) -> Coefficient:
 class IntraclassCorrelation:
     """Intraclass correlations of [shrout1979]_, of one rater and of the mean of all.
 
-    `one_way`, `one_way_mean`: ICC(1,1) and ICC(1,k): each case has raters of its own.
+    `one_way`, `one_way_mean`: ICC(1,1) and ICC(1,k): each case has different raters.
     `absolute`, `absolute_mean`: ICC(2,1) and ICC(2,k): the raters are a sample, and their offsets count as
         disagreement.
     `consistency`, `consistency_mean`: ICC(3,1) and ICC(3,k): these raters alone, and a constant offset does
@@ -337,14 +340,14 @@ class LimitsOfAgreement:
 
 
 def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
-    """Measure how alike raters measure the same cases.
+    """Compute the intraclass correlations of raters who measured the same cases.
 
     `values`: (n, k), n >= 2 cases by k >= 2 raters, complete. Raises `ValueError` for fewer cases or raters,
     or values that are not finite.
 
-    Estimates, and intervals of ICC(1,.) and ICC(3,.): [shrout1979]_, pages 423 to 425; equal to
-    [mcgraw1996]_, tables 4 and 7. Their interval of ICC(2,.) is too narrow: it held the true value in 86 to
-    95 % of simulations. ICC(2,.) has the generalized interval of [ionan2014]_ instead (95 %).
+    Estimates, and intervals of ICC(1,.) and ICC(3,.), are those of [shrout1979]_, pages 423 to 425, equal to
+    [mcgraw1996]_, tables 4 and 7. The interval of ICC(2,.) is the generalized one of [ionan2014]_, which held
+    the true value in 95 % of simulations; the interval of [shrout1979]_ is too narrow (86 to 95 %).
     """
     table = _checked(values)
     n, k = table.shape
@@ -353,7 +356,7 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
     of_raters = n * ((table.mean(axis=0) - grand) ** 2).sum() / (k - 1)
     within = table.var(axis=1, ddof=1).mean()
     error = (within * n * (k - 1) - of_raters * (k - 1)) / ((n - 1) * (k - 1))
-    # Of identical measurements only rounding errors are left, of either sign.
+    # For identical measurements only rounding errors remain, of either sign.
     rounding = n * (16 * np.finfo(float).eps * float(np.abs(table).max())) ** 2
     of_cases, of_raters, within, error = (
         0.0 if square <= rounding else float(square) for square in (of_cases, of_raters, within, error)
@@ -412,7 +415,7 @@ def within_case_variation(values: ArrayLike) -> tuple[float, float]:
 
 
 def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
-    """Measure how closely two raters' measurements lie to the line of equality: Lin's coefficient.
+    """Compute Lin's coefficient: how close two raters' measurements lie to the line of equality.
 
     `first`, `second`: (n,), n >= 3 cases.
     The result is NaN if a rater's measurements are all equal.
@@ -445,7 +448,7 @@ def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
 
 
 def repeatability(values: ArrayLike) -> Coefficient:
-    """Measure the repeatability coefficient of reads: 95 % of differences between two reads are smaller.
+    """Compute the repeatability coefficient: 95 % of differences between two reads are smaller.
 
     `values`: (n, m), n cases by m reads; NaN for a missing read. Cases with one read do not count.
     The result is NaN without a case of two reads.
@@ -472,12 +475,12 @@ def _checked(values: ArrayLike) -> NDArray[np.float64]:
     if table.ndim != 2 or min(table.shape) < 2:
         raise ValueError(f"values of shape {table.shape}; expected two cases and two raters or more.")
     if not np.isfinite(table).all():
-        raise ValueError("a value is not finite; expected one for every case and rater.")
+        raise ValueError("a value is not finite; expected a number for every case and rater.")
     return table
 
 
 def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coefficient:
-    """Return a correlation of a ratio of mean squares, with its degrees of freedom."""
+    """Return the correlation that follows from a ratio of mean squares, with its interval."""
     if not np.isfinite(ratio):
         return Coefficient(math.nan if np.isnan(ratio) else 1.0, math.nan, math.nan)
     low = ratio / float(scipy.special.fdtri(above, below, _UPPER))
@@ -487,7 +490,7 @@ def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coeffici
 
 
 def _absolute(cases: float, raters: float, error: float, n: int, k: int) -> Coefficient:
-    """Return ICC(2,1) of the mean squares of cases, raters and error, with a generalized interval."""
+    """Return ICC(2,1) from the mean squares of cases, raters and error, with a generalized interval."""
     total = cases + (k - 1) * error + k * (raters - error) / n
     if total <= 0 or error < 0:
         return Coefficient(math.nan, math.nan, math.nan)

@@ -1,6 +1,6 @@
 """Communities of annotators who worked on the same tasks, and changes of communities over time.
 
-Sections 6, 9 and 10 of the dynamic combination paper.
+See sections 6, 9 and 10 of the dynamic combination paper.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from raterscope.algorithms.progress import Watch, part, parts_of, silent
 FloatArray = NDArray[np.float64]
 
 _WHOLE = 2000
-"""Number of annotators up to which all links count; of larger crowds only the closest links."""
+"""Maximum number of annotators for which all links count; in larger crowds only the closest links do."""
 
 _CLOSEST = 50
 _CHUNK = 100
 
 _LADDER = (5.0, 10.0, 20.0, 40.0, 80.0)
 _BETTER = 0.002
-"""Minimum increase of the modularity for more evidence, and more communities."""
+"""Minimum increase of the modularity for accepting more evidence, and with it more communities."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ class CommonTasks:
         return self.did.T.tocsr()
 
     def links(self, annotators: slice) -> Float32Array:
-        """Return the links of some annotators to all, (A, M): equation 34, and 0 to themselves.
+        """Return the links of some annotators to all, (A, M), by equation 34; 0 on the diagonal.
 
-        The number of common tasks over the mean number of tasks of the two; repeated labels count once.
+        A link is the number of common tasks over the mean number of tasks of the two; repeated labels count
+        once.
         """
         common = (self.did[annotators] @ self._did_by_task).toarray()
         mean = (self.tasks[annotators, None] + self.tasks) / np.float32(2)
@@ -74,7 +75,7 @@ class CommonTasks:
         return np.asarray(common)
 
     def of(self, annotators: NDArray[np.int64]) -> CommonTasks:
-        """Return some annotators, (m,) rows of the M, in that order."""
+        """Return the tasks of some annotators, given as (m,) rows, in that order."""
         return CommonTasks(self.did[annotators], self.tasks[annotators])
 
 
@@ -89,7 +90,7 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
     task_of_vote, annotator_of_vote = np.asarray(task, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
     if task_of_vote.shape != annotator_of_vote.shape or task_of_vote.ndim != 1:
         raise ValueError(
-            f"tasks of {task_of_vote.shape} and annotators of {annotator_of_vote.shape}; expected one a vote."
+            f"tasks of {task_of_vote.shape} and annotators of {annotator_of_vote.shape}; expected one each."
         )
     for values, count in ((task_of_vote, tasks), (annotator_of_vote, annotators)):
         if len(values) and not 0 <= values.min() <= values.max() < count:
@@ -113,10 +114,11 @@ def common_task_communities(
 ) -> Communities:
     """Group annotators by common tasks.
 
-    An annotator has no link to itself, but the factorisation explains every entry of the network. With 0 on
-    the diagonal it would not find isolated pairs; with the degree there, as is usual, each annotator would
-    become a separate community once the scale of the network is fitted. The diagonal is therefore the closest
-    link. By default the weight of the links has the highest modularity, with fewer communities in a tie.
+    The factorisation also explains the diagonal of the network, where annotators have no link. With 0 on the
+    diagonal it would not find isolated pairs. With the degree there, as is usual, each annotator would become
+    a separate community once the scale of the network is fitted. The diagonal is therefore set to each
+    annotator's closest link. By default the weight of the links is the one with the highest modularity, in a
+    tie that with fewer communities.
 
     With more than 2,000 annotators, the fifty closest links of each are factorised; the modularity is that of
     all links. The order of the annotators does not matter. Raises `ValueError` for invalid votes.
@@ -166,7 +168,7 @@ def common_task_communities(
 
 
 def _network(tasks: CommonTasks, watch: Watch) -> Any:
-    """Return the links as a sparse array; for many annotators only the closest of each."""
+    """Return the links as a sparse array; for many annotators only the closest links of each."""
     from scipy.sparse import csr_array
 
     count = len(tasks.tasks)
@@ -251,7 +253,7 @@ _BEGINS, _ENDS, _SPLITS, _JOINS = range(4)
 
 _SAME_MEMBERS = 0.2
 _SAME_BEHAVIOUR = 0.5
-"""Minimum share of common members, or similarity of behaviour, of a community that continues."""
+"""Minimum share of common members, or similarity of behaviour, for a community to continue."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +261,11 @@ class CommunitiesOverTime:
     """Communities at T moments, matched over time."""
 
     moments: tuple[Communities, ...]  # tuple of T Communities
-    # T arrays, (C_t,): the persistent number of each community of a moment: the same at the next moment if
-    # the community continues; numbers are not reused
+    # T arrays, (C_t,): the persistent number of each community of a moment. A community that continues keeps
+    # its number; numbers are not reused
     identity: tuple[NDArray[np.int16], ...]
     # T - 1 arrays, (C_t + 1, C_t+1 + 1): number of annotators who moved between communities, by their numbers
-    # within the two moments; the last row and column count annotators in none
+    # within the two moments; the last row and column count annotators in no community
     flows: tuple[IntArray, ...]
     # (E, 4): moment, kind (index into `EVENTS`), persistent number, and the persistent number of the
     # community that it splits off or joins, -1 for none. Splits and beginnings belong to the later moment;
@@ -273,7 +275,7 @@ class CommunitiesOverTime:
 
     @property
     def count(self) -> int:
-        """Number of persistent numbers."""
+        """Number of communities over all moments."""
         return 1 + max((int(identity.max()) for identity in self.identity if len(identity)), default=-1)
 
     def of(self, moment: int) -> NDArray[np.int16]:
@@ -296,7 +298,7 @@ class CommunitiesOverTime:
         return result, np.array(matrices).reshape(len(at), *shape)
 
     def latest(self) -> FloatArray:
-        """Return the last prototype of each persistent number, (count, J, L), for names."""
+        """Return the last prototype of each persistent number, (count, J, L), from which names are made."""
         last = [self.path(number)[1][-1] for number in range(self.count)]
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
@@ -319,8 +321,7 @@ def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTi
 
     The best matching maximises, over its pairs, the share of common members and the similarity of prototypes
     (`hellinger_similarity`): members move between constant communities, and communities change with their
-    members. A pair that has neither a fifth of its members nor half of its behaviour in common is not
-    matched.
+    members. A pair that shares neither a fifth of its members nor half of its behaviour is not matched.
 
     `moments`: communities of the same annotators. `annotators`: K.
     """
@@ -378,7 +379,7 @@ def _events(
     old_number: NDArray[np.int16],
     new_number: NDArray[np.int16],
 ) -> list[tuple[int, int, int, int]]:
-    """Find the communities that most members of unmatched ones came from or went to, if any."""
+    """Find the communities that most members of unmatched communities came from or went to, if any."""
     stayed, known = {old for old, _ in match}, {new for _, new in match}
     events = []
     for old in range(len(old_number)):
@@ -395,5 +396,5 @@ def _events(
 
 
 def _majority_column(counts: IntArray) -> int:
-    """Return the column with more than half of each row, -1 for none."""
+    """Return the column that holds more than half of each row's sum, -1 for none."""
     return int(counts.argmax()) if counts.size and 2 * counts.max() > counts.sum() > 0 else -1

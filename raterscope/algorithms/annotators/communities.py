@@ -28,15 +28,15 @@ from raterscope.algorithms.annotators.similarity import (
 from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
 
 _ROUNDS = 4
-"""Rounds of k-means: more rounds change little."""
+"""Number of rounds of k-means; more rounds change little."""
 
 _ROWS_OF_CELLS = 2000
-"""Rows that are compared with all cells between two reports."""
+"""Number of rows that are compared with all cells between two progress reports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """M rows in B cells."""
+    """Assignment of M rows to B cells."""
 
     cell: NDArray[np.int64]  # (M,)
     centre: Float32Array  # (B, D): the mean of a cell's rows
@@ -44,11 +44,11 @@ class Cells:
 
 
 def group_into_cells(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
-    """Group rows (M, D) into at most `most` cells of similar ones.
+    """Group rows (M, D) into at most `most` cells of similar rows.
 
-    The cell with the largest spread is divided at its mean along its widest column, until there are enough; a
-    few rounds of k-means follow. Nothing is random. With no more rows than cells, each different row has its
-    own cell.
+    The cell with the largest spread is divided at its mean along its widest column until there are `most`
+    cells; a few rounds of k-means follow. The result is deterministic. If there are no more rows than cells,
+    each distinct row has its own cell.
     """
     if len(rows) <= most:
         centre, cell, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
@@ -99,7 +99,7 @@ def _centres(rows: Float32Array, cell: NDArray[np.int64]) -> tuple[Float32Array,
 
 
 _BLIND = 0.12
-"""Rows that differ less than this from their mean (total variation) do not identify the class."""
+"""Rows whose distance from their mean (total variation) is smaller than this do not identify the class."""
 
 
 _LONG = 28
@@ -113,13 +113,13 @@ def describe_community(
 
     Classes have equal weight, however frequent they are. The rules apply in this order: nearly the same
     answers to every class ("always", "mostly ..., whatever it is", "guessing"); swapped classes; no clear
-    answer; reliable; one class missed. The rest are named by their accuracy beyond chance: at least half of
-    the possible ("reasonable"), at least a fifth ("fair", or "better than guessing" if most answers are
-    wrong). Of many classes, three times the accuracy of a guess is better than guessing, too.
+    answer; reliable; one class missed. The rest are named by their accuracy beyond chance, as a share of the
+    possible: at least half ("reasonable"), at least a fifth ("fair", or "better than guessing" if most
+    answers are wrong). With many classes, three times the accuracy of a guess is also "better than guessing".
 
     `prototype`: (J, L), probabilities, rows adding up to 1.
     `classes`, `outputs`: J and L names.
-    `meaning`: for each of L outputs the class that it stands for, -1 for none.
+    `meaning`: the class that each of the L outputs represents, -1 for none.
     """
     classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
@@ -155,10 +155,10 @@ def describe_community(
 def describe_communities(
     prototypes: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> tuple[str, ...]:
-    """Name several behaviours, (C, J, L), each differently.
+    """Name several behaviours, (C, J, L), each with a different name.
 
-    Communities of one name are distinguished by the output that each gives more often than the others do:
-    "fair (favours cat)", or, if that is not enough, by a number as well: "fair (favours cat) 2".
+    Communities with the same name are distinguished by the output that each gives more often than the others:
+    "fair (favours cat)", or, if that is not enough, also by a number: "fair (favours cat) 2".
     """
     matrices = np.asarray(prototypes, dtype=np.float64)
     plain = [describe_community(matrix, classes, outputs, meaning) for matrix in matrices]
@@ -181,7 +181,7 @@ def describe_communities(
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
-    """Shorten long names in the middle: differences are mostly at the ends."""
+    """Shorten long names in the middle: names mostly differ at the ends."""
     return [
         name if len(name) <= _LONG else f"{name[: _LONG // 2]}…{name[-_LONG // 2 + 1 :]}" for name in names
     ]
@@ -197,7 +197,7 @@ def _describe_constant_answers(use: FloatArray, matrix: FloatArray, outputs: Seq
 
 
 def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
-    """Name the output that is rarely used for any class, if there are more than two."""
+    """Return the output that is rarely given for any class, if there are more than two outputs."""
     most = matrix.max(axis=0)
     at = int(most.argmin())
     return f"seldom {outputs[at]}" if len(most) > 2 and most[at] < 0.45 / len(most) else ""
@@ -215,7 +215,7 @@ def _is_swapped(matrix: FloatArray, means_class: NDArray[np.bool_]) -> bool:
 
 
 def _describe_missed_class(matrix: FloatArray, means_class: NDArray[np.bool_], classes: Sequence[str]) -> str:
-    """Name the only class that is mostly wrong, if all others are mostly right."""
+    """Name the only class that is mostly labelled wrong, if all others are mostly labelled right."""
     share = matrix @ means_class.T.astype(np.float64)
     right = np.where(means_class.any(axis=1), np.diag(share), np.nan)
     weak = np.flatnonzero(right < 0.5)
@@ -233,19 +233,19 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 METHODS = {
-    "nmf": "Bayesian factorisation: finds their number, annotators take part in several",
-    "louvain": "Louvain: each annotator belongs to one",
+    "nmf": "Bayesian factorisation: finds the number of communities; annotators may belong to several",
+    "louvain": "Louvain: each annotator belongs to one community",
 }
 
 _CELLS, _CELLS_OF_MANY = 1000, 500
-"""Annotators up to which all pairs are compared, and cells of similar ones of a larger crowd."""
+"""Maximum number of annotators for which all pairs are compared, and number of cells for larger crowds."""
 
 _LINKED = 2000
-"""Annotators of a larger crowd whose links with all give the modularity."""
+"""Number of annotators in a larger crowd whose links give an estimate of the modularity."""
 
 _CHUNK = 100
 _LINKS = 500_000
-"""Links that a processor holds at a time."""
+"""Number of links that fit into a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -255,14 +255,14 @@ class CommunitySettings(FactorisationSettings):
     method: str = "nmf"  # how the network of annotators is divided, a key of `METHODS`
     least_votes: int = 10  # annotators with fewer are excluded: their rates are mostly prior
     most_votes: float | None = None  # annotators with more are excluded
-    # how fast similarity falls with distance: a larger scale separates finer differences, and eventually
-    # splits by chance. None: 30, or less if even similar annotators differ; 1 for the updates as published
+    # how fast similarity falls with distance: a larger scale separates finer differences, but may split
+    # communities by chance. None: 30, or less if even similar annotators differ; 1 with `as_published`
     scale: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """Annotators of similar behaviour: M of all annotators in C communities."""
+    """C communities of M annotators with similar behaviour."""
 
     # (M,): the grouped annotators, ascending; annotators with fewer votes than the minimum are excluded
     members: NDArray[np.int32]
@@ -271,7 +271,7 @@ class Communities:
     # (M, C): participation of each annotator in each community, rows adding up to 1
     participation: Float32Array
     # (C, J, L): the mean of the members' confusion matrices weighted by participation; (C, 0, 0) if
-    # communities are not of behaviour
+    # communities do not describe behaviour
     prototype: FloatArray
     modularity: float  # similarity within communities beyond chance, -1 to 1
     method: str  # "nmf" or "louvain"
@@ -281,11 +281,11 @@ class Communities:
 
     @property
     def count(self) -> int:
-        """Of communities, C."""
+        """Number of communities, C."""
         return int(self.participation.shape[1])
 
     def reordered(self, order: IntArray) -> Communities:
-        """Put all annotators into another order: first the one now at `order[0]`, and so on."""
+        """Return the communities with all annotators in another order, first the annotator at `order[0]`."""
         new = np.argsort(order)[self.members]
         row = np.argsort(new)
         return replace(
@@ -305,7 +305,8 @@ class Communities:
         The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
         `prototype` is the members' mean, which is also valid for equal participation.
 
-        `votes`: (K,), number of votes of each annotator; they decide between members of equal participation.
+        `votes`: (K,), number of votes of each annotator; they break ties between members of equal
+        participation.
         """
         votes_given = np.asarray(votes, dtype=np.float64)[self.members]
         own = self.community[:, None] == np.arange(self.count)
@@ -327,11 +328,11 @@ def communities(
 
     The network is that of `hellinger_similarity`, divided by `factorise` or by `louvain`. More than a
     thousand annotators are first grouped into 500 cells of similar ones. The network of the cells, weighted
-    by their members, is divided (exact if the members of a cell are equal), and then every annotator is
-    assigned by the similarity to all cells. For 2,000 planted annotators the result was identical to that
-    without cells. The modularity is that of the whole network; of more than 2,000 annotators, it is estimated
-    from the links of an even sample. The order of the annotators does not matter. Raises `ValueError` for
-    matrices that are not probabilities, or a different number of votes.
+    by their members, is divided (exact if the members of a cell are equal). Then every annotator is assigned
+    by similarity to all cells. For 2,000 planted annotators the result was identical to that without cells.
+    The modularity is that of the whole network; of more than 2,000 annotators, it is estimated from the links
+    of an even sample. The order of the annotators does not matter. Raises `ValueError` for matrices that are
+    not probabilities, or a different number of votes.
 
     `mean`: (K, J, L), expected probabilities of the outputs, as in `Confusion.mean`. `votes`: (K,), number of
     votes of each annotator.
@@ -373,7 +374,7 @@ def communities(
 
 
 def _sorted_rows(rows: Float32Array) -> NDArray[np.int64]:
-    """Return the lexicographic order of rows of numbers that are not negative: that of their bytes."""
+    """Return the lexicographic order of rows of non-negative numbers, by their bytes."""
     big_endian = np.ascontiguousarray(rows, dtype=">f4")
     return np.argsort(big_endian.view(f"V{big_endian.strides[0]}").ravel(), kind="stable")
 
@@ -384,7 +385,7 @@ def number_communities(
     """Order communities by size, drop empty ones, and return community, participation and prototype.
 
     `share`: (M, C). `matrices`: (M, J, L). The results have shapes (M,), (M, C) and (C, J, L). Prototypes
-    decide between communities of equal size.
+    determine the order of communities of equal size.
     """
     used = np.unique(share.argmax(axis=1))
     share = share[:, used]
@@ -416,7 +417,7 @@ class _Similarity:
 
 
 def _unit(centre: Float32Array, classes: int) -> Float32Array:
-    """Normalise means of square roots to the length of those of one matrix."""
+    """Normalise means of square roots of matrices to the length that a single matrix has."""
     length = np.sqrt((centre * centre).sum(axis=1, keepdims=True) / np.float32(classes))
     return np.asarray(centre / length)
 
@@ -480,7 +481,7 @@ def _links(
 ) -> FloatArray:
     """Sum the links of all annotators between communities, without storing all of them.
 
-    In crowds above `_LINKED`, evenly chosen annotators stand for all.
+    In crowds above `_LINKED`, evenly chosen annotators represent all.
     """
     to = np.zeros((len(rows), count), dtype=np.float32)
     to[np.arange(len(rows)), community] = 1.0

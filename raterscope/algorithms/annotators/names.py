@@ -1,4 +1,4 @@
-"""Names of annotators: repeated reads, and weights of those who are down-weighted.
+"""Names of repeated reads, and weights of annotators.
 
 The second read of anna is the annotator "anna (read 2)".
 """
@@ -17,7 +17,7 @@ _READ = re.compile(r"(?P<person>.+) \(read (?P<read>[1-9]\d{0,5})\)", re.DOTALL)
 
 
 def read_name(person: str, read: int) -> str:
-    """Return the name under which a person's read is stored: the person's own for the first.
+    """Return the name under which a person's read is stored; the first read has the person's name.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def read_name(person: str, read: int) -> str:
 
 
 def split_read(name: str) -> tuple[str, int]:
-    """Return the person and the number of the read of an annotator's name.
+    """Split an annotator's name into the person and the number of the read.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def reads_of(names: Iterable[str]) -> dict[str, dict[int, str]]:
 
 
 def read_notices(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a notice on later reads, which a fusion counts as further annotators; none without any.
+    """Return a notice if there are later reads, which a fusion counts as further annotators.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def checked_weights(
 
 
 def weights_by_name(weights: Mapping[str, float], annotators: Sequence[str]) -> FloatArray | None:
-    """Return the weight of each annotator, 1 for those without and for excluded ones; None without any."""
+    """Return the weight of each annotator, 1 by default and if excluded; None if there are no weights."""
     if not weights:
         return None
     return np.array([weights.get(name, 1.0) or 1.0 for name in annotators], dtype=np.float64)
@@ -109,6 +109,6 @@ def weights_by_name(weights: Mapping[str, float], annotators: Sequence[str]) -> 
 def reweighed(
     weights: FloatArray | None, annotators: Sequence[str], chosen: Collection[str], weight: float
 ) -> FloatArray:
-    """Return the weights, (K,), with another one for the chosen annotators."""
+    """Return the weights, (K,), with another weight for the chosen annotators."""
     others = np.ones(len(annotators)) if weights is None else weights
     return np.where([name in chosen for name in annotators], weight, others)

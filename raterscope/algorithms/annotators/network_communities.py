@@ -34,7 +34,8 @@ from raterscope.algorithms.progress import Check, Watch, parts_of, run_parts, si
 FloatArray = NDArray[np.float64]
 
 Network = Any
-"""(M, M) float32, dense or a SciPy sparse array by rows: symmetric, not negative."""
+"""Links between annotators: (M, M) float32, dense or a SciPy sparse array (CSR), symmetric and not negative.
+"""
 
 _SHAPE, _RATE = 5.0, 2.0
 """Shape and rate of the Gamma prior of every community's shrinkage (a and b), as in the paper."""
@@ -44,16 +45,16 @@ _NEGLIGIBLE = 1e-6
 """A community is removed if it explains at most this share of a typical similarity everywhere."""
 
 _EVERY = 10
-"""Iterations between two evaluations of the objective."""
+"""Number of iterations between two evaluations of the objective."""
 
 _REFINED = 4
-"""Rounds in which annotators with equal links are ordered by their neighbours."""
+"""Maximum number of rounds that order annotators with equal links by their neighbours."""
 
 _JOINING = 20
-"""Iterations that assign another annotator to fixed communities."""
+"""Number of iterations that assign another annotator to fixed communities."""
 
 _MANY = 100
-"""Annotators, or cells of them, from which the starts are followed in several threads."""
+"""Minimum number of annotators, or cells of them, for running the starts in several threads."""
 
 _GAIN = 1e-3
 """Minimum increase of the modularity for another round of Louvain's method."""
@@ -64,7 +65,8 @@ class FactorisationSettings:
     """Settings of `factorise`."""
 
     most: int = 30  # communities at the start of a search, which removes those that explain nothing
-    # observations that an annotator's links count as: more splits communities, less joins them
+    # number of observations that an annotator's links count as: a larger one splits communities, a smaller
+    # one joins them
     evidence: float = 40.0
     restarts: int = 3  # searches from different starts; the best is kept
     max_iterations: int = 500  # most iterations of a search
@@ -80,7 +82,7 @@ class Factors:
 
     member: Float32Array  # (M, C)
     link: Float32Array  # (C, M)
-    # (C,): the inverse variance of a community's entries (beta); large if it explains little
+    # (C,): the inverse variance of a community's entries (beta); large if the community explains little
     shrinkage: FloatArray
     # (T,): the negative log joint probability, up to a constant, every ten iterations; it rises only by
     # rounding
@@ -91,7 +93,7 @@ class Factors:
 
     @property
     def participation(self) -> Float32Array:
-        """The share of each annotator in each community, (M, C), rows adding up to 1."""
+        """Participation of each annotator in each community, (M, C), rows adding up to 1."""
         return _shares(self.member)
 
 
@@ -105,15 +107,15 @@ def factorise(
 
     Each link v_mn is modelled as a Poisson count with mean sum_c w_mc h_cn. The entries of a community share
     a half-normal prior whose inverse variance beta_c has a Gamma prior: if a community explains little, its
-    variance shrinks until it vanishes. Entries are updated in turn by the minimum of the majorised objective,
-    the root of a quadratic equation, so that the objective cannot rise (the printed division by W'1 + beta h
-    is not a minimum of that bound, and may raise it).
+    variance shrinks until it vanishes. Each update minimises a majorising function of the objective by the
+    root of a quadratic equation, so that the objective cannot rise. (The published division by W'1 + beta h
+    is not that minimum, and may raise the objective.)
 
     The number of communities depends on the scale of the counts, since the prior does not grow with them. M
-    annotators have M^2 similarities from only M confusion matrices: as independent counts, one behaviour of a
-    thousand annotators splits into six communities by chance. The network is therefore divided by its typical
-    similarity, and the log likelihood is scaled so that the links of an annotator add up to `evidence`.
-    Neither the scale nor copies of all annotators change the result.
+    annotators have M^2 similarities from only M confusion matrices: taken as independent counts, a thousand
+    annotators of one behaviour would split into six communities by chance. The network is therefore divided
+    by its typical similarity, and the log likelihood is scaled so that the links of an annotator add up to
+    `evidence`. Neither the scale nor copies of all annotators change the result.
 
     With `as_published` the updates are those of [psorakis2011]_ as published: w is multiplied by the gain and
     divided by pull + beta w. The network is neither scaled nor tempered, and the starts are uniform random
@@ -125,7 +127,7 @@ def factorise(
     numbers from 0. The result has no communities if the network has no links.
 
     `network`: (M, M), dense or sparse by rows, symmetric and not negative; the diagonal counts.
-    `watch`: called several times a second; with one thread, or few annotators, before the first start.
+    `watch`: called several times a second; with one thread, or few annotators, only before the first start.
     `weight`: (M,), number of equal annotators that each row stands for.
     """
     settings = FactorisationSettings() if settings is None else settings
@@ -184,8 +186,8 @@ def join_communities(
 class _Step:
     """Update of every entry w of a factor by its gain.
 
-    It is the minimum of the majorised objective, beta w^2 + pull w = w gain; as published, w gain /
-    (pull + beta w).
+    The new w is the minimum of the majorising function, with old w in beta w^2 + pull w = (old w) gain; as
+    published, w gain / (pull + beta w).
     """
 
     pull: Float32Array
@@ -201,7 +203,7 @@ class _Step:
 
 
 class _Search:
-    """One search from one start."""
+    """One run of the factorisation from one start."""
 
     def __init__(
         self, network: Network, many: NDArray[np.float32], tempering: float, settings: FactorisationSettings
@@ -270,7 +272,7 @@ class _Search:
         return ratio
 
     def _objective(self, member: Float32Array, link: Float32Array, beta: FloatArray) -> float:
-        """Compute the objective; vanished communities count at their limit, so that it never jumps."""
+        """Compute the objective; vanished communities count with their limit, to avoid jumps."""
         if isinstance(self.network, np.ndarray):
             logs = np.log(member @ link + _TINY)
             logs *= self.network
@@ -291,7 +293,7 @@ def _check(network: Network) -> None:
     if network.ndim != 2 or network.shape[0] != network.shape[1]:
         raise ValueError(f"a network of {network.shape}; expected a row and a column for each annotator.")
     if values.size and not (np.isfinite(values).all() and values.min() >= 0):
-        raise ValueError("a network has links that are negative or no number.")
+        raise ValueError("the network has links that are negative or not a number.")
 
 
 def _shares(member: Float32Array) -> Float32Array:
@@ -321,10 +323,10 @@ def _self_information(network: Network, many: NDArray[np.float32]) -> float:
 
 
 def by_links(network: Network) -> NDArray[np.int64]:
-    """Order annotators by their links, (M,), independent of the order of the input.
+    """Order annotators by their links, (M,), whatever the order of the input.
 
-    The keys are sums of powers of their links, added in order of size; ties are resolved by sums of links
-    weighted by the present positions of the others.
+    The keys are sums of powers of their links, added in order of size. Ties are resolved by sums of links
+    weighted by the current positions of the others.
     """
     position = np.zeros(network.shape[0], dtype=np.int64)
     order = position
@@ -361,7 +363,7 @@ def _reordered(network: Network, order: NDArray[np.int64]) -> Network:
 def _starts(
     network: Network, many: NDArray[np.float32], most: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose annotators at random, with a probability that falls with the similarity to those chosen."""
+    """Choose annotators at random, preferring those dissimilar to the ones already chosen."""
     like = _likeness(network)
     chosen = [int(rng.choice(len(many), p=many / many.sum(dtype=np.float64)))]
     far = np.maximum(1.0 - like(chosen[0]), 0.0)
@@ -388,7 +390,7 @@ def _likeness(network: Network) -> Callable[[int], FloatArray]:
 
 
 def modularity(links: NDArray[np.float64]) -> float:
-    """Return the share of links within communities less that expected by chance.
+    """Return the modularity: the share of links within communities, minus that expected by chance.
 
     `links`: (C, C), the sum of the links from each community to each, both directions counted, without
     annotators' links to themselves. The result lies from -1 to 1; it is 0 for a single community and for a

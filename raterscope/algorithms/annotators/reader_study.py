@@ -1,4 +1,4 @@
-"""Reader studies: bias, repeatability and variance of readers, and numbers of cases for an interval's width.
+"""Reader studies: bias, repeatability and variance of readers, and number of cases for an interval's width.
 
 Readers measured the same cases, perhaps repeatedly.
 
@@ -66,10 +66,11 @@ class ReaderVariance:
     """Standard deviations of the terms of a mixed model, in the unit of the measurements."""
 
     mean: Coefficient  # of all measurements
-    # case, reader: between cases, and between readers' offsets; 0 without an interval where none was found
+    # case, reader: between cases, and between readers' offsets; 0 without an interval where no variance was
+    # found
     case: Coefficient
     reader: Coefficient
-    # of a reader on a case, beyond both; NaN without repeated reads, where it is part of the error
+    # interaction of reader and case; NaN without repeated reads, when it is part of the error
     interaction: Coefficient
     error: Coefficient  # between reads of a case by one reader; without repeated reads, with the interaction
     cases: int
@@ -104,9 +105,9 @@ def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Re
     `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads.
     Raises `ValueError` for fewer than two cases or readers, or values that are not finite.
 
-    Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
-    of the estimate by the curvature of the likelihood, [satterthwaite1946]_. With less than one degree of
-    freedom, as where few readers hardly differ, there is no interval: NaN.
+    Intervals of standard deviations use a chi-squared distribution. Its degrees of freedom match the variance
+    of the estimate, which follows from the curvature of the likelihood [satterthwaite1946]_. With less than
+    one degree of freedom, for example if few readers hardly differ, the interval is NaN.
     """
     from scipy.optimize import minimize
 
@@ -154,7 +155,7 @@ def cells_of(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Cells:
     y = np.asarray(values, dtype=np.float64)
     rows, columns = np.asarray(case, dtype=np.int64), np.asarray(reader, dtype=np.int64)
     if not np.isfinite(y).all():
-        raise ValueError("a value is not finite; expected finite ones.")
+        raise ValueError("a value is not finite; expected a number for every measurement.")
     n, k = (int(index.max(initial=-1)) + 1 for index in (rows, columns))
     if min(n, k) < 2:
         raise ValueError(f"{n} cases and {k} readers; expected two or more of each.")
@@ -168,8 +169,8 @@ def cells_of(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Cells:
 def _deviance(cells: Cells, sizes: FloatArray, repeated: bool) -> tuple[float, float, float]:
     """Return -2 log restricted likelihood, the mean, and its variance.
 
-    `sizes` are standard deviations of the terms. Cell means and the scatter within cells are independent;
-    the covariance of the means is diagonal but for cases and readers, which are eliminated in turn.
+    `sizes` are standard deviations of the terms. Cell means and the scatter within cells are independent; the
+    covariance of the means is diagonal except for cases and readers, which are eliminated in turn.
     """
     case, reader, error = sizes[0] ** 2, sizes[1] ** 2, sizes[-1] ** 2
     extra = sizes[2] ** 2 if repeated else 0.0
@@ -245,10 +246,10 @@ _UPPER = (1 + LEVEL) / 2
 
 @dataclass(frozen=True, eq=False)
 class ReaderResult:
-    """One reader against the others, and against their own other reads."""
+    """Comparison of one reader with the others, and with their own other reads."""
 
     name: str
-    # mean difference from the mean of the other readers of a case; NaN below two shared cases
+    # mean difference from the mean of the other readers of the same case; NaN below two shared cases
     bias: Coefficient
     # p_value, adjusted: of Wilcoxon's signed-rank test of these differences, and adjusted by Holm for the
     # number of readers
@@ -321,7 +322,7 @@ def compare_reads(values: ArrayLike, names: Sequence[str]) -> ReaderComparison:
 
 
 def mean_interval(values: ArrayLike) -> Coefficient:
-    """Return the mean of figures with the interval of Student's t; NaN are left out."""
+    """Return the mean of values with the interval of Student's t; NaN do not count."""
     figures = np.asarray(values, dtype=np.float64)
     figures = figures[np.isfinite(figures)]
     if len(figures) < 2:
@@ -333,7 +334,7 @@ def mean_interval(values: ArrayLike) -> Coefficient:
 
 
 def mean_over_pairs(values: Mapping[tuple[str, str], float]) -> Coefficient:
-    """Return the mean of figures of pairs of readers, with an interval by the jackknife over readers.
+    """Return the mean of values of pairs of readers, with an interval by the jackknife over readers.
 
     Pairs that share a reader are not independent, so readers are left out in turn with all their pairs. NaN
     do not count; without three readers there is no interval.
@@ -371,7 +372,7 @@ def _compare_repeats(reads: FloatArray) -> tuple[Coefficient, LimitsOfAgreement 
 
 
 _MOST_CASES = 10_000_000
-"""Cases beyond which no number is searched for."""
+"""Maximum number of cases of a search."""
 
 
 def cases_for_proportion(share: float, width: float) -> int:
@@ -449,7 +450,7 @@ def _reach() -> float:
 
 
 def _search(width_at: Callable[[float], float], width: float, least: int = 1) -> int:
-    """Return the least number of cases at which a width that falls with the cases is small enough."""
+    """Return the smallest number of cases for which the width is small enough."""
     high = least
     while width_at(high) > width:
         high *= 2

@@ -3,10 +3,10 @@
 Each kind estimates a reliability of an annotator with a standard error, on a scale without bounds, such as
 the log odds of accuracy. The true reliabilities of an annotator are drawn from a normal distribution whose
 mean and covariance across kinds are estimated from the crowd by the restricted likelihood [harville1977]_.
-The correlation of two kinds is zero unless a likelihood-ratio test rejects that; as it is not negative, the
-test is on the boundary [self1987]_. Where it is rejected, the posterior mean is used, half of the prior at 0
-and half flat from 0 to 1: the maximum is overconfident in small crowds. Predictions are the best linear
-unbiased ones, with the uncertainty of the means. The uncertainty of the covariance is not included.
+The correlation of two kinds is zero unless a likelihood-ratio test rejects this; as it cannot be negative,
+the test is on the boundary [self1987]_. If it is rejected, the posterior mean is used, with half of the prior
+at 0 and half flat from 0 to 1, because the maximum is overconfident in small crowds. Predictions are the best
+linear unbiased ones, with the uncertainty of the means. The uncertainty of the covariance is not included.
 
 References
 ----------
@@ -34,14 +34,14 @@ FloatArray = NDArray[np.float64]
 
 Z = 1.959964
 FEWEST = 5
-"""Annotators of both kinds, below which no correlation is estimated."""
+"""Minimum number of annotators with both kinds for estimating a correlation."""
 
 LEVEL = 0.05
-"""Level of the test below which a correlation is used."""
+"""Significance level of the likelihood-ratio test of a correlation."""
 
 _GRID = np.round(np.linspace(-0.96, 0.96, 17), 2)
 _DROP = 1.92
-"""Half the 95 % quantile of chi-square with one degree of freedom."""
+"""Half the 95 % quantile of the chi-squared distribution with one degree of freedom."""
 
 _LEAST_ODDS = 1e-4
 
@@ -55,7 +55,7 @@ class PersonReliability:
     # fewer than 3 annotators
     mean: FloatArray
     spread: FloatArray
-    # (K, K): correlation that is used: 0 off the diagonal where the data do not support one
+    # (K, K): correlation used in the model: 0 off the diagonal if the data do not support one
     correlation: FloatArray
     # raw_correlation, low, high: (K, K): estimated correlation with its 95 % interval; NaN if too few
     # annotators have both kinds
@@ -76,7 +76,7 @@ class PersonReliability:
     score_high: FloatArray
 
     def sentence(self) -> str:
-        """Describe for each two kinds how far one informs the other, the unknown ones together."""
+        """Describe how far each kind informs the others."""
         pairs = list(combinations(range(len(self.kinds)), 2))
         known = [pair for pair in pairs if np.isfinite(self.raw_correlation[pair])]
         unknown = [pair for pair in pairs if pair not in known]
@@ -147,7 +147,7 @@ def person_reliability(
 
 
 class _Pair(NamedTuple):
-    """Correlation of two kinds; `expected` is its posterior mean, with half the prior at 0, half above."""
+    """Correlation of two kinds; `expected` is the posterior mean, with half of the prior at 0."""
 
     correlation: float
     low: float
@@ -236,7 +236,7 @@ def _correlate(
 
 
 def _positive_definite(correlation: FloatArray) -> FloatArray:
-    """Shrink the correlations together until they are possible together."""
+    """Shrink all correlations until their matrix is positive definite."""
     identity = np.eye(len(correlation))
     shrunk = correlation
     while len(shrunk) and np.linalg.eigvalsh(shrunk)[0] < 0.02:
@@ -252,7 +252,7 @@ def _predict(
     count = value.shape[1]
     covariance = spread[:, None] * correlation * spread
     mask = known.astype(np.float64)
-    # What is unknown becomes a coordinate of its own, without influence.
+    # Kinds without an estimate become separate coordinates without influence.
     total = mask[:, :, None] * (covariance + np.eye(count) * np.where(known, variance, 0.0)[:, None, :])
     total = total * mask[:, None, :] + np.eye(count) * (1.0 - mask)[:, None, :]
     precision = np.linalg.inv(total) * mask[:, :, None] * mask[:, None, :]

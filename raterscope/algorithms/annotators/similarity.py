@@ -1,4 +1,4 @@
-"""Similarity of annotators: Hellinger similarity of confusion matrices, and complete linkage of raters."""
+"""Similarity of annotators by confusion matrices (Hellinger), and hierarchical clustering of raters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent
 Float32Array = NDArray[np.float32]
 
 SCALE = 30.0
-"""Factor of the distance. In 25 planted crowds, with one to six communities and 30 to 100 votes for each
-annotator, a scale of 12 joined communities that differ in only one class, and 40 began to split single ones
-by chance.
+"""Default factor of the squared Hellinger distance.
+
+In 25 planted crowds, with one to six communities and 30 to 100 votes for each annotator, a scale of 12 joined
+communities that differ in only one class, and a scale of 40 began to split communities by chance.
 """
 
 _CHUNK = 100
@@ -34,7 +35,7 @@ def roots_of(mean: ArrayLike) -> Float32Array:
     proper = bool((matrices >= 0).all()) and np.allclose(matrices.sum(axis=2), 1.0, atol=1e-6)
     if not proper:
         raise ValueError(
-            "a confusion matrix has rows that are no probabilities; expected them to add up to 1."
+            "a confusion matrix has rows that are not probabilities; expected rows that add up to 1."
         )
     return np.sqrt(matrices).reshape(len(matrices), matrices.shape[1] * matrices.shape[2]).astype(np.float32)
 
@@ -42,12 +43,13 @@ def roots_of(mean: ArrayLike) -> Float32Array:
 def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> float:
     """Return the scale for a crowd: `SCALE`, or less if even the most similar annotators differ.
 
-    The distance is a sum over the classes, and with few votes most of it is chance: with eight classes and 60
-    votes, two annotators of one behaviour differ so much that at `SCALE` each would be a community. The scale
-    is therefore at most the inverse of an annotator's distance to the tenth nearest (in a crowd below a
-    hundred, to the nearest tenth), by the median over at most a thousand annotators.
+    The distance is a sum over the classes, and with few votes it is mostly due to chance: with eight classes
+    and 60 votes, two annotators of one behaviour differ so much that with `SCALE` each would be a community.
+    The scale is therefore at most the inverse of an annotator's distance to the tenth nearest annotator (in a
+    crowd below a hundred, to the nearest tenth of the crowd); the median over at most a thousand annotators
+    is used.
 
-    `roots`: (M, J * L), as from `roots_of`; the thousand are chosen by their order. `classes`: J.
+    `roots`: (M, J * L), as from `roots_of`; the thousand are evenly spaced in their order. `classes`: J.
     """
     near = max(1, min(10, len(roots) // 10))
     if len(roots) <= near:
@@ -77,10 +79,9 @@ def similarity_of_roots(
 def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     """Return exp(-scale * distance), 1 for annotators with equal expected confusion matrices.
 
-    The distance is that of equations 32 and 33 of the dynamic combination paper: over the classes, the sum of
-    1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance. It is so small that with a scale
-    of 1, as published, nearly all similarities are near 1 and only two of five planted communities are found;
-    hence `scale`.
+    The distance is that of equations 32 and 33 of the dynamic combination paper: the sum over the classes of
+    1 - sum_l sqrt(pi_jl pi'_jl), the *squared* Hellinger distance. It is small: with a scale of 1, as
+    published, nearly all similarities are near 1, and only two of five planted communities are found.
 
     `mean`: (M, J, L), the expected probabilities of the outputs, rows adding up to 1.
     `scale`: above 0.
@@ -96,11 +97,11 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
 
 @dataclass(frozen=True, eq=False)
 class CaseAgreement:
-    """Similarity of the raters of one case."""
+    """Similarity of every two raters of one case."""
 
     annotators: tuple[str, ...]  # (R,): raters of this case. The same name is the same rater in every case.
-    # (R, R): 1 for equal raters, 0 for raters without agreement: the probability that they follow the same
-    # consensus (`same_consensus`), or their Dice score. NaN if it is not defined.
+    # (R, R): 1 for equal raters, 0 for raters without agreement. Either the probability that they follow the
+    # same consensus (`same_consensus`), or their Dice score; NaN if undefined.
     similarity: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -110,9 +111,9 @@ class CaseAgreement:
             raise ValueError(f"similarities of {similarity.shape} for {size} raters; expected a row each.")
         known = similarity[~np.isnan(similarity)]
         if known.size and not (known.min() >= -1e-9 and known.max() <= 1 + 1e-9):
-            raise ValueError("a similarity lies outside 0 to 1.")
+            raise ValueError("a similarity is outside 0 to 1.")
         if not np.allclose(similarity, similarity.T, atol=1e-9, equal_nan=True):
-            raise ValueError("the similarity of two raters depends on their order.")
+            raise ValueError("the similarity matrix is not symmetric.")
         object.__setattr__(self, "similarity", similarity)
 
 
@@ -124,9 +125,9 @@ class RaterTree:
     # (n, n): one minus the mean similarity over the common cases; NaN for a pair without any
     distance: NDArray[np.float64]
     common: NDArray[np.int64]  # (n, n): cases that both annotated
-    # (n - 1, 4): as in SciPy: each row joins two clusters (a rater has its number, the cluster of row i the
-    # number n + i) at a height, with the number of raters. A height above 1 joins clusters without a common
-    # case.
+    # (n - 1, 4): linkage matrix as in SciPy: each row joins two clusters (a rater's own number, or n + i for
+    # the cluster of row i) at a height, and has their number of raters. A height above 1 joins clusters
+    # without a common case.
     linkage: NDArray[np.float64]
     # (n,): the leaves from left to right, for a dendrogram without crossing branches
     order: NDArray[np.int64]
@@ -144,11 +145,11 @@ class RaterTree:
 
 
 def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the similarity of raters in a case: 1 if two follow the same consensus, else 0.
+    """Return the similarity of the raters of a case: 1 if two follow the same consensus, else 0.
 
     A rater follows the consensus with the highest responsibility, as in the paper's section 4.3.
 
-    `responsibilities`: (P,) of each consensus, as in the alternatives of a mixture; at least one.
+    `responsibilities`: (P,) for each consensus of the mixture; at least one consensus.
     """
     follows = np.argmax(np.stack(list(responsibilities)), axis=0)
     return np.asarray(follows[:, None] == follows, dtype=np.float64)
@@ -157,10 +158,10 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
 def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     """Cluster raters by their similarity over common cases.
 
-    The distance of two raters is one minus their mean similarity: with `same_consensus`, the paper's distance
-    N - N_xy as a share of the cases. The paper's raters annotated every case; here the common cases count.
-    Clusters are joined by complete linkage, at the largest distance between them. A pair without a common
-    case has the distance 2, larger than any other, and is joined last.
+    The distance of two raters is one minus their mean similarity: with `same_consensus` it is the paper's
+    distance N - N_xy as a share of the cases. The paper's raters annotated every case; here only common cases
+    count. Clusters are joined by complete linkage, at the largest distance between them. A pair without a
+    common case has the distance 2, larger than any other, and is joined last.
 
     Raises `ValueError` without raters.
     """
@@ -202,6 +203,6 @@ def _notices(names: tuple[str, ...], common: NDArray[np.int64]) -> tuple[str, ..
     first, second = never[0]
     more_text = "" if len(never) == 1 else f" (and {len(never) - 1} more)"
     return (
-        f"{first} and {second}{more_text} have no case in common: their distance is unknown, "
-        "and they are joined last.",
+        f"{first} and {second}{more_text} have no case in common: their distance is unknown, and they are "
+        "joined last.",
     )

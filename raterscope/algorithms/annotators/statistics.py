@@ -1,4 +1,4 @@
-"""Statistics: intervals of proportions, quantiles of Beta distributions, tests of paired figures.
+"""Statistics: intervals of proportions, quantiles of Beta distributions, tests of paired values.
 
 References
 ----------
@@ -27,19 +27,19 @@ class SignedRank:
 
     statistic: float  # the smaller of the two sums of ranks
     p_value: float  # two-sided; NaN where no pair differs
-    # pairs, zeros: pairs that count, and equal pairs, which are excluded
+    # pairs, zeros: number of pairs that count, and of equal pairs, which are excluded
     pairs: int
     zeros: int
     median_difference: float  # of a - b, over all pairs
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
-    """Test whether paired figures of several cases differ: Wilcoxon's signed-rank test, two-sided.
+    """Test whether paired values of several cases differ: Wilcoxon's signed-rank test, two-sided.
 
-    Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
-    without ties, else normal with the correction for ties.
+    Equal pairs are excluded, as in Wilcoxon's paper, and pairs with a NaN. The distribution is exact up to 50
+    pairs without ties, else normal with the correction for ties.
 
-    `a`, `b`: (N,), a figure of each method for each case.
+    `a`, `b`: (N,), a value of each method for each case.
     """
     from scipy import stats
 
@@ -55,7 +55,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust p values for the family-wise error, [holm1979]_; NaN stays and does not count."""
+    """Adjust p values for the family-wise error [holm1979]_; NaN are kept and do not count."""
     values = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(len(values), np.nan)
     order = np.argsort(values, kind="stable")
@@ -92,22 +92,22 @@ def _half_width(level: float) -> float:
 
 
 _MANY = 1e5
-"""With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
+"""Parameters of a Beta distribution above which an expansion about the normal is accurate to 1e-7."""
 
 _COMPUTING = Lock()
 
 _SMALLEST, _LARGEST, _STEP = 0.02, 2e4, 0.08
-"""Range of the parameters of the table, and its step in their logarithms."""
+"""Range of the parameters in the table, and step of their logarithms."""
 
 
 def beta_quantile(
     first: FloatArray, second: FloatArray, at: float, *, interpolated: bool = False
 ) -> FloatArray:
-    """Return a quantile of Beta distributions; where the second parameter is 0, the share is one.
+    """Return a quantile of Beta distributions; it is 1 where the second parameter is 0.
 
     `first`, `second`: parameters, of the same shape. `interpolated`: interpolate in a table. Up to 0.05 and
-    from 0.95, the error is below 2e-7, and below 5e-7 of the quantile where it is above 1e-12. It takes a
-    tenth of the time, but the first call computes the table, which takes as long as 60,000 quantiles.
+    from 0.95, the error is below 2e-7, and below 5e-7 of the quantile where it is above 1e-12. Interpolation
+    takes a tenth of the time, but the first call computes the table, which takes as long as 60,000 quantiles.
     """
     from scipy.special import betaincinv
 
@@ -124,7 +124,7 @@ def beta_quantile(
 
 
 def _interpolate(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Return quantiles from the table, NaN outside of it."""
+    """Return quantiles from the table; NaN outside its range."""
     from raterscope.algorithms.annotators._kernels import interpolate
 
     end = np.empty(len(first))
@@ -143,12 +143,12 @@ def _table(at: float) -> FloatArray:
         return np.ascontiguousarray(-_table(1.0 - at).T)
     nodes = np.exp(np.arange(np.log(_SMALLEST), np.log(_LARGEST) + _STEP, _STEP))
     first, second = nodes[:, None], nodes[None, :]
-    # The complement on its own: near one, 1 - x has few digits.
+    # Computed separately, since 1 - x loses digits near one.
     return np.asarray(np.log(betaincinv(first, second, at)) - np.log(betaincinv(second, first, 1.0 - at)))
 
 
 def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Return a quantile by the expansion of Cornish and Fisher to the skewness."""
+    """Return a quantile by the Cornish-Fisher expansion, up to the skewness."""
     from scipy.special import ndtri
 
     total = first + second
@@ -159,6 +159,6 @@ def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray
 
 
 def beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval with equal tails."""
+    """Return the ends of the equal-tailed interval."""
     tail = (1.0 - level) / 2.0
     return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)

@@ -5,7 +5,7 @@ decides which clusters are structures; `fuse` does all three. Two sources are ci
 their own numbers:
 
 - the OEM-DEM paper [pages2019]_: an unsupervised procedure of two EM stages, clustering with outliers (OEM)
-  and detection (DEM), with an online form, tested on data of the MalariaSpot project;
+and detection (DEM), also online, evaluated on data of the MalariaSpot project;
 - the thesis [diazvilor2017]_.
 
 Importing this package loads neither numba nor scikit-learn; running an algorithm does.

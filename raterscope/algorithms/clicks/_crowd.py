@@ -42,7 +42,7 @@ class Cells:
 
     @property
     def worth(self) -> FloatArray:
-        """(R,) the weights, or ones."""
+        """Weights of the annotators, (R,); ones where all count fully."""
         return self.weights if len(self.weights) else np.ones(len(self.rank))
 
 
@@ -78,7 +78,7 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
 
 
 def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> NDArray[np.uint64]:
-    """Pack cell, position in it and annotator into one number, which sorts four times as fast."""
+    """Pack cell, position in the cell and annotator into one number, which is sorted four times as fast."""
     key = cell.astype(np.uint64) << np.uint64(42)
     for value, shift in ((x, 28), (y, 14)):
         key |= ((value % 1.0) * 2**14).astype(np.uint64) << np.uint64(shift)
@@ -86,22 +86,24 @@ def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> N
 
 
 SPACING = 2.0
-"""Distance of initial components, in scatters: closer objects are hardly separable."""
+"""Minimum distance of initial components, in scatters; closer objects are hardly separable."""
 
 REACH = 6.0
-"""Scatters around a component within which clicks are listed, also for annotators with a wide scatter."""
+"""Radius around a component, in scatters, within which clicks are listed, also those of annotators with a
+wide scatter.
+"""
 
 NEAR = 4.0
-"""Scatters around a removed component within which others adapt."""
+"""Radius around a removed component, in scatters, within which others adapt."""
 
 ADAPTING = 3
-"""Rounds of EM for this adaptation."""
+"""Number of rounds of EM for this adaptation."""
 
 BLOCK = 1000
-"""Components whose clicks are listed between two calls of the watch."""
+"""Number of components whose clicks are listed between two calls of the watch."""
 
 VISITS = 400_000
-"""Clicks of components visited between two calls of the watch: some 30 ms of work."""
+"""Number of clicks of components visited between two calls of the watch, about 30 ms of work."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class CrowdModel:
 
 
 class Crowd:
-    """Crowd model of one image: components, annotators, and posteriors of who marked what."""
+    """Crowd model of one image: components, annotators, and posteriors of what each click marks."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
         from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
@@ -182,7 +184,7 @@ class Crowd:
         self.parts = self.start_components(chosen, weight)
 
     def choose_crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
-        """Choose, among some clicks, those near clicks of several annotators; return how crowded they are."""
+        """Choose clicks that are near clicks of several annotators; also return their `crowding`."""
         from raterscope.algorithms.clicks._crowd_kernels import choose, crowding
 
         count = np.zeros(len(self.cells))
@@ -198,7 +200,7 @@ class Crowd:
         return chosen, count[chosen]
 
     def start_components(self, clicks: IntArray, weight: FloatArray | None) -> Parts:
-        """Start a component at each of some clicks; where objects are marked once, all have one weight."""
+        """Start a component at each of some clicks; all have the same weight if objects are marked once."""
         from raterscope.algorithms.clicks._crowd_kernels import Parts
 
         number = len(clicks)
@@ -230,7 +232,7 @@ class Crowd:
         return np.unique(clicks[:count]).astype(np.int64)
 
     def compact(self) -> None:
-        """Drop the components that were removed."""
+        """Drop the removed components from all arrays."""
         alive = self.parts.alive
         if not alive.all():
             self.parts = type(self.parts)(*(values[alive] for values in self.parts))
@@ -259,7 +261,7 @@ class Crowd:
         self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
 
     def set_rules(self) -> None:
-        """Compute the values that are fixed during a sweep over the components; `survey` does so too."""
+        """Compute the values that are fixed during a sweep over the components; `survey` also does this."""
         self._advance((0, 0), 0, 0, ends=True)
 
     def _advance(
@@ -274,7 +276,7 @@ class Crowd:
         )  # fmt: skip
 
     def blocks(self, number: int | None = None) -> list[tuple[int, int]]:
-        """Divide the components, or the first ones, into blocks of pairs that take about 30 ms."""
+        """Divide the components, or the first ones, into blocks of about 30 ms of work."""
         last = self.pairs.last[:number]
         if len(self.pairs.message) <= VISITS:
             return [(0, len(last))] if len(last) else []
@@ -301,10 +303,10 @@ class Crowd:
     ) -> bool:  # fmt: skip
         """Summarise all components: sums by annotator, nearest components, the log evidence.
 
-        `fixed`, `times`: rounds before that, as for `sweep`.
+        `fixed`, `times`: rounds before the summary, as for `sweep`.
         `learn`: update the annotators' parameters and the scatter.
-        `drop`: remove components that fewer than two annotators marked, by weight. Return whether there were
-        any.
+        `drop`: remove components that fewer than two annotators marked, by weight. Return whether any were
+        removed.
         """
         blocks = self.blocks() or [(0, 0)]
         if len(blocks) > 1 or len(self.pairs.message) * (fixed + times) > VISITS:
@@ -362,8 +364,8 @@ def fit_crowd(
     """Fit the crowd model: start components wherever clicks agree, and remove those without evidence.
 
     Each round runs EM over all components with the annotators' parameters fixed, tries to remove each
-    component, and updates the annotators' parameters. The rounds end when one removes nothing. Within a round
-    every removal raises the evidence.
+    component, and updates the annotators' parameters. The rounds end when no component is removed. Within a
+    round every removal raises the evidence.
 
     `annotators`: R. `area`: area of the image.
     """

@@ -1,10 +1,10 @@
 """Inner loops of the crowd model: clicks sorted into cells, one component at a time.
 
-The model is eq. 1 of the OEM-DEM paper with three additions. Every annotator has an own offset and scatter.
-An annotator marks an object at most once: object m is marked with odds ``ability_r * weight_m``, and at most
-one of the annotator's clicks near m is that mark. Every annotator has an own rate of outliers. The posterior
-of who marked what is found by belief propagation over annotators' clicks and objects. It is exact (eqs. 8 and
-9) wherever an annotator has one click near an object.
+The model is eq. 1 of the OEM-DEM paper with three additions. Every annotator has an offset and a scatter of
+their own. An annotator marks an object at most once: object m is marked with odds ``ability_r * weight_m``,
+and at most one of the annotator's clicks near m is that mark. Every annotator has a rate of outliers of their
+own. Belief propagation over clicks and objects gives the posterior of which click marks which object. It is
+exact (eqs. 8 and 9) wherever an annotator has one click near an object.
 
 A message is the odds, against being an outlier, that a click marks a component; `total` sums them over
 components, so that the inlier probability of eq. 8 is total / (1 + total).
@@ -39,7 +39,8 @@ from raterscope.algorithms.clicks._kernels import (
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 FEW = 2048
-"""Clicks of a row of cells that are visited: the cost of thousands on one object would be quadratic."""
+"""Maximum number of clicks visited in a row of cells; without it thousands on one object have quadratic cost.
+"""
 
 STRENGTH = 10.0
 """Pseudo-clicks of the common scatter in a component's covariance."""
@@ -78,8 +79,8 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
 def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array, count: Array) -> None:
     """Count the clicks around each of some clicks, near ones more; with `others` only other annotators'.
 
-    A click counts by the weight of its annotator. Where all near clicks, the click itself included, count
-    less than `SEVERAL` annotators, the count is 0. Where there are very many, a sample is counted.
+    A click counts by the weight of its annotator. With weights, the count is 0 where those of the near clicks
+    and the click itself add up to less than `SEVERAL`. Of very many clicks only a sample is counted.
     """
     small_code()
     for i in rows:
@@ -99,7 +100,7 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
 
 @compiled(error_model="numpy")
 def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
-    """Choose clicks in order, none within `spacing` of one chosen before."""
+    """Choose clicks in order, none within `spacing` of an earlier choice."""
     small_code()
     shaded = np.empty(len(marks.x), dtype=np.bool_)
     for n in range(len(shaded)):
@@ -126,7 +127,7 @@ def gather(
     begin: int, end: int, count: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
     last: Array, click: Array,
 ) -> int:  # fmt: skip
-    """Append the clicks near components to a list; return their number, listed or not."""
+    """Append the clicks near components to a list; return their number, even if the list is too short."""
     small_code()
     for m in range(begin, end):
         first[m] = count
@@ -166,8 +167,8 @@ class Pairs(NamedTuple):
 class Rules(NamedTuple):
     """Values that are fixed while components move.
 
-    Whether objects are marked once, the squared scatter, the floor of a covariance, the logarithm of the
-    objects' density, the mean support of a component, the number of different abilities.
+    Whether objects are marked once, the squared scatter, the minimum eigenvalue of a covariance, the
+    logarithm of the objects' density, the mean support of a component, the number of distinct abilities.
     """
 
     once: bool
@@ -230,7 +231,7 @@ def _expect(
 def _maximise(
     m: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules
 ) -> None:
-    """Update one component: eqs. 13 and 14 with the annotators' offsets and scatters, and its weight."""
+    """Update one component: its weight, and eqs. 13 and 14 with the annotators' offsets and scatters."""
     small_code()
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
     message, sums, annotator = pairs.message, pairs.total, marks.annotator
@@ -278,7 +279,7 @@ def _maximise(
 def _value(
     m: int, marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, rules: Rules
 ) -> float:
-    """Return the part of one component in the log evidence."""
+    """Return the contribution of one component to the log evidence."""
     small_code()
     first, last, click = pairs.first[m], pairs.last[m], pairs.click
     message, sums, annotator = pairs.message, pairs.total, marks.annotator
@@ -319,7 +320,7 @@ def prune(
     order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
     marks: Marks, parts: Parts, pairs: Pairs, scatters: AnnotatorScatters, frame: Frame, values: Array,
 ) -> Array:  # fmt: skip
-    """Try to remove each component in turn; remove it where the evidence rises.
+    """Remove each component whose removal raises the evidence.
 
     Components within `near` adapt by at most `rounds` rounds of EM; nothing else moves. A component is tried
     again only after another one within reach was removed.
@@ -429,7 +430,7 @@ def _survey(
 ) -> float:  # fmt: skip
     """Sum over components by annotator, find each click's nearest component; return the log evidence.
 
-    The sums are of each annotator's own clicks, whatever the weight.
+    The sums are over each annotator's clicks, without weights.
 
     `seen`: (R, 3) float64, added to: expected sums of distances from components along x and y, and of squared
     Mahalanobis distances less the annotator's offset. `nearest`, `strongest`: (N,) int64 and float64,

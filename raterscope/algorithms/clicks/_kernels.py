@@ -1,8 +1,8 @@
 """Inner loops of clustering: the mixture of eq. 4 (OEM-DEM paper), parameters of annotators, fixed values.
 
-Each component of the mixture sees only the clicks near it. Clicks are sorted by the cell of a grid. A
-component visits the cells that its gate touches: outside this ellipse its density is negligible. The pairs of
-a component and a click are listed component by component.
+Clicks are sorted into the cells of a grid. A component visits only the cells that its gate touches: outside
+this ellipse its density is negligible. The pairs of a component and a click are listed component by
+component.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 SEVERAL = 1.5 - 1e-9
-"""Sum of weights that counts as two annotators."""
+"""Minimum sum of weights that counts as two annotators."""
 
 DISTINCT = 64
-"""Annotators of a crowd in which each keeps its own ability."""
+"""Maximum number of annotators for which abilities are not rounded."""
 
 SCATTER, EVIDENCE, DENSITY, SUPPORT, LEVELS, DROPPED = range(6)
 """Values of `advance` that change: the scatter, the log evidence, the logarithm of the objects' density, the
@@ -25,11 +25,11 @@ mean support of a component, the number of different abilities, and the componen
 
 
 class AnnotatorScatters(NamedTuple):
-    """R annotators and a workspace of zeros, `sum` (R,).
+    """Parameters of R annotators, and a workspace of zeros, `sum` (R,).
 
     The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
-    over outliers (R,), the different abilities with the number of annotators of each, in the first rows of
-    (R, 2), and the weights (R,), empty where all count fully.
+    over outliers (R,), the distinct abilities with the number of annotators of each, in the first rows of (R,
+    2), and the weights (R,), empty where all count fully.
     """
 
     offset: Array
@@ -58,9 +58,9 @@ class Counts(NamedTuple):
 class Frame(NamedTuple):
     """Values of the model that stay fixed.
 
-    Whether objects are marked once, whether each annotator has an own offset and scatter, whether the scatter
-    is learned, its lower bound, the floor of a covariance as a share of the squared scatter, the density of
-    outliers, the sum of the weights of annotators with clicks.
+    Whether objects are marked once, whether each annotator has an offset and a scatter of their own, whether
+    the scatter is estimated, its lower bound, the minimum eigenvalue of a covariance as a share of the
+    squared scatter, the density of outliers, the sum of the weights of annotators with clicks.
     """
 
     once: bool
@@ -80,7 +80,7 @@ def by_worth(value: float, worth: Array, annotator: int) -> float:
 
 @compiled(error_model="numpy")
 def _count(annotator: Array, total: Array, worth: Array, counts: Counts, uniform: float) -> float:
-    """Count each annotator's inliers; return the part of clicks and outliers in the log evidence."""
+    """Count each annotator's inliers; return the contribution of clicks and outliers to the log evidence."""
     small_code()
     value, inliers = 0.0, counts.inliers
     for r in range(len(inliers)):
@@ -126,7 +126,7 @@ def _learn(
 
 @compiled(error_model="numpy")
 def _estimate_scatters(scatters: AnnotatorScatters, counts: Counts, variance: float) -> None:
-    """Shrink offsets and scatters towards the crowd's, as far as chance explains the differences."""
+    """Shrink offsets and scatters towards the crowd's as far as chance explains the differences."""
     small_code()
     inliers, seen, precision, offset = counts.inliers, counts.seen, scatters.precision, scatters.offset
     annotators, total, known, heard = len(inliers), 0.0, 0.0, 0.0
@@ -171,7 +171,7 @@ def _drop_isolated(
     annotator: Array, first: Array, last: Array, click: Array, total: Array, nearest: Array, worth: Array,
     heard: Array, alive: Array,
 ) -> int:  # fmt: skip
-    """Remove the components whose annotators, by weight, count less than `SEVERAL`; return their number.
+    """Remove the components whose annotators' weights add up to less than `SEVERAL`; return their number.
 
     `heard`: a workspace of zeros, (R,).
     """
@@ -205,7 +205,8 @@ def _fix_rules(
 ) -> None:
     """Compute the values that are fixed while components move.
 
-    The abilities of a large crowd are rounded to few values, since the cost of sums grows with their number.
+    The abilities of a large crowd are rounded to few values, because the cost of sums grows with the number
+    of values.
     """
     small_code()
     support, living, levels, annotators = 0.0, 0, 0, len(counts.ability)
@@ -348,12 +349,13 @@ def maximise(
 ) -> None:
     """Compute the mean and covariance of each component from its share of the clicks (eqs. 13 and 14).
 
-    Components are updated one after the other: clicks of one that eq. 15 annihilates are free for the next.
+    Components are updated one after the other: the clicks of a component annihilated by eq. 15 are free for
+    the next.
 
-    `x`, `y`, `start`, `click`, `value`, `total`: as `density_pairs` left them; without the annihilated
-        components afterwards.
+    `x`, `y`, `start`, `click`, `value`, `total`: as written by `density_pairs`; without the annihilated
+    components afterwards.
     `annotator`, `worth`, `reliability`, `uniform`: as `mix` takes them.
-    `least`: a component with no more support than this is annihilated: its clicks are free. Below 0: none is.
+    `least`: a component with no more support than this is annihilated. Below 0, none is.
     `floor`, `ceiling`: smallest and largest eigenvalue that a covariance may have.
     `mean`, `covariance`: (M, 2), (M, 3) float64, replaced. Components with no support keep theirs.
     `support`: (M,) float64, filled with the expected number of clicks of each component, weighted by
@@ -400,7 +402,7 @@ def maximise(
 
 
 IGNORED = 44
-"""Lower bits of a number that its cell in `count_pairs` ignores: 256 cells for each power of two."""
+"""Number of lower bits of a float that cells in `count_pairs` ignore: 256 cells for each power of two."""
 
 
 @compiled(error_model="numpy")
@@ -417,14 +419,14 @@ def count_pairs(
     same: Array,
     other: Array,
 ) -> None:
-    """Count pairs of clicks by distance, of one annotator and of two, each by the weights of the two.
+    """Count pairs of clicks by distance, within and between annotators, weighted by the annotators' weights.
 
     `x`, `y`, `annotator`: (N,) float64, float64, int64.
     `worth`: (R,) float64 or None, weight of each annotator.
-    `edges`: (bins + 1,) float64, squared distances between which the bins lie. Nearer pairs go to the first
-        bin, farther ones to none.
+    `edges`: (bins + 1,) float64, squared distances that bound the bins. Nearer pairs go to the first bin,
+    farther ones to none.
     `first`: (cells,) int64, the first bin of each cell of squared distances, from the cell `lowest`.
-    `squares`, `bits`: (N,) float64 to work in, and the same memory as int64.
+    `squares`, `bits`: (N,) float64, a workspace, and the same memory as int64.
     `same`, `other`: (bins,) int64, float64 with `worth`; added to.
     """
     small_code()
@@ -454,7 +456,7 @@ def count_pairs(
 
 @compiled(error_model="numpy")
 def count_own(x: Array, y: Array, annotator: Array, radius: float, count: Array) -> None:
-    """Add the pairs of each annotator's clicks within a radius to `count` (R,); clicks by annotator."""
+    """Add to `count` (R,) each annotator's pairs of clicks within a radius; clicks sorted by annotator."""
     small_code()
     for i in range(len(x)):
         j = i - 1
