@@ -7,29 +7,32 @@ Decisions that often contradict the votes therefore count less for other cluster
 were chosen does not matter as long as the choice follows the votes ([rubin1976]_). It matters where the
 choice follows the truth: some experts record rejections only, others acceptances only. Of the clusters that
 the expert viewed, one judged a structure is recorded with probability r, and one judged no structure with
-probability r'. It stays undecided with probability 1 - r t - r' (1 - t). Sums run over which of the two is
-smaller, and by how much (`HABITS`). With r = r', undecided clusters carry no information.
+probability r'. It stays undecided with probability 1 - r t - r' (1 - t). The likelihood is summed over which
+of the two is smaller, and by how much (`HABITS`). With r = r', undecided clusters carry no information.
 
 Clusters that the expert selected are recorded as viewed, but experts also see clusters that they do not
 select. Experts may go through the disputed clusters from the most disputed to the least, of the run or image
 by image; then they viewed all clusters before the last decided one. Or they choose clusters, disputed ones or
-any; then only the record shows what they viewed. The probability of each way follows from the description
-length of the decided clusters. Surprising outcomes that are all the same indicate that decisions were
-recorded by their outcome in some order. But an order is not more probable than the votes let the passed
-clusters be left undecided: an expert who goes through probable structures and records acceptances leaves few.
+any; then only the record shows what they viewed. The probability of each way of viewing follows from the
+description length of the decided clusters. Surprising outcomes that are all the same suggest that the expert
+went through clusters in some order and recorded only this outcome. But the probability of an order is limited
+by the probability, given the votes, that the passed clusters stayed undecided: an expert who goes through
+probable structures and records acceptances leaves few undecided.
 
-A program may have searched the same images and scored its detections, by any real number; higher means more
-probably a structure. Each cluster has the score of the detection on it, or none. The crowd's posterior is
-multiplied by the likelihood ratio of detection and score, which is learned from the decisions and the crowd's
-posteriors together, as [raykar2010]_ learn a classifier from annotators while the truth is latent.
+A program may have searched the same images and scored its detections, by any real number; a higher score
+means that a structure is more probable. Each cluster has the score of the detection on it, or none. The
+crowd's posterior is multiplied by the likelihood ratio of detection and score, which is learned from the
+decisions and the crowd's posteriors together, as [raykar2010]_ learn a classifier from annotators while the
+truth is latent.
 
 Only the order of the scores counts. After some rising transform, scores are normal with variance 1 and mean d
-on structures, 0 on other clusters ([metz1978]_). Given d and the share of structures, all scores together are
-a mixture whose quantiles are the ranks, so the transform need not be fitted. Detections are a normal variable
-above a threshold in the same way, e apart. Conspicuous objects have both more votes and higher scores. Given
-the truth, detection and score have the correlation c with the log odds of the share of votes; d and e are the
-differences between structures and others of the same share. Sums run over a grid of d, e and c. With d = e =
-0 scores change nothing, and this has the prior probability .9.
+on structures, 0 on other clusters ([metz1978]_). Given d and the share of structures, all scores together
+follow a mixture whose quantiles are known from the ranks, so that the transform need not be fitted. Whether
+the program detects a cluster is modelled in the same way: a normal variable above a threshold, with means e
+apart. Conspicuous objects have both more votes and higher scores. Given the truth, detection and score have
+the correlation c with the log odds of the share of votes; d and e are the differences between structures and
+other clusters of the same share. The likelihood is summed over a grid of d, e and c. With d = e = 0 scores
+change nothing; the prior probability of this is 0.9.
 
 All undecided clusters together count as `BELIEVED_CLUSTERS`, while every decision counts. Scores do not
 affect the level of the run (see `_structure_share`): votes and scores of a real detector depend on each other
@@ -81,25 +84,27 @@ RECORDED = ((np.arange(5) + 0.5) / 5) ** (1 / 9)
 by oversight, as careful experts decide few of them wrongly."""
 
 HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02]])
-"""Relative probabilities of recording acceptances and rejections."""
+"""Relative probabilities of recording acceptances and rejections: (r, r') over the larger of the two."""
 
 USUAL = np.array([0.5, 0.1, 0.1, 0.15, 0.15])
 """Prior probability of each habit."""
 
 RECORDS = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
-"""Nodes of r and r', (H, 2): each habit with each node of the larger of the two."""
+"""Nodes of r and r', (H, 2): each habit combined with each node of the larger of the two."""
 
 USUAL_RECORDS = np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED))
-"""Log prior probabilities (H,) of these."""
+"""Log prior probabilities (H,) of the rows of `RECORDS`."""
 
 DISPUTED = 0.4
 """Distance of a probability from one half up to which a cluster is disputed."""
 
 RARELY_CHOSEN = 2.0
-"""Negative log prior probability that decisions with one outcome were chosen in no order, against a queue."""
+"""Negative log prior probability that decisions with one outcome were chosen in no order, relative to a
+queue.
+"""
 
 FEWEST_IN_ORDER = 2
-"""Minimum number of decisions for an order."""
+"""Minimum number of decisions for assuming an order."""
 
 ONE_SIDED = float(np.log(4))
 """Negative log prior probability of the habits that record one outcome, see `USUAL`."""
@@ -108,19 +113,18 @@ NEGLIGIBLE = 0.02
 """Minimum probability that the expert passed a cluster, for counting it as undecided."""
 
 FEWEST = 2
-"""Minimum marks of an accepted cluster for information on h. With fewer, the expert added the cluster without
-votes."""
+"""Minimum marks of an accepted cluster for information on h. With fewer, the expert has added the cluster."""
 
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """Clusters of an image that the expert viewed; similar ones (within a few %) are counted together."""
+    """Clusters of an image that the expert viewed; similar ones (within a few %) are one row."""
 
     # log_odds, look: (K,): log odds of the share of votes, and probability of looking like a structure
     log_odds: FloatArray
     look: FloatArray
     outcome: IntArray  # (K,): 1 where accepted, 0 where rejected, -1 where left without a decision
-    # (K,): clusters of that kind; those left count by the probability that the expert passed them
+    # (K,): number of such clusters; undecided ones count by the probability that the expert passed them
     times: FloatArray
 
 
@@ -132,11 +136,11 @@ def reviews_of(
 ) -> tuple[list[Review | None], list[Review | None]]:
     """Gather the clusters that the expert viewed on each image; None for an image without any.
 
-    The two results have the looks that EM estimated before and after the decisions.
+    The two results use EM's estimates before and after the decisions.
 
-    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `true_share`: (M,)
-    of each image, expected h before any decision. `undecided`: (M,) of each image, probability that each
-    cluster looks like a structure, had nothing been decided.
+    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `true_share`: (M,) of
+    each image, expected h before any decision. `undecided`: (M,) of each image, probability that each cluster
+    looks like a structure, without any decisions.
     """
     apart = [
         looks(problem, ascent.state, clamped=False)[0].present
@@ -184,7 +188,7 @@ def _review(
 def _passed(
     known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
 ) -> list[FloatArray]:
-    """Return the probability that the expert passed each cluster, going from the most disputed to the least.
+    """Return the probability that the expert passed each cluster, from the most disputed to the least.
 
     It is zero for decided clusters. The ways of viewing are weighted by their description lengths.
 
@@ -216,7 +220,7 @@ def _passed(
 
 
 def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> FloatArray:
-    """Return the log probability (M, H) that a decision is recorded, or that none is, on viewed clusters."""
+    """Return the log probability (M, H) of the record of each viewed cluster: its decision, or none."""
     judged = chance * (1 - 2 * MISJUDGED) + MISJUDGED
     undecided = 1 - np.outer(judged, RECORDS[:, 0]) - np.outer(1 - judged, RECORDS[:, 1])
     return np.log(np.where(known[:, None], RECORDS.T[np.where(truth > 0, 0, 1)], undecided))
@@ -225,10 +229,11 @@ def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> Floa
 def _describe_ordered(
     known: BoolArray, distance: FloatArray, log_record: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the probability (M,) that the expert passed each cluster in order, and the description length.
+    """Return the probability (M,) that the expert passed each cluster, and the description length.
 
-    The description chooses the decided clusters among the disputed ones up to a bound, by their number or by
-    the habits (`_log_record`), whichever is longer, and the others among the clusters beyond it. Bounds are
+    The decided
+    clusters are described as a choice among the disputed ones up to a bound, by their number or by the habits
+    (`_log_record`), whichever is longer, and the others as a choice among the clusters beyond it. Bounds are
     averaged by their description lengths.
     """
     disputed = distance <= DISPUTED
@@ -248,7 +253,7 @@ def _describe_ordered(
 
 
 def _describe_unordered(known: BoolArray, distance: FloatArray) -> float:
-    """Return the description length of decided clusters that were chosen among all, or among the disputed."""
+    """Return the description length of decided clusters chosen among all, or among disputed ones."""
     disputed = distance <= DISPUTED
     inside, most = int(np.count_nonzero(known & disputed)), int(np.count_nonzero(disputed))
     number, total = int(np.count_nonzero(known)), len(known)
@@ -259,7 +264,7 @@ def _describe_unordered(known: BoolArray, distance: FloatArray) -> float:
 
 
 def _describe_choice(number: ArrayLike, total: ArrayLike) -> FloatArray:
-    """Return the description length of so many elements of a set, if every number is as likely."""
+    """Return the description length of a subset of some size, if every size is equally likely."""
     from scipy.special import betaln
 
     chosen, every = np.asarray(number), np.asarray(total)
@@ -272,7 +277,7 @@ def _describe_others(number: ArrayLike, total: ArrayLike) -> FloatArray:
 
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
-    """Return the log prior probability (H,) of the habits; a single one where no cluster stayed undecided."""
+    """Return the log prior probability (H,) of the habits; a single habit if no cluster stayed undecided."""
     if not any((review.outcome < 0).any() for review in reviews if review is not None):
         return np.zeros(1)
     return USUAL_RECORDS
@@ -289,8 +294,7 @@ def selected_probability(habits: FloatArray) -> float:
 def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:
     """Return the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
 
-    For undecided clusters, careful experts' wrong decisions are taken at their mean share, which hardly
-    matters.
+    For undecided clusters, the mean share of careful experts' wrong decisions is used; this hardly matters.
     """
     true_share = (1 / (1 + np.exp(-(level[:, None] + slope * log_odds))) for log_odds in review.log_odds)
     return _log_likelihood(review, true_share, (len(level), len(slope)), habits)
@@ -309,7 +313,7 @@ def _log_likelihood(
     decided = np.zeros((*shape, len(WRONG), 1))
     undecided = np.zeros((*shape, len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(MISJUDGED, WRONG[len(CAREFUL) :])[:, None]
-    # The chance that an undecided cluster is left is linear in the chance of a structure.
+    # The probability that a cluster stays undecided is linear in the probability of a structure.
     contrast = record[:, 0] - record[:, 1]
     never, change = 1 - record[:, 1] - contrast * share, contrast * (2 * share - 1)
     for at_nodes, look, outcome, times in zip(
@@ -327,10 +331,10 @@ def _log_likelihood(
 
 
 APART = np.array([0.0, 0.35, 0.7, 1.2, 1.8, 2.5, 3.3])
-"""Nodes of the distance d between the scores of structures and of others."""
+"""Nodes of the distance d between the scores of structures and of other clusters."""
 
 FOUND = np.array([0.0, 0.5, 1.2, 2.0])
-"""Nodes of the distance e between the detection of structures and of others."""
+"""Nodes of the distance e between the detection variables of structures and of other clusters."""
 
 ALIKE = np.array([0.0, 0.3, 0.6, 0.8, 0.92])
 """Nodes of the correlation c of votes with detections and scores, given the truth."""
@@ -339,7 +343,7 @@ NOTHING = 0.9
 """Prior probability that neither detections nor their scores separate structures from others."""
 
 BELIEVED_CLUSTERS = 200.0
-"""Number of undecided clusters that count in full for d, e and c; more of them count as this number."""
+"""Maximum weight of all undecided clusters together in the estimates of d, e and c, in clusters."""
 
 MISTAKEN = 0.05
 """Probability that a decision is wrong, in the estimates of d, e and c."""
@@ -366,7 +370,7 @@ class ScoredClusters:
 
     @property
     def worth(self) -> FloatArray:
-        """(N,) weight of each cluster in learning."""
+        """Weight of each cluster in the estimates of d, e and c, (N,)."""
         undecided = max(int((~self.known).sum()), 1)
         return np.where(self.known, 1.0, min(BELIEVED_CLUSTERS / undecided, 1.0))
 
@@ -375,8 +379,8 @@ class ScoredClusters:
 class ScoreFit:
     """Likelihood ratios of the scores."""
 
-    # sequence of (T, M): of the clusters of each image, for T nodes of d, e and c; 1 on an image that the
-    # program did not search
+    # (T, M) for each image: likelihood ratios of its M clusters at T nodes of d, e and c; 1 if the program
+    # did not search the image
     ratio: Sequence[FloatArray]
     node_weight: FloatArray  # (T,): posterior of the nodes
 
@@ -435,7 +439,7 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
 def _densities(
     clusters: ScoredClusters, chance: FloatArray
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """Return each node's prior, and log densities (N,) on structures and on others, relative to all.
+    """Return each node's prior, and log densities (N,) on structures and others, relative to all.
 
     Detections with the same score have the probability of the interval of ranks that they share.
     """

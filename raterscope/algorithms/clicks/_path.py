@@ -1,14 +1,16 @@
 """Algorithm 1 of the OEM-DEM paper: EM that repeatedly removes the weakest component.
 
-The best parameters of the path are kept. Without outliers it is CEM (thesis, section 2.2).
+The best parameters of the path are kept. Without outliers it is CEM (thesis, section 2.2). Four forms are
+implemented:
 
-Four forms are offered. The corrected one scores every iteration with responsibilities of its own parameters,
-annihilates one component after the other (eq. 15), removes by force only when the score has settled on both
-sides of eq. 17, and then renormalises the weights and forgets the last score. The literal one is Algorithm 1
-as it is printed: eq. 16 takes the posteriors of the E step before, all components that eq. 15 annihilates go
-at once, eq. 17 is one-sided and compares across a forced removal, the weights are not renormalised after one,
-and at least ten iterations are made. The refreshed one is literal in eqs. 15 and 17 and corrected in the
-rest. The form of the thesis is corrected except in eq. 2.17: all components that it annihilates go at once.
+- Corrected: every iteration is scored with responsibilities of its own parameters. Eq. 15 annihilates one
+  component after the other. A component is removed by force only when the score changes by less than the
+  tolerance in both directions (eq. 17); then the weights are renormalised and the last score is discarded.
+- Literal: Algorithm 1 as published. Eq. 16 uses the posteriors of the previous E step, all components that
+  eq. 15 annihilates are removed at once, eq. 17 is one-sided and compares scores across a forced removal, the
+  weights are not renormalised after it, and at least ten iterations are made.
+- Refreshed: literal in eqs. 15 and 17, otherwise corrected.
+- Thesis: corrected, except that all components that eq. 2.17 annihilates are removed at once.
 
 A click of an annotator of weight w counts as w clicks at its position. Its log likelihood, its share of the
 components' sums, and its part of every number of clicks or annotators are multiplied by w.
@@ -29,16 +31,16 @@ from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 PARAMETERS = 5
-"""L: mean, covariance and weight have this many free parameters in the plane."""
+"""Number of free parameters of a component in the plane (L): mean, covariance and weight."""
 
 GATE = 72.0
 """Squared Mahalanobis distance beyond which a component is negligible: exp(-36) of its height."""
 
 GATE_WITHOUT_OUTLIERS = 1400.0
-"""The same without outliers, where every click needs a component: exp(-700)."""
+"""Value of `GATE` without outliers, where every click needs a component: exp(-700)."""
 
 LEAST_ITERATIONS = 10
-"""Iterations before the literal form removes a component by force (OEM-DEM paper, section 7.1)."""
+"""Minimum iterations before the literal form removes a component by force (OEM-DEM paper, section 7.1)."""
 
 Criterion = Literal["observed", "expected", "thesis", "length"]
 
@@ -81,8 +83,8 @@ class _Best:
     """The best parameters so far."""
 
     state: State
-    # (State, (M,)): in the literal form the parameters whose posteriors belong to them (eq. 18), and which of
-    # these M components are still there
+    # (State, (M,)): only in the literal form: the parameters of the last E step (eq. 18), and whether each of
+    # these M components still exists
     former: tuple[State, BoolArray] | None = None
 
 
@@ -163,7 +165,7 @@ class _Mixture:
         return score
 
     def score(self, state: State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
-        """Compute the criterion that is maximised over the path."""
+        """Compute the criterion that the path maximises."""
         weight = state.weight[state.weight > 0]
         inside = max(float((self.worth * self.count).sum()) if self.path.outliers else self.clicks, 1.0)
         free = len(weight) * (PARAMETERS + 1) + (self.crowd if self.path.outliers else 0)
@@ -277,7 +279,7 @@ def _kept(state: State, keep: BoolArray) -> State:
 
 
 def _about(spread: FloatArray, support: FloatArray, moved: State, state: State) -> FloatArray:
-    """Return sums of squares about the state's own means, from those about the means it would move to."""
+    """Convert sums of squares about the updated means to sums about the state's own means."""
     shift = moved.mean - state.mean
     products = np.column_stack([shift[:, 0] ** 2, shift[:, 0] * shift[:, 1], shift[:, 1] ** 2])
     return np.asarray(spread + support[:, None] * products)

@@ -1,8 +1,8 @@
 """Posterior predictive draws of the decisions on an image after further annotators.
 
 The detector will estimate its parameters again when further annotators have voted. With few annotators, EM's
-estimates are far too certain: where nearly all clusters look like structures, it explains all of them so.
-Each draw therefore has parameters of its own:
+estimates are far too certain: where nearly all clusters look like structures, it explains all of them as
+structures. Each draw therefore has parameters of its own:
 
 - the share of structures among the clusters, from its posterior given the likelihoods of the votes on a
   structure and on an artefact, instead of EM's estimate, the mode;
@@ -13,8 +13,8 @@ Given these, each cluster is a structure or not, and the newcomers vote. EM then
 The decisions differ from the present ones in ways that all clusters of an image share, so that the number of
 changes varies more than a sum of independent ones.
 
-The clusters themselves are taken as known. Newcomers' clicks may also divide, join or move them: on few
-images, but then many (see `MOVED`).
+The clusters themselves are assumed to be known. Newcomers' clicks may also divide, join or move clusters: on
+few images, but there many of them (see `MOVED`).
 
 References
 ----------
@@ -43,33 +43,35 @@ from raterscope.algorithms.clicks.result import Fusion, Marks
 from raterscope.algorithms.progress import silent
 
 DRAWS = 32
-"""Draws of the parameters and of the newcomers' votes."""
+"""Number of draws of the parameters and of the newcomers' votes."""
 
 FEWEST_DRAWS = 8
-"""The same for an image with very many votes."""
+"""Minimum number of draws, for an image with very many votes."""
 
 VOTES = 1_000_000
-"""Votes of all draws together beyond which there are fewer draws, about 100 ms."""
+"""Number of votes in all draws together above which fewer draws are made, about 100 ms of work."""
 
 ROUNDS = 8
-"""Iterations of EM with the newcomers' votes."""
+"""Number of iterations of EM with the newcomers' votes."""
 
 REPEATS = 40
-"""Draws of the number of changes for each draw of the parameters."""
+"""Number of draws of the number of changes for each draw of the parameters."""
 
 SHARES = (np.arange(60) + 0.5) / 60
 """Nodes of the share of structures among the clusters."""
 
 MOVED = 0.003
-"""Expected changes by another clustering, for each detection and newcomer: what the prediction without them
-misses in twelve kinds of simulated crowds."""
+"""Expected changes by another clustering, for each detection and newcomer: the changes that the prediction
+without this term misses in twelve kinds of simulated crowds.
+"""
 
 USUAL = 16.0
-"""Number of annotators with the most such changes: with fewer, the prediction without them is high enough,
-and clusters of many annotators hardly move."""
+"""Number of annotators with the most changes by another clustering: with fewer, the prediction without them
+is high enough, and clusters of many annotators hardly move.
+"""
 
 MOVED_SHAPE = 0.3
-"""Shape of the Gamma distribution of their rate on an image."""
+"""Shape of the Gamma distribution of the rate of these changes on an image."""
 
 TINY = 1e-12
 
@@ -102,7 +104,7 @@ class PredictedChanges:
         return float(1 - (kept * self._none_appear()).mean() * self._none_move())
 
     def interval(self, additional: float = 0.0) -> FloatArray:
-        """Return the central 95 % interval (2,) of the number of changes, with so many more on average."""
+        """Return the central 95 % interval (2,) of the number of changes, with some more on average."""
         generator = np.random.default_rng(0)
         number = np.empty((len(self.chance), REPEATS))
         for row, chance in enumerate(self.chance):
@@ -151,7 +153,7 @@ def draw_changes(
     drawn = [_draw_votes(crowd, item, chances.more, order, ranked, generator) for item in structure]
     estimated = _estimate(crowd, [_with_newcomers(crowd.problem, *coming) for coming in drawn], start)
     for row, (coming, after) in enumerate(zip(drawn, estimated, strict=True)):
-        # the run's answer follows from more than this image's votes: its odds keep their ratio to EM's
+        # The run uses more than this image's votes: the ratio of its odds to EM's is kept.
         posterior = times(crowd.posterior, after * (1 - own) / (own * (1 - after)))
         stays = (posterior >= threshold) * later[np.arange(clusters), coming[0].sum(axis=0)]
         chance[row] = np.where(detected, 1 - stays, stays)
@@ -198,9 +200,9 @@ def _draw_votes(
     ranked: IntArray,
     generator: np.random.Generator,
 ) -> tuple[BoolArray, IntArray]:
-    """Draw newcomers and their marks; return these, (k, M), and the rows of annotators they resemble.
+    """Draw newcomers and their marks; return the marks, (k, M), and the rows of the annotators they resemble.
 
-    A cluster that only looks like a structure draws further annotators as an artefact with its votes does.
+    A cluster that only looks like a structure attracts newcomers as an artefact with the same votes does.
     """
     problem, state, nodes = crowd.problem, crowd.state, len(crowd.state.share)
     share = crowd.looks.structure / np.maximum(crowd.looks.present, TINY)[:, None]

@@ -1,22 +1,22 @@
 """Vote model of one image, and effect of further annotators on its clusters.
 
-Clustering finds the structures that are easily seen. Without the others the crowd would look more able, and
-structures more alike, than they are. EM therefore continues with the structures that were not found added to
-the M step by expectation: each structure found at a node represents (1 - pi) / pi that were not.
+Clustering finds the structures that are easy to see. Without the others the crowd would look more able, and
+structures more similar, than they are. EM therefore continues with an M step that includes the expected
+structures that were not found: each structure found at a node represents (1 - pi) / pi of them.
 
 A run reports a mixture of the answers with and without decisions (`decision_weight`), and knows more than the
-votes of one image. The model follows both. Its looks and its parameters are mixed with the same weight: EM
-continues from either answer by itself, as an E step would undo a mixture. And the odds of each cluster are
-multiplied by the ratio between the posterior that the run reported and the model's own, which further votes
-do not change.
+votes of one image. The model reproduces both. First, its looks and its parameters are mixed with the same
+weight: EM continues from each answer separately, because an E step would undo a mixture. Second, the odds of
+each cluster are multiplied by the ratio of the reported odds to the model's own; further votes do not change
+this ratio.
 
 Detections appear and vanish in two ways. Further votes change the decision on a cluster, as the vote model
 predicts. Or clustering finds a new cluster, or loses one, which is far more common on crowded images.
-Structures without a cluster are assumed to resemble those with one, as in capture and recapture, and so are
-artefacts, whose number is mostly unknown while few clusters are found; their marks are some of those outside
-of clusters. Stray clicks may also meet by chance.
+Structures without a cluster are assumed to resemble those with one, as in capture and recapture. The same
+holds for artefacts; their number is mostly unknown while few clusters are found, and their marks are some of
+those outside of clusters. Stray clicks may also meet by chance.
 
-A click joins the others on its structure with probability q; it fails to if it is too far away or nearer to a
+A click joins the others on its structure with probability q; it does not if it is too far away or nearer to a
 neighbour. A structure with v marks is therefore found with probability 1 - (1 - q)^(v - 1), and q is smaller
 close to other structures. Finding is modelled as a latent normal variable above a threshold. Its correlation
 between now and k annotators later is that of a sum of independent terms, sqrt(R / (R + k)): marginal findings
@@ -53,15 +53,17 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import silent
 
 JOINS = 0.83
-"""Chance that a further click on a lonely structure joins the others. Measured, as are the next two, on how
-often subsets of 3 to 22 annotators of 24 crowded images find what all of them find; the same for any number
-of annotators, and on four of the five kinds of image as on all (0.83 to 0.84, 0.38 to 0.52, 2.5 to 3.1)."""
+"""Chance that a further click on a lonely structure joins the others. This and the next two constants were
+fitted to how often subsets of 3 to 22 annotators of 24 crowded images find the structures that all annotators
+find. They do not depend on the number of annotators, nor much on the image: fitted to four of the five kinds
+of image they are 0.83 to 0.84, 0.38 to 0.52, and 2.5 to 3.1.
+"""
 
 CROWDED = 0.45
-"""Share by which it falls if another structure is at the same position."""
+"""Share by which `JOINS` falls if another structure is at the same position."""
 
 CROWDING = 3.0
-"""Range of this effect in scatters, as a Gaussian."""
+"""Range of the effect of `CROWDED`, in scatters: the standard deviation of a Gaussian."""
 
 
 def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
@@ -76,7 +78,7 @@ def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
 
 
 def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the chance that a structure is not found, and the chance that an annotator marked it then.
+    """Return the chance that a structure is not found, and that an annotator marked such a structure.
 
     With the chance of joining q and s = 1 - q, a structure with v marks is not found with probability s^(v -
     1), and with certainty if it has none. Sums over v are therefore values of the marks' generating function.
@@ -102,7 +104,8 @@ def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tup
 
 DIFFER = 1.2
 """Standard deviation of the ease of structures, in log odds, including structures not found. The vote model
-expects half of that among found ones."""
+expects half of that among found structures.
+"""
 
 ROUNDS = 5
 """Iterations of EM that restore the vote model of the detections."""
@@ -111,7 +114,7 @@ HIDDEN = 60
 """Maximum iterations of EM with structures that were not found."""
 
 SETTLED = 0.005
-"""Convergence of these iterations: changed structures as a share of all."""
+"""Change, as a share of all structures, below which these iterations have converged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,22 +129,22 @@ class ImageModel:
 
     @property
     def rate(self) -> FloatArray:
-        """(R, K) chance that each annotator marks a structure at each node."""
+        """Chance that each annotator marks a structure at each node, (R, K)."""
         return mark_rates(self.state.odds, self.problem.prior.shift)
 
     @property
     def true_share(self) -> FloatArray:
-        """(M,) chance that each cluster is a structure if it looks like one."""
+        """Chance that each cluster is a structure if it looks like one, (M,)."""
         return self.structure_share.mean(self.share)
 
     @property
     def posterior(self) -> FloatArray:
-        """(M,) probability that each cluster is a structure, as the run reported; decided ones by votes."""
+        """Reported probability that each cluster is a structure, (M,); by votes for decided clusters."""
         return times(self.structure_share.scored(self.true_share * self.looks.present), self.ratio)
 
     @property
     def share(self) -> FloatArray:
-        """(M,) share of the annotators who marked each cluster."""
+        """Share of the annotators who marked each cluster, (M,)."""
         share: FloatArray = self.problem.count / (self.problem.crowd or 1.0)
         return share
 
@@ -150,7 +153,7 @@ def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> I
     """Fit the vote model to an image's fusion, including the structures that have no cluster.
 
     `problem`: the votes of the fusion with a prior. `reported`: whether the fusion's posteriors are those of
-    a vote model, which this one then agrees with.
+    a vote model; then this model reproduces them.
     """
     levels, level = joining_levels(fusion)
     donors = donors_of(problem, level, len(levels))
@@ -206,7 +209,7 @@ def _with_unseen(problem: Problem, ascent: EMResult, levels: FloatArray, donors:
 
 
 def _mix_states(state: State, undecided: State, doubted: float) -> State:
-    """Mix parameters with those that were estimated without decisions, as `mix_looks` does with looks."""
+    """Mix parameters with those estimated without decisions, as `mix_looks` does with looks."""
     return State(
         *(
             getattr(state, item.name) + doubted * (getattr(undecided, item.name) - getattr(state, item.name))
@@ -222,14 +225,14 @@ def mark_rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
 
 
 def joining_levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
-    """Round the chances of joining to (Q,) levels, an isolated one last; return (M,) rows of them too."""
+    """Round the chances of joining to (Q,) levels, an isolated structure's last; return each level, (M,)."""
     joins = np.append(joining_chance(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
     levels, level = np.unique(np.rint(joins * 40) / 40, return_inverse=True)
     return levels, level[:-1].astype(np.int64)
 
 
 def donors_of(problem: Problem, level: IntArray, levels: int) -> FloatArray:
-    """Return which clusters represent structures that were not found, by chance of joining: (Q, M), 0 or 1.
+    """Return which clusters represent structures that were not found, (Q, M), by chance of joining.
 
     Clusters that the expert added are excluded: the crowd did not find them.
     """
@@ -243,7 +246,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _NORMAL, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
 LEVELS = 401
-"""Levels of the odds of all annotators between which sums over those who marked are interpolated."""
+"""Number of levels of the annotators' summed odds, between which sums over those who marked are interpolated.
+"""
 
 LEAST = 0.01
 """Variance that is added to the log odds of new clusters."""
@@ -252,7 +256,7 @@ LURES = 12
 """Nodes of the share of annotators that an artefact attracts."""
 
 COUNTED = 0.5
-"""Added to the number of found artefacts, as by Jeffreys' prior of a Poisson rate."""
+"""Number added to the found artefacts, as by Jeffreys' prior of a Poisson rate."""
 
 TINY = 1e-300
 
@@ -271,7 +275,7 @@ def count_chances(rate: FloatArray) -> FloatArray:
 
 
 def detection_chance(joins: FloatArray, marks: FloatArray) -> FloatArray:
-    """Return the chance that clustering finds a structure with so many marks."""
+    """Return the chance that clustering finds a structure with a number of marks."""
     chance: FloatArray = 1 - (1 - joins) ** np.maximum(marks - 1, 0)
     return np.clip(chance, EDGE, 1 - EDGE)
 
@@ -283,8 +287,8 @@ def later_detection_chance(
 
     `joins`: (Q,) float64, chance that a further click joins.
     `annotators`, `more`: R and k.
-    `crowd`: effective number of annotators; by default R.
-    The result, (Q, R + 1, k + 1), is by marks now and marks of the newcomers.
+    `crowd`: effective number of annotators; by default R. The result, (Q, R + 1, k + 1), is indexed by
+    present marks and marks of the newcomers.
     """
     from scipy.special import ndtr, ndtri
 
@@ -307,10 +311,10 @@ UNSEEN = 0.5
 """Expected structures in addition to those that resemble found ones."""
 
 LOOSE = 0.25
-"""The same for every mark outside of clusters of an average annotator."""
+"""Expected further structures for every mark of an average annotator outside of clusters."""
 
 AGAIN = 3.0
-"""Marks for each cluster beyond which an annotator cannot have meant the same structure."""
+"""Maximum marks per cluster of an annotator who marks each structure once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +340,7 @@ class Changes:
     # missed, variance: expected structures without a cluster, and how uncertain their number is
     missed: float
     variance: float
-    # (k + 1, K): new detections of structures at each node, were the newcomers' marks on each that many
+    # (k + 1, K): new detections of structures at each node, if each had this number of marks by newcomers
     arrivals: FloatArray
     blurred: float  # part of `structures` that clustering merged and may separate
 
@@ -406,7 +410,7 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
 def predict_changes(
     crowd: ImageModel, chances: FindingChances, newcomers: Newcomers, threshold: float
 ) -> Changes:
-    """Sum over the numbers of marks that newcomers may make on clusters and on other positions.
+    """Compute the expected changes over the marks that newcomers may make on clusters and elsewhere.
 
     `chances`: chances on the image, for the same number of newcomers. `threshold`: lowest posterior of a
     detection.
@@ -462,7 +466,7 @@ def _votes(problem: Problem) -> IntArray:
 
 
 def _stray_marks(fusion: Fusion, problem: Problem) -> float:
-    """Return the marks of an annotator that are part of no cluster, on average."""
+    """Return an annotator's mean number of marks outside of clusters."""
     marks, rows = problem.worth * fusion.rates.clicks, fusion.rates.clicks > 0
     reliability = np.nan_to_num(fusion.clustering.reliability[rows])
     return float((marks[rows] * (1 - reliability)).sum()) / (problem.crowd or 1.0)
@@ -484,11 +488,10 @@ def _new_detection_chance(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the chance that a new cluster is a detection, by its number of marks.
 
-    The odds of a structure depend on who marked the cluster, through the sums of two log odds over these
-    annotators: of a mark on a structure, and of a stray click. The sums are approximately normal.
-
-    The results, each (R + k + 1,), are the chances of a cluster of marks on a structure, of stray clicks that
-    met by chance, and of marks on an artefact.
+    The odds of a structure depend on two sums over the annotators who marked the cluster: of their log odds
+    of a mark on a structure, and of those of a stray click. The sums are approximately normal. The results,
+    each (R + k + 1,), are the chances for clusters of marks on a structure, of stray clicks that met by
+    chance, and of marks on an artefact.
     """
     from scipy.special import betaln, ndtr
 
@@ -527,11 +530,11 @@ def _new_detection_chance(
 def drawn_sums(
     tilt: FloatArray, worth: FloatArray, values: FloatArray, number: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and covariance of sums of values over those who marked a cluster.
+    """Return mean and covariance of sums of values over the annotators who marked a cluster.
 
-    Given their number, the annotators are drawn by their odds of a mark, whatever shift of the log odds they
-    share. The moments are those of independent draws with that number on average (rejective sampling,
-    [hajek1964]_).
+    Given their number, the annotators are drawn by their odds of a mark; a shift of the log odds that they
+    share has no effect. The moments are those of independent draws with that number on average (rejective
+    sampling, [hajek1964]_).
 
     `tilt`: (T,) float64, log odds of a mark.
     `worth`: (T,) float64, weight of each annotator.

@@ -1,7 +1,8 @@
-"""Priors of images from each other: expected counts of annotators, and what other images tell of an image.
+"""Priors of images from the other images of a run.
 
-Arrays hold all images of a run, one behind the other, see `Stack`: A annotators of the run, of which the
-images have R in all, M clusters, K nodes of the ease of structures, L nodes of the allure of artefacts.
+Arrays hold all images of a run, concatenated, see `Stack`: A annotators of the run, R annotators of the
+images (an annotator counts once for each image), M clusters, K nodes of the ease of structures, L nodes of
+the attraction of artefacts.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ FEW = 2.0
 """Minimum structures, on an image or seen by an annotator, for information on differences."""
 
 ENOUGH = 20.0
-"""Structures on other images at which the weight estimated from them counts half."""
+"""Number of structures on other images at which the weight estimated from them counts half."""
 
 WEIGHT = (1.0, 60.0)
 """Limits of the weight of the other images, in votes or clusters."""
 
 SPREAD = np.linspace(-4, 4, 17)
-"""Nodes of the log odds by which artefacts differ."""
+"""Nodes of the log odds by which artefacts differ in attraction."""
 
 ARTEFACT = 0.25
-"""Expected share of the annotators that an artefact attracts: the mean of Beta(1, 3)."""
+"""Expected share of annotators that an artefact attracts: the mean of Beta(1, 3)."""
 
 LURE = float(np.log(ARTEFACT / (1 - ARTEFACT)))
-"""Its log odds."""
+"""Log odds of `ARTEFACT`."""
 
 USUAL_ARTEFACTS = 20.0
 """Number of artefacts that the prior of artefacts counts as, for every annotator and for their variation."""
@@ -47,7 +48,7 @@ USUAL_STRUCTURES = 5.0
 """Number of structures that the prior of their variation counts as."""
 
 VALUES_AT_ONCE = 500_000
-"""Values of annotators by node between two calls of the watch, about 50 ms."""
+"""Number of values (annotators by nodes) between two calls of the watch, about 50 ms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +67,9 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Expected marks of annotators on structures and artefacts, and the numbers of these.
+    """Expected marks of annotators on structures and artefacts, and expected numbers of both, by node.
 
-    The numbers are by node of ease. Of the images of a run: (R,), (I, K), (R,), (I, L); of its annotators:
-    (A,), (A, K), (A,), (A, L).
+    Shapes by image: (R,), (I, K), (R,), (I, L); by annotator of the run: (A,), (A, K), (A,), (A, L).
     """
 
     hits: FloatArray
@@ -152,7 +152,7 @@ def _artefact_votes(stack: Stack, lure: FloatArray, log_spread: FloatArray) -> F
 
 
 def _log_sum(logs: FloatArray) -> FloatArray:
-    """Return the log of the sums over rows, (M,); leave the terms, over a factor of the row, in `logs`."""
+    """Return the log of the sums over rows, (M,); write the terms, up to a factor of the row, into `logs`."""
     largest = logs.max(axis=1)
     logs -= largest[:, None]
     np.exp(logs, out=logs)
@@ -160,7 +160,7 @@ def _log_sum(logs: FloatArray) -> FloatArray:
 
 
 def pooled(run: Run, tally: Tally) -> Tally:
-    """Sum over images, for every annotator of the run."""
+    """Sum over images for every annotator of the run."""
     image = run.stack.image_of_annotator
 
     def summed(values: FloatArray) -> FloatArray:
@@ -186,7 +186,7 @@ def add_shared_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> Sta
 
 
 def estimate_cross_image_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> CrossImagePriors:
-    """Compute the lesson of each image from the others, and the upper bounds of its weight."""
+    """Estimate the prior of each image from the others, and the upper bounds of its weight."""
     prior = run.stack.problems[0].prior
     share = _blend(tally.structures.sum(axis=0), prior.share, USUAL_STRUCTURES)
     odds, lure, seen = (np.empty(len(run.rows)) for _ in range(3))
@@ -222,7 +222,7 @@ def _parts(first: IntArray) -> Iterator[tuple[int, int]]:
 
 
 def _of_one_size(first: IntArray, begin: int, end: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Group a range of images by their number of annotators: (n,) images, (n, number) rows."""
+    """Group a range of images by number of annotators: (n,) images, (n, number) rows."""
     size = np.diff(first[begin : end + 1])
     for number in np.unique(size).tolist():
         images = begin + np.flatnonzero(size == number)
@@ -277,7 +277,7 @@ def _ease(
 def _dispersion(
     difference: FloatArray, variance: FloatArray, seen: FloatArray, worth: FloatArray, number: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how much more the marks on each of n images vary than binomial ones, and the most they could.
+    """Return the dispersion of marks on each of n images relative to binomial ones, and its upper limit.
 
     Annotators who saw few structures on other images do not count. All but `number`, (n,), are (n, R).
     """
@@ -314,7 +314,7 @@ def mark_log_odds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log odds, at node 0, of each annotator's mark on a structure and on an artefact.
 
-    `prior` is marks and omissions to be added; the tally has a row of nodes for each annotator.
+    `prior` is marks and omissions to add; the tally has a row of nodes for each annotator.
     """
     odds = log_odds(tally.hits, tally.structures, shift, prior, np.zeros(len(tally.hits)))
     return odds, _lure(tally.lured, tally.artefacts)
@@ -331,7 +331,7 @@ def _weight_of_votes(more: FloatArray, most: FloatArray) -> float:
     """Estimate the largest weight of an annotator's votes on other images, from overdispersion.
 
     If the chance of a mark is drawn for every image from a Beta distribution of that weight, marks vary by a
-    factor 1 + (n - 1) / (weight + 1) more than binomial ones. The uncertainty of the chance itself is added.
+    factor 1 + (n - 1) / (weight + 1) more than binomial ones. The uncertainty of this chance is added.
     """
     excess, total = (float(np.cumsum(values)[-1]) if len(values) else 0.0 for values in (more, most))
     share = excess / total if total > 0 else 1.0
@@ -354,14 +354,14 @@ def _weight_of_clusters(number: FloatArray, ease: FloatArray, share: FloatArray,
 
 
 def _blend(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
-    """Return the share at each node, with the usual shares added as a number of clusters."""
+    """Return the share at each node, shrunk towards the usual shares, which count as a number of clusters."""
     counts = np.maximum(nodes, 0) + weight * usual
     shares: FloatArray = counts / counts.sum(axis=-1, keepdims=True)
     return shares
 
 
 def _usual_spread() -> FloatArray:
-    """Return the shares of artefacts at the nodes for which the share of annotators is Beta(1, 3)."""
+    """Return the shares of artefacts at the nodes that correspond to a Beta(1, 3) share of annotators."""
     share = 1 / (1 + np.exp(-(LURE + SPREAD)))
     density = share * (1 - share) ** 3
     return np.asarray(density / density.sum(), dtype=np.float64)

@@ -11,15 +11,14 @@ A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2); or far
 a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without acceptances make them
 large.
 
-The expert's decisions update a, u and b (see `_observers`). They may also show nothing that the votes did not
-predict. The answer with decisions is therefore averaged with the answer without them, where h keeps its mean.
-Its weight follows from the Bayes factor ([kass1995]_) and the number of decisions (`decision_weight`). The
-posterior by votes is multiplied by the likelihood ratio of a program's scores, if there are any. All sums run
-over a grid.
-
-Votes distinguish a run of artefacts alone from one with structures only by the distribution of the clusters'
-votes. With artefacts alone, shares follow a falling Beta distribution. The prior probability of such a run is
-multiplied by the likelihood ratio of the votes' histogram under that distribution, to a power (see
+The expert's decisions update a, u and b (see `_observers`). Decisions may also agree with the predictions
+from the votes. The answer with decisions is therefore averaged with the answer without them, where h keeps
+its mean. Its weight follows from the Bayes factor ([kass1995]_) and the number of decisions
+(`decision_weight`). The posterior by votes is multiplied by the likelihood ratio of a program's scores, if
+there are any. All sums are over a grid. Votes distinguish a run of artefacts alone from one with structures
+only by the distribution of the clusters' votes. With artefacts alone, shares follow a falling Beta
+distribution. The prior probability of such a run is multiplied by the likelihood ratio of the votes'
+histogram under that distribution, to a power (see
 `_vote_model`).
 
 Images known to hold no structure (negative controls) show how many artefacts of an image look like
@@ -71,10 +70,12 @@ ARTEFACTS = ((1.0, 3.0), (1.0, 5.0), (1.0, 9.0), (2.0, 6.0), (4.0, 12.0))
 """Beta distributions of the share of annotators that artefacts attract."""
 
 FOUND = 3
-"""Minimum votes with which nearly every artefact is a cluster; the lowest class never counts."""
+"""Minimum votes for the histogram: nearly every artefact with so many is a cluster. The lowest class never
+counts.
+"""
 
 BINS = 10
-"""Classes of the share of votes in the histogram."""
+"""Number of classes of the share of votes in the histogram."""
 
 
 def absent_probability(problems: Sequence[Problem]) -> float:
@@ -115,13 +116,13 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
 
 
 def _fewest(trials: int) -> int:
-    """Return the fewest votes that count, of so many annotators."""
+    """Return the minimum number of votes that counts, given the number of annotators."""
     return min(max(FOUND, -(-trials // BINS)), trials)
 
 
 @lru_cache(maxsize=int(BELIEVED))
 def _classes_of_artefacts(trials: int) -> FloatArray:
-    """Return the probabilities of the classes of votes on artefacts of each distribution."""
+    """Return the probabilities of the classes of votes on artefacts, for each distribution."""
     number = np.arange(_fewest(trials), trials + 1)
     classes = np.minimum(number * BINS // trials, BINS - 1)
     chances = [np.bincount(classes, _chance(number, trials, shape), minlength=BINS) for shape in ARTEFACTS]
@@ -139,16 +140,16 @@ def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> Floa
 
 
 CASES = 20.0
-"""Number of clusters that the expected share of structures counts as by default."""
+"""Default weight of the expected share of structures, in clusters."""
 
 MOST_CASES = 1e4
-"""Maximum of this number."""
+"""Maximum weight of the expected share of structures, in clusters."""
 
 DIFFER = 0.2
 """Variance of the log number of artefacts that look like structures, from image to image."""
 
 COUNTED = 0.5
-"""Added to the numbers of such artefacts, as by Jeffreys' prior of a Poisson rate."""
+"""Number added to the counts of such artefacts, as by Jeffreys' prior of a Poisson rate."""
 
 
 def known_shares(
@@ -175,7 +176,7 @@ def _expected(problems: Sequence[Problem], structures: Sequence[FloatArray], zer
 
 
 def _cases(prior: Prior) -> float:
-    """Return the number of clusters that the expected share counts as, from its interval."""
+    """Return the weight of the expected share, in clusters, from its interval."""
     if prior.expected is None or prior.expected_error is None:
         return CASES
     variance = (prior.expected_error / 1.96) ** 2
@@ -228,11 +229,12 @@ SHARE = np.linspace(-3.0, 3.0, 61)
 """Nodes of the log odds of the share of votes, between which the mean of h is interpolated."""
 
 SPARSE = 0.2
-"""Mean share of votes on structures below which shares are relative to it: in very large crowds where each
-annotator marks little, the absolute share carries no information."""
+"""Mean share of votes on structures below which shares are divided by it: in very large crowds where each
+annotator marks little, the absolute share carries no information.
+"""
 
 PREDICTED_AFTER = 0.5
-"""Weight of EM's predictions after the decisions in the evidence."""
+"""Weight in the evidence of EM's predictions after the decisions."""
 
 FEW = 24.0
 """Decisions at which the answers with and without them have equal weight if both predict the decisions
@@ -246,17 +248,17 @@ class StructureShare:
     """Chance that clusters of one image that look like structures are structures."""
 
     # (C, B): posterior at the nodes of the level, offset included, and the slope; empty if all clusters that
-    # look like structures are
+    # look like structures are structures
     weight: FloatArray
     shift: float = 0.0  # log odds that are added to those of a share, see `SPARSE`
-    # weight of the looks without decisions: the decisions turned out as expected, are few, or were recorded
-    # by their outcome
+    # weight of the looks without decisions; large if decisions turned out as expected, are few, or were
+    # recorded by their outcome
     doubted: float = 0.0
     # (T, M): likelihood ratio of the score of each cluster, for T relations between scores and structures;
     # empty without scores
     ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    node_weight: FloatArray = field(default_factory=lambda: np.empty(0))  # (T,): posterior of these
-    # (C, B): as `weight`, without any decisions
+    node_weight: FloatArray = field(default_factory=lambda: np.empty(0))  # (T,): posterior of these relations
+    # (C, B): posterior without any decisions
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     decisions: int = 0  # of all images
 
@@ -320,7 +322,7 @@ def estimate_structure_share(
 
     `judged`: problem of each image, with the result of EM.
     `undecided`: (M,) of each image, probability that each cluster looks like a structure, without any
-        decisions; it orders the clusters where there is no record of what the expert viewed.
+        decisions; it orders the clusters if there is no record of the clusters that the expert viewed.
     `loss`: log probability of the votes that EM lost by fitting the decisions.
     An image without artefacts in its prior has h = 1 everywhere.
     """
@@ -386,13 +388,13 @@ def estimate_structure_share(
 
 
 def decision_weight(decisions: int, surprise: float = 0.0) -> float:
-    """Return the weight of the answer with so many decisions, against the answer without them.
+    """Return the weight of the answer with a number of decisions, against the answer without them.
 
     A few decisions may change EM and h to another explanation of the whole crowd, which later decisions
     refute. The two answers are therefore averaged as models. The prior odds of the answer with decisions grow
-    with their number. They are multiplied by the Bayes factor: how much better it predicts the decisions.
-    Decisions that turn out as expected leave the undecided clusters as they were; decisions that contradict
-    the votes soon have full weight.
+    with their number. They are multiplied by the Bayes factor, which measures how much better this answer
+    predicts the decisions. Decisions that turn out as expected leave the undecided clusters as they were;
+    decisions that contradict the votes soon have full weight.
 
     `surprise`: log Bayes factor of the answer with decisions.
 
@@ -410,7 +412,7 @@ def decision_weight(decisions: int, surprise: float = 0.0) -> float:
 
 
 def _expected_evidence(reviews: Sequence[Review | None], before: FloatArray, habits: FloatArray) -> float:
-    """Return the log probability of the decisions if h keeps its mean `before` them, and EM does not move."""
+    """Return the log probability of the decisions if h keeps its mean `before` them and EM is unchanged."""
     at_nodes = before.ravel() @ _chances(1)
     likely = np.log(WRONG_PRIOR)[:, None] + habits
     for review in reviews:
@@ -431,11 +433,11 @@ def _common(
     """Return the posterior (A, B, E, H) of the parameters that all images share, and the log evidence.
 
     Decisions also enter EM, which then predicts them. The kind of run therefore follows from the predictions
-    of EM before the decisions, and the rest from what EM left unexplained. This assumes clusters that are
-    independent given the votes. But they share the uncertainty about the crowd: in a small crowd, one of EM's
-    solutions may be wrong about many of them at once. Decisions therefore count against all structures of a
-    run less than the product of their probabilities. The log evidence is the integral of the expected log
-    likelihood over the weight of the decisions (thermodynamic integration, [gelman1998]_). Here it is the
+    of EM before the decisions, the other parameters from what EM does not explain. This assumes clusters that
+    are independent given the votes. But they share the uncertainty about the crowd: in a small crowd, one of
+    EM's solutions may be wrong about many of them at once. Decisions therefore count against all structures
+    of a run less than the product of their probabilities. The log evidence is the integral of the expected
+    log likelihood over the weight of the decisions (thermodynamic integration, [gelman1998]_). Here it is the
     mean of the two ends: EM before the decisions, and EM after them less the `loss`.
     """
     likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
@@ -455,7 +457,7 @@ def _common(
 
 
 def _summed(log: FloatArray, axes: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return log sums of exponentials over all axes but the first, and the share of each in its sum."""
+    """Return log sums of exponentials over all axes but the first, and each entry's share of its sum."""
     peak = log.max(axis=axes, keepdims=True)
     share = np.exp(log - peak)
     total = share.sum(axis=axes, keepdims=True)
@@ -504,7 +506,7 @@ def _known(
     log_odds_of: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> FloatArray:
-    """Return the log probability (A, B) of knowledge other than votes and decisions."""
+    """Return the log probability (A, B) of information other than votes and decisions."""
     problems = [problem for problem, _ in judged]
     seen = undecided or [looks(problem, ascent.state, clamped=False)[0].present for problem, ascent in judged]
     chances = [
@@ -534,7 +536,7 @@ def _with_scores(
 
 
 def times(posterior: FloatArray, ratio: FloatArray) -> FloatArray:
-    """Multiply the odds of posteriors."""
+    """Multiply the odds of posteriors by factors."""
     return np.asarray(posterior * ratio / (posterior * ratio + 1 - posterior))
 
 

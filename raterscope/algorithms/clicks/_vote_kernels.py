@@ -15,17 +15,17 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 EDGE = 1e-6
-"""Rates are kept this far from 0 and 1."""
+"""Minimum distance of rates from 0 and 1."""
 
 FLUSH = 16
-"""Factors that are multiplied before a logarithm is taken: all are between 1e-6 and 1e14."""
+"""Number of factors that are multiplied before a logarithm is taken: all are between 1e-6 and 1e14."""
 
 BLOCK = 64
-"""Annotators whose odds `newton` maximises at the same time."""
+"""Number of annotators whose odds `newton` maximises at the same time."""
 
 
 class StackedVotes(NamedTuple):
-    """Votes of I images, one behind the other: M clusters and R annotators in all."""
+    """Votes of I images, concatenated: M clusters and R annotators in all."""
 
     # clusters, annotators: (I + 1,): first cluster and first annotator of each image
     clusters: Array
@@ -45,7 +45,7 @@ class StackedVotes(NamedTuple):
 class StackedPrior(NamedTuple):
     """Priors of I images with R annotators in all."""
 
-    # hit, miss, quiet, false: (R,): votes of the prior of the annotators' rates
+    # hit, miss, quiet, false: (R,): pseudo-votes of the prior of the annotators' rates
     hit: Array
     miss: Array
     quiet: Array
@@ -79,7 +79,7 @@ def _omitted(
 ) -> None:  # fmt: skip
     """Write the log probability of no marks on a structure, by node, into `quiet`.
 
-    `ratio` has the odds of each annotator's mark; the weights are from `own`.
+    `ratio` has the odds of each annotator's mark; the annotators' weights begin at `own`.
     """
     lift, factors = np.empty(len(shift)), np.empty(len(shift))
     for k in range(len(shift)):
@@ -100,7 +100,7 @@ def _omitted(
 
 @compiled(error_model="numpy")
 def _unmet(begin: int, own: int, annotators: int, weighted: bool, chance: Array, weights: Array) -> float:
-    """Return the log probability of no marks by chance; chances are from `begin`, weights from `own`."""
+    """Return the log probability of no marks by chance; chances begin at `begin`, weights at `own`."""
     small_code()
     product, missed = 1.0, 0.0
     for r in range(annotators):
@@ -183,7 +183,7 @@ def _nodes(quiet: Array, share: Array, trust: float, node: Array) -> float:
 
 @compiled(error_model="numpy")
 def _lifts(begin: int, end: int, count: Array, trust: float, shift: Array) -> Array:
-    """Return the factors of some counts of votes at each node, (end - begin, K)."""
+    """Return the factors for some counts of votes at each node, (end - begin, K)."""
     small_code()
     lifts = np.empty((end - begin, len(shift)))
     for m in range(begin, end):
@@ -200,7 +200,7 @@ def _expect(
     """Run an E step (eq. 25) on image `i`: write the posteriors, return the log posterior.
 
     `lifts`: as from `_lifts`. `missed`, `likely`: as from `_unmet` and `_by_chance`. The prior of the chances
-    is left out.
+    is not included.
     """
     small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
@@ -272,7 +272,7 @@ def tally(
     `first`: (M + 1,), where each cluster's votes begin.
     `annotator`: (votes,) int32, annotators who marked each cluster.
     `structure`, `artefact`, `by_chance`: (M, K), (M,) and (M,) float64, posteriors.
-    `hits`, `false`: (R,) float64, added to: each annotator's marks on structures, and on what met by chance.
+    `hits`, `false`: (R,) float64, added to: each annotator's marks on structures, and on chance meetings.
     `sums`: (1, K + 2) float64, added to: structures at each node, artefacts, chance.
     """
     small_code()
@@ -308,8 +308,7 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
 
     `own`: the first annotator's index into `odds`.
     `hit`: (R,) float64, marks, including those of the prior.
-    `nodes`: (R or 1, K or more) float64, clusters at each node: those that each annotator saw, or that all
-        saw.
+    `nodes`: (R or 1, K or more) float64, clusters at each node, seen by each annotator or by all.
     `shift`: (K,) float64.
     `total`: (R,) float64, marks and omissions of the prior, at shift 0.
     `odds`: (R or more,) float64, initial values; overwritten.
@@ -347,7 +346,7 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
 
 @compiled(error_model="numpy")
 def _sum(values: Array, count: int) -> float:
-    """Add up fewer than 128 values, the first of a row, in numpy's order: the sum has the same bits."""
+    """Sum the first values of a row, fewer than 128, in NumPy's order: the result has the same bits."""
     small_code()
     total = 0.0
     if count < 8:
@@ -395,7 +394,7 @@ def _maximise(
     i: int, starts: bool, votes: StackedVotes, prior: StackedPrior, shift: Array, state: StackedState,
     looks: StackedPosteriors,
 ) -> None:  # fmt: skip
-    """Run an M step (eqs. 27-29) on image `i`; the first one (`starts`) leaves the share as in the prior."""
+    """Run an M step (eqs. 27-29) on image `i`; the first step (`starts`) keeps the share of the prior."""
     small_code()
     nodes, own, clusters = len(shift), votes.annotators[i], prior.places[i]
     annotators = votes.annotators[i + 1] - own
@@ -450,7 +449,7 @@ def ascend(
     `start`: (M,) float64, initial posteriors of a structure.
     `shift`: (K,) float64.
     `state`: initial values; overwritten.
-    `looks`: written: posteriors of the last E step.
+    `looks`: written; posteriors of the last E step.
     `former`: (I,) float64, objective of the last E step, of an earlier call; NaN at the first one.
         Overwritten.
     `objective`: (I, N) float64, written: the objective of each E step.
@@ -491,7 +490,7 @@ def ascend(
 
 @compiled(error_model="numpy")
 def _draw_gammas(row: int, shapes: Array, table: Array, drawn: Array) -> int:
-    """Draw from Gamma distributions of scale 1 by rejection [marsaglia2000]_, with the table from a row on.
+    """Draw from Gamma distributions of scale 1 by rejection [marsaglia2000]_, from a row of the table on.
 
     Return the next row. `shapes`, `table`: as for `draw`. `drawn`: (S,), written.
     """
@@ -527,7 +526,7 @@ def draw(
 
     `begin`, `end`: range of draws.
     `first`, `annotator`: as for `tally`.
-    `counts`: (L,) float64, the different counts of votes.
+    `counts`: (L,) float64, the distinct counts of votes.
     `level`: (M,) int64, index into `counts` of each cluster.
     `worth`: (R,) float64, weights; empty where all count fully.
     `artefact`, `rest`, `trust`: as `drawn`, `rest`, `trust` of `StackedVotes`.

@@ -6,15 +6,15 @@ every structure shifts the log odds of all annotators by an unknown amount, one 
 clusters are of two kinds: artefacts, which attract any share of the annotators, and clicks that met by
 chance. The rate of chance meetings is known: outliers of clustering give each annotator's number of stray
 clicks, and the image has a known number of positions. These are far more than the clusters found, so that the
-kinds have numbers of Poisson processes instead of shares. With one node, no artefacts, and shares this is the
-paper's model.
+numbers of clusters of each kind are modelled as Poisson processes instead of shares. With one node, no
+artefacts, and shares this is the paper's model.
 
 No model describes a crowd exactly. If all votes of a large crowd counted in full, every model would be
-rejected, and the least wrong one would decide the kind of a cluster. Votes therefore distinguish structures
-from artefacts as those of a few dozen annotators would: their likelihood is tempered, which means raised to a
-power (the coarsened posterior of [miller2019]_), and so is the prior of the annotators' odds. The remaining
-likelihood is the same for both kinds, as if all annotators marked the cluster with one chance, the most
-likely one. Against chance meetings every vote counts.
+rejected, and the least wrong model would decide the kind of a cluster. Votes therefore distinguish structures
+from artefacts only as those of a few dozen annotators would: their likelihood is tempered, which means raised
+to a power (the coarsened posterior of [miller2019]_), and so is the prior of the annotators' odds. The rest
+of the likelihood is the same for both kinds, as if all annotators marked the cluster with the same, most
+likely chance. Against chance meetings every vote counts in full.
 
 An annotator of weight w counts as w annotators with the same votes and rates: the log likelihood of the votes
 and the log prior of the rates are multiplied by w, as are the terms of sums over annotators. The annotator's
@@ -42,18 +42,19 @@ if TYPE_CHECKING:
     from raterscope.algorithms.clicks._vote_kernels import StackedPrior, StackedState, StackedVotes
 
 EDGE = 1e-6
-"""Distance of rates from 0 and 1, which votes could not change any more."""
+"""Minimum distance of rates from 0 and 1, from where votes could not change them any more."""
 
 BELIEVED = 64.0
-"""Number of annotators whose votes count in full between structures and artefacts. They determine the log
-odds of a mark to about 2 / sqrt(64), and the sum over nodes half a unit apart is an integral to within 2
-%."""
+"""Number of annotators whose votes count in full between structures and artefacts.
+
+They determine the log odds of a mark to about 2 / sqrt(64), and the sum over nodes half a unit apart is an
+integral to within 2 %."""
 
 STEPS_AT_ONCE = 500_000
-"""Values of an E step between two calls of the watch, about 20 ms."""
+"""Number of values of an E step between two calls of the watch, about 20 ms."""
 
 FIRST_STEPS = 32
-"""E steps of each of several images after which those that have not converged continue on their own."""
+"""Number of E steps of several images together; then images that have not converged continue separately."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ class Problem:
 
     @property
     def worth(self) -> FloatArray:
-        """(R,) the weights, or ones."""
+        """Weights of the annotators, (R,), or ones."""
         return self.weights if len(self.weights) else np.ones(self.marks.annotators)
 
 
@@ -125,7 +126,7 @@ class ClusterPosteriors:
 
     @property
     def present(self) -> FloatArray:
-        """(M,) probability of a structure (eq. 25)."""
+        """Probability of a structure (eq. 25), (M,)."""
         total: FloatArray = self.structure.sum(axis=1)
         return total
 
@@ -179,7 +180,7 @@ def lost_log_probability(problem: Problem, ascent: EMResult, undecided: EMResult
 
 
 def initial_posteriors(problem: Problem, start: FloatArray) -> ClusterPosteriors:
-    """Make initial looks from posteriors, distributed over nodes and kinds as in the prior."""
+    """Make initial posteriors by node and kind, distributed as in the prior."""
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
     others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
@@ -229,7 +230,7 @@ def run_em_of_starts(
 ) -> list[EMResult]:
     """Run EM as `run_em` does from each of several starts of one kind, in compiled code.
 
-    `problems`: that of each start; all have the same number of nodes.
+    `problems`: the problem of each start; all have the same number of nodes.
     """
     stack = Stack.of(problems)
     states = [start for start in starts if isinstance(start, State)]
@@ -241,7 +242,7 @@ def run_em_of_starts(
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Votes of I images, one behind the other, and their priors, for compiled loops over the images."""
+    """Concatenated votes of I images, and their priors, for compiled loops over the images."""
 
     problems: Sequence[Problem]  # of the images; of all of them the priors have the same nodes
     votes: StackedVotes
@@ -290,25 +291,25 @@ class Stack:
 
     @property
     def shift(self) -> FloatArray:
-        """(K,) nodes of the log odds by which structures differ."""
+        """Nodes of the log odds by which structures differ, (K,)."""
         return self.problems[0].prior.shift
 
     @property
     def image_of_cluster(self) -> IntArray:
-        """(M,) index of each cluster's image."""
+        """Index of each cluster's image, (M,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.votes.clusters))
 
     @property
     def image_of_annotator(self) -> IntArray:
-        """(R,) index of each annotator's image."""
+        """Index of each annotator's image, (R,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.votes.annotators))
 
     def clusters(self) -> Iterator[slice]:
-        """Yield the rows of each image's clusters."""
+        """Yield the slice of each image's clusters."""
         return map(slice, self.votes.clusters[:-1].tolist(), self.votes.clusters[1:].tolist())
 
     def annotators(self) -> Iterator[slice]:
-        """Yield the rows of each image's annotators."""
+        """Yield the slice of each image's annotators."""
         return map(slice, self.votes.annotators[:-1].tolist(), self.votes.annotators[1:].tolist())
 
     def state_of(self, states: Sequence[State]) -> StackedState:
@@ -444,7 +445,7 @@ def _judge(problem: Problem, start: FloatArray | ClusterPosteriors) -> State:
 def carry_posteriors(problem: Problem, state: State) -> State | None:
     """Adapt a state of EM to more votes; new annotators start as the average of the others.
 
-    None where the prior is now of another kind.
+    Return None if the prior is now of another kind.
     """
     prior, new = problem.prior, problem.marks.annotators - len(state.odds)
     if len(state.share) != len(prior.share) or not len(state.odds):
@@ -513,7 +514,7 @@ def _shares(counts: FloatArray) -> FloatArray:
 
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
-    """Return right / (right + wrong), one half for 0/0, off the edges."""
+    """Return right / (right + wrong), limited to `EDGE` from 0 and 1; one half for 0/0."""
     total = right + wrong
     rate: FloatArray = np.full(len(total), 0.5)
     np.divide(right, total, out=rate, where=total > 0)
@@ -540,7 +541,7 @@ def log_odds(
     """Maximise over annotators' log odds of a mark by Newton's method.
 
     `hits`: (R,), marks of each annotator.
-    `nodes`: (K,) or (R, K), clusters by node: those that all saw, or that each saw.
+    `nodes`: (K,) or (R, K), clusters by node, seen by all or by each annotator.
     `shift`: (K,).
     `prior`: two of (R,), marks and omissions at shift 0 that are added.
     `odds`: (R,), initial values.

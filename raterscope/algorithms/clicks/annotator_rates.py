@@ -1,4 +1,4 @@
-"""Rates of annotators who click: reliability, sensitivity and precision, of one image or of several."""
+"""Reliability, sensitivity and precision of annotators who click, on one or several images."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def count_clicks(
     detection: Detection,
     assignment: AssignmentSettings,
 ) -> Tally:
-    """Count the clicks that were clustered, duplicates merged."""
+    """Count the expected marks and votes of each annotator on an image, duplicates merged."""
     counts, coverage = clicks.counts(), assignment.vote_coverage
     votes = votes_of(clicks, clustering, assignment.outlier_threshold, coverage)
     return Tally(
@@ -60,7 +60,7 @@ def count_clicks(
 
 
 def estimate_rates(tallies: Sequence[Tally], check: Check = no_check) -> list[AnnotatorRates]:
-    """Estimate the rates of the annotators of each image, with 95 % intervals; those of all images at once.
+    """Estimate the rates of the annotators of each image, with 95 % intervals, for all images at once.
 
     The reliability is the share of an annotator's clicks that are votes (eq. 12 counts only outliers).
     Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
@@ -94,9 +94,8 @@ def pool_rates(
     Parameters
     ----------
     fusions : sequence of Fusion
-    annotators : sequence of names
-        For each fusion, the names of its annotators, in its order. A name that is there twice is one
-        annotator.
+    annotators : sequence of names For each fusion, the names of its annotators, in its order. A repeated name
+        is the same annotator.
 
     Returns
     -------
@@ -135,7 +134,7 @@ def rate_counts(fusion: Fusion) -> FloatArray:
 def pool_counts(
     images: Sequence[FloatArray], annotators: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, ...], AnnotatorRates]:
-    """Estimate the rates of annotators over several images of which only the expected counts are kept."""
+    """Estimate the rates of annotators over several images from their stored expected counts."""
     index: dict[str, int] = {}
     for names in annotators:
         for name in names:

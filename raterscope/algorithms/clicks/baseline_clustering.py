@@ -30,7 +30,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 FLOOR = 0.25
-"""Smallest variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
+"""Minimum variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
 
 
 def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
@@ -40,7 +40,7 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     have a lower bound, since two or three clicks may lie on a line. Clicks of no cluster are outliers.
 
     `labels`: (N,), cluster of each click in any numbering, below zero for none. Clusters are in the order of
-    the labels; those without clicks are left out.
+    the labels; those without clicks are omitted.
     """
     labels = np.asarray(labels, dtype=np.int64)
     member = labels >= 0
@@ -70,7 +70,7 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
 
 
 def floored(covariance: FloatArray, floor: float) -> FloatArray:
-    """Raise the variances of (M, 2, 2) covariances along their axes to a floor, in pixels squared."""
+    """Raise the eigenvalues of (M, 2, 2) covariances to a minimum, square pixels."""
     values, vectors = np.linalg.eigh(covariance)
     raised: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
     return raised
@@ -104,8 +104,8 @@ class DBSCANSettings(Settings):
 
     reach: float = number(5.0, "Reach", "Two clicks this near are neighbours.", unit="px", minimum=1e-9)
     least_neighbours: int = integer(
-        3, "Least neighbours", "Clicks within reach, its own included, that make a click a cluster's core.",
-        minimum=1,
+        3, "Least neighbours", "Minimum number of clicks within reach of a click, itself included, for the "
+        "core of a cluster.", minimum=1,
     )  # fmt: skip
 
 
@@ -113,18 +113,18 @@ class DBSCANSettings(Settings):
 class HDBSCANSettings(Settings):
     """Settings of `hdbscan`; the defaults are those of Zooniverse's point reducer."""
 
-    least_clicks: int = integer(5, "Least clicks", "Fewer clicks than this make no cluster.", minimum=2)
+    least_clicks: int = integer(5, "Least clicks", "Minimum number of clicks of a cluster.", minimum=2)
     least_neighbours: int = integer(
-        3, "Least neighbours", "The distance to this neighbour, itself the first, measures density.",
-        minimum=1,
+        3, "Least neighbours", "The distance to this neighbour measures density; a click is its own first "
+        "neighbour.", minimum=1,
     )  # fmt: skip
     single_cluster: bool = switch(
-        False, "Single cluster", "All clicks may turn out to be one cluster.", advanced=True
+        False, "Single cluster", "Allow a single cluster of all clicks.", advanced=True
     )  # fmt: skip
 
 
 def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Join clicks that have enough neighbours; the rest are outliers.
+    """Join clicks that have enough neighbours; the others are outliers.
 
     A neighbour counts by the weight of its annotator.
 
@@ -151,12 +151,12 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
 
 
 def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Keep the clusters that persist over many densities; the rest are outliers.
+    """Keep the clusters that persist over many densities; the other clicks are outliers.
 
     Weights of annotators do not affect which clicks are joined. They count in a cluster's centre and shape,
     and in detection.
 
-    There are no clusters with fewer clicks than a cluster needs.
+    With fewer clicks than a cluster needs, there is no cluster.
 
     Examples
     --------
@@ -191,10 +191,12 @@ class KMeansSettings(Settings):
         left_open="twice the mean clicks",
     )  # fmt: skip
     restarts: int = integer(
-        3, "Restarts", "Runs from different starts; the tightest is "
-                       "kept.", minimum=1, maximum=100, advanced=True
+        3, "Restarts", "Runs from different starts; the result with the smallest sum of squares is kept.",
+        minimum=1, maximum=100, advanced=True,
     )  # fmt: skip
-    max_iterations: int = integer(100, "Iterations", "Most iterations of a run.", minimum=1, advanced=True)
+    max_iterations: int = integer(
+        100, "Iterations", "Maximum number of iterations of a run.", minimum=1, advanced=True
+    )
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
 
 
@@ -265,7 +267,7 @@ def _lloyd(
 
 
 LARGEST = 15_000
-"""Most clicks: the distances between all pairs take 0.9 GB then."""
+"""Maximum number of clicks: the distances between all pairs then take 0.9 GB."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class HACSettings(Settings):
     """Settings of `hac`."""
 
     linkage: str = choice(
-        "ward", "Linkage", "Distance of two clusters; with nearest, chains merge.",
+        "ward", "Linkage", "Distance between two clusters; with nearest, chains of clicks merge.",
         {"ward": "growth of variance", "average": "mean", "complete": "farthest", "single": "nearest"},
     )  # fmt: skip
     cut: float | None = number(
@@ -292,7 +294,7 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
     There are no outliers: every click is an inlier. Weights of annotators do not affect which clicks are
     merged. They count in a cluster's centre and shape, in the default number of clusters, and in detection.
 
-    Raises `ClicksError` for more clicks than memory allows, which grows with their square.
+    Raises `ClicksError` for more than `LARGEST` clicks, because memory grows with their square.
 
     Examples
     --------
@@ -343,8 +345,8 @@ class CEMSettings(MixtureSettings):
     criterion: str = choice("length", "Criterion", "Criterion for the number of clusters.", CRITERIA)
     version: str = choice(
         "corrected", "Version", "Paper: starts exactly as OEM as published, with scatter from the variance "
-        "of the clicks, no cap on the initial number, one-sided eq. 17, 10 to 500 iterations. Thesis "
-        "(section 2.2): annihilates components all at once. Both choose by message length.", VERSIONS,
+        "of the clicks, no cap on the initial number, one-sided eq. 17, 10 to 500 iterations. "
+        "Thesis (section 2.2): annihilates components all at once. Both choose by message length.", VERSIONS,
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:

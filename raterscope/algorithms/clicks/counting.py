@@ -42,10 +42,12 @@ from raterscope.algorithms.clicks.result import LEVEL_ERROR, shifted
 
 _NODES = np.linspace(-3.2, 3.2, 33)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
-"""Common errors of an image's posteriors, in standard deviations of their logits, and their weights."""
+"""Nodes of the common error of an image's posteriors, in standard deviations of their logits, and their
+weights.
+"""
 
 AT_ONCE = 256
-"""Spots up to which sequential convolution is faster."""
+"""Maximum number of spots for which sequential convolution is faster."""
 
 
 def expected_count(
@@ -55,8 +57,8 @@ def expected_count(
 
     `posterior`: (M,), probability that each spot is a structure; 0 or 1 where the truth is known. `low`,
     `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. `level_error`: as for
-    `Detection`. The estimate is the sum of the posteriors. The ends are whole numbers between which the
-    number lies in at least 95 % of cases.
+    `Detection`. The estimate is the sum of the posteriors. The ends are whole numbers; the interval holds the
+    number with a probability of at least 95 %.
 
     Examples
     --------
@@ -91,7 +93,7 @@ def count_distribution(
 
 
 def _number_of(chance: FloatArray) -> FloatArray:
-    """Return the distribution of the number; many spots are divided into halves whose numbers are added."""
+    """Return the distribution of the number; many spots are divided into halves, then convolved."""
     if len(chance) <= AT_ONCE:
         return count_chances(chance)
     from scipy.signal import fftconvolve
@@ -105,7 +107,7 @@ LEUKOCYTES_PER_MICROLITRE = 8000.0
 """Value that the World Health Organization assumes if a patient's leukocytes were not counted."""
 
 RED_CELLS_PER_MICROLITRE = 5e6
-"""Value that is assumed if a patient's red cells were not counted."""
+"""Value assumed if a patient's red cells were not counted."""
 
 _CUBIC_MICROMETRES = 1e9
 """Cubic micrometres in a microlitre."""
@@ -144,8 +146,8 @@ def dispersion(counts: FloatArray) -> float:
 def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
     """Return the mean number of parasites on a field.
 
-    Parasites cluster and films have uneven thickness. A count that varies `spread` times as much as by chance
-    carries the information of one that is `spread` times smaller (quasi-Poisson).
+    Parasites cluster and films have uneven thickness. A count whose variance is `spread` times that of a
+    Poisson distribution carries the information of a count `spread` times smaller (quasi-Poisson).
 
     `chance`: (m + 1,), probability that there are 0 ... m parasites on all fields together. `spread`: see
     `dispersion`. Raises `ValueError` without a field.
@@ -172,11 +174,11 @@ def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> R
 
 
 def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spread: float = 1.0) -> Rate:
-    """Return the parasites per number of leukocytes: 200, or those of a microlitre.
+    """Return the parasites per number of leukocytes, for example per 200 or per microlitre of blood.
 
-    Leukocytes are counted too: their number varies by chance like that of parasites.
+    The number of leukocytes counted varies by chance, as that of parasites does.
 
-    `chance`: (m + 1,), probability that there are 0 ... m parasites where the leukocytes were counted.
+    `chance`: (m + 1,), probability of 0 ... m parasites on the fields on which the leukocytes were counted.
     `leukocytes`: number counted.
     `times`: number of leukocytes to which the parasites are related.
     `spread`: overdispersion of the parasites, see `dispersion`.
@@ -196,7 +198,7 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
     _refuse(leukocytes, "leukocytes")
 
     def below(ratio: float, number: FloatArray) -> FloatArray:
-        # The gamma of the parasites, in units of the spread, over that of the leukocytes.
+        # The ratio of the gamma of the parasites, in units of the spread, to that of the leukocytes.
         ratio /= spread
         return np.asarray(betainc(number / spread + 0.5, leukocytes + 0.5, ratio / (1 + ratio)))
 
@@ -205,13 +207,13 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
 
 
 def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
-    """Return the share of red cells that are infected, each counted once, on a thin film.
+    """Return the share of infected red cells on a thin film; a cell counts once.
 
     `chance`: (m + 1,), probability that 0 ... m of the red cells are infected.
     `red_cells`: number counted, infected ones included.
-    `spread`: overdispersion of the parasites, see `dispersion`; the cells carry the information of `spread`
-        times fewer (quasi-binomial).
-    Raises `ValueError` if there are fewer red cells than expected infected ones.
+    `spread`: overdispersion of the parasites, see `dispersion`; the cells carry the information of a `spread`
+    times smaller number (quasi-binomial). Raises `ValueError` if there are fewer red cells than expected
+    infected ones.
     """
     from scipy.special import betainc
 
@@ -261,14 +263,14 @@ def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], 
     """Return the mean and the interval of a mixture of rates.
 
     `below`: returns the probability of a smaller rate for each number of parasites.
-    `unit`: the rate that one parasite stands for.
+    `unit`: the rate that corresponds to one parasite.
     """
     chance = np.asarray(chance, dtype=np.float64)
     number = np.flatnonzero(chance > _NEGLIGIBLE).astype(np.float64)
     weight = chance[number.astype(np.int64)]
     weight /= weight.sum()
     value = float(weight @ number) * unit
-    # Nothing found is no ground for a rate above nothing: as is usual with this prior, it then begins at 0.
+    # As is usual with this prior, the interval begins at 0 if no parasite was found.
     none = float(weight[number == 0].sum())
     low = 0.0 if none >= _TAIL else _where(below, number, weight, _TAIL, value, unit)
     return Rate(value, low, _where(below, number, weight, 1 - _TAIL, value, unit))

@@ -28,7 +28,7 @@ from raterscope.algorithms.settings import Settings, integer, switch
 STAGES = ("clustering", "detection")
 
 Scores = dict[tuple[str, str, int], list[tuple[float, float]]]
-"""Sensitivity and precision of every crowd, by stage, method and size."""
+"""Sensitivity and precision for every crowd, by stage, method and size."""
 
 CHOSEN = "chosen method"
 STREAM = "chosen method, streamed"
@@ -44,7 +44,7 @@ DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
     "DEM as published": ("dem", PUBLISHED_DEM),
     "majority vote": ("majority", MajoritySettings()),
 }
-"""Detectors after the published clusterings, by the end of the method's name."""
+"""Detectors after the published clusterings, by the suffix of the method's name."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class CrowdSizeCurve:
     # sensitivity, precision: (K,): means over draws and images where they are defined; NaN without any
     sensitivity: FloatArray
     precision: FloatArray
-    # sensitivity_error, precision_error: (K,): standard errors of these over draws; NaN for fewer than two
+    # sensitivity_error, precision_error: (K,): standard errors of these means over draws; NaN for fewer than
+    # two draws
     sensitivity_error: FloatArray
     precision_error: FloatArray
     draws: IntArray  # (K,): number of crowds measured
@@ -92,7 +93,7 @@ class CrowdSizeCurve:
 def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
     """Keep the clicks of the first annotators in an order.
 
-    `order`: numbers of annotators, each once. `count`: R.
+    `order`: indices of annotators, each once. `count`: R.
     """
     chosen = np.asarray(order, dtype=np.int64)[:count]
     rank = np.full(len(clicks.annotators), -1)
@@ -118,7 +119,7 @@ def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]
 
 
 def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
-    """Return the plans by name of the clustering and by name of the method after detection.
+    """Return the plans, by name of the clustering and name of the method after detection.
 
     `plan`: the chosen plan. `published`: whether to include the methods of the paper.
     """
@@ -152,9 +153,8 @@ def measure_crowd_sizes(
 
     `images`: clicks of each image, and its true positions, (T, 2).
     `radius`: in pixels.
-    `plan`: the chosen method.
-    The curves are those of every method after clustering, then after detection. An image counts only for
-        crowds that it has enough annotators for.
+    `plan`: the chosen method. Returns the curves of every method after clustering, then after detection. An
+    image counts only for crowds no larger than its number of annotators.
 
     Examples
     --------

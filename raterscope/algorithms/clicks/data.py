@@ -20,7 +20,7 @@ BoolArray = NDArray[np.bool_]
 
 
 PROGRAM = "program (scores)"
-"""Name of the program among those who can be excluded."""
+"""Name that excludes the scores of a program, as if it were an annotator."""
 
 
 class ClicksError(RefusedError):
@@ -129,7 +129,7 @@ class Clicks:
         if not len(x) == len(y) == len(annotator):
             raise ClicksError(f"{len(x)} x, {len(y)} y and {len(annotator)} annotators differ in number.")
         if len(annotator) and (annotator.min() < 0 or annotator.max() >= len(self.annotators)):
-            raise ClicksError(f"an annotator's index lies outside 0 to {len(self.annotators) - 1}.")
+            raise ClicksError(f"an annotator's index is outside 0 to {len(self.annotators) - 1}.")
         if len(set(self.annotators)) != len(self.annotators):
             raise ClicksError("two annotators have the same name.")
         extent = tuple(float(edge) for edge in self.extent)
@@ -179,23 +179,23 @@ class Clicks:
 
     @cached_property
     def centre(self) -> tuple[float, float]:
-        """Medians of the positions; there must be a click."""
+        """Medians of the positions; at least one click is required."""
         return median(self.x), median(self.y)
 
     @property
     def points(self) -> FloatArray:
-        """(N, 2) positions."""
+        """Positions, (N, 2)."""
         return np.column_stack([self.x, self.y])
 
     @property
     def outside(self) -> BoolArray:
-        """(N,) True for clicks outside the image."""
+        """True for clicks outside the image, (N,)."""
         left, top, right, bottom = self.extent
         return (self.x < left) | (self.x > right) | (self.y < top) | (self.y > bottom)
 
     @property
     def worth(self) -> FloatArray:
-        """(R,) weights of the annotators: `weights`, or ones."""
+        """Weights of the annotators, (R,): `weights`, or ones."""
         return np.ones(len(self.annotators)) if self.weights is None else self.weights
 
     def counts(self) -> IntArray:
@@ -222,8 +222,8 @@ class Clicks:
     def with_programs(self, names: set[str], radius: float) -> Clicks:
         """Turn the clicks of programs into detections, scored by the number of programs that agree.
 
-        A detection is one of all programs together, so that programs that resemble each other are no more
-        voters. Imported scores take precedence: then the programs are left out.
+        All programs together contribute one set of detections, so that similar programs do not count as
+        several voters. Imported scores take precedence: then the programs are excluded.
 
         Parameters
         ----------
@@ -251,12 +251,11 @@ class Clicks:
         return replace(crowd, scores=detections, programs=kept)
 
     def joined(self, names: Mapping[str, str]) -> Clicks:
-        """Give the clicks of some annotators to others, by name, as if these had made them.
+        """Assign the clicks of some annotators to others, by name.
 
         Parameters
         ----------
-        names : mapping of name to name
-            Both viewed the image.
+        names : mapping of name to name Both annotators viewed the image.
         """
         if not names:
             return self
@@ -297,11 +296,11 @@ class Clicks:
         return self.select(np.sort(first)), mark
 
     def select(self, rows: IntArray) -> Clicks:
-        """Return some of the clicks, in this order, by the same annotators."""
+        """Select some of the clicks, in this order; the annotators stay."""
         return replace(self, **self._columns(rows))
 
     def _columns(self, rows: IntArray | BoolArray) -> dict[str, Any]:
-        """Return what each click has, for some of the clicks."""
+        """Return the columns (arrays by click) for some of the clicks."""
         columns = {name: getattr(self, name) for name in ("x", "y", "annotator", "time", "label")}
         return {name: column[rows] for name, column in columns.items() if column is not None}
 
@@ -316,7 +315,7 @@ def median(values: FloatArray) -> float:
 
 
 def within(values: FloatArray, low: float, high: float) -> FloatArray:
-    """Limit values to a range; `numpy.clip` takes three times as long for few."""
+    """Limit values to a range; `numpy.clip` takes three times as long for few values."""
     return np.asarray(np.minimum(np.maximum(values, low), high), dtype=np.float64)
 
 

@@ -1,10 +1,10 @@
 """Rates and decisions over time by the methods of the thesis (chapters 3 and 5), on given decisions.
 
 Annotators decide for each of M clusters whether it is a structure. In chapter 3 the same R annotators decide
-again at every step; in chapter 5 annotators join one after the other and decide once. EM needs only how often
-each annotator decided on each cluster, and how often the answer was yes. A step therefore costs the same
-after any number of steps. Batch EM, from the start to convergence, and the MAP rule, with known rates, are
-for comparison.
+again at every step; in chapter 5 annotators join one after the other and decide once. EM needs only the
+number of decisions of each annotator on each cluster, and the number of yes decisions. The cost of a step is
+therefore constant. Batch EM, from the start to convergence, and the MAP rule, with known rates, are for
+comparison.
 
 The uncorrected published version continues from the last estimates alone and hardly ever corrects an error:
 the posteriors are nearly 0 or 1, and newcomers are judged by them. By default each step here also starts from
@@ -33,12 +33,14 @@ METHODS = {
 """Methods in the order of the rows of every result; the first three estimate rates."""
 
 LARGEST = 2_000_000
-"""Maximum of annotators times clusters."""
+"""Maximum number of annotators times clusters."""
 
 OPENING = 10
-"""Annotators who open a stream that others join, as in section 5.2."""
+"""Number of annotators at the start of a stream that others join, as in section 5.2."""
 _STEPS, _FEW_STEPS, _CHEAP = 50, 15, 100_000
-"""Maximum number of steps, also for large crowds: batch EM restarts at each."""
+"""Maximum number of steps; the same for large crowds, because batch EM restarts at each step; and the number
+of annotators times clusters of a large crowd.
+"""
 _LOW, _HIGH = 0.025, 0.975
 
 
@@ -61,16 +63,16 @@ class DecisionCourse:
 
     repeated: bool  # whether a step is one more decision of each annotator; else further annotators join
     at: np.ndarray  # (T,): decisions of each annotator, or annotators, after the step
-    # the methods of `METHODS` that estimate rates: three, without Newton where annotators join
+    # keys of `METHODS` that estimate rates: three, or without Newton if annotators join
     estimated: tuple[str, ...]
-    # sensitivity, specificity: (3, T, R): by these methods; NaN before an annotator decides
+    # sensitivity, specificity: (3, T, R): by method; NaN before an annotator's first decision
     sensitivity: FloatArray
     specificity: FloatArray
     # low, high: (2, T, R): 95 % interval of both rates, from the Beta distributions of recursive EM
     low: FloatArray
     high: FloatArray
     prevalence: FloatArray  # (3, T)
-    # tuple of T DecisionState: of recursive EM; their annotators are `order[:len]`
+    # tuple of T DecisionState: states of recursive EM; their annotators are `order[:len]`
     states: tuple[DecisionState, ...]
     order: np.ndarray  # (R,): the annotators in order of joining
     posterior: FloatArray  # (3, T, M)
@@ -78,12 +80,12 @@ class DecisionCourse:
 
 @dataclass(frozen=True, eq=False)
 class CourseAccuracy:
-    """Accuracy of a course on clusters whose truth is known."""
+    """Accuracy of a course on clusters with known truth."""
 
-    # keys of `METHODS`; the errors of rates are those of methods that estimate rates
+    # keys of `METHODS`; only those that estimate rates have errors of rates
     methods: tuple[str, ...]
-    # wrong, sensitivity, precision: (K, T): share of wrong decisions, of structures found, and of detections
-    # that are structures
+    # wrong, sensitivity, precision: (K, T): share of wrong decisions, sensitivity and precision of the
+    # detections
     wrong: FloatArray
     sensitivity: FloatArray
     precision: FloatArray
@@ -97,7 +99,7 @@ class CourseAccuracy:
 def follow_decisions(
     decisions: Decisions, settings: DecisionSettings | None = None, watch: Watch = silent
 ) -> DecisionCourse:
-    """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
+    """Compute the estimates of recursive EM, incremental Newton and batch EM while decisions arrive.
 
     Raises `ClicksError` without decisions, or for more annotators times clusters than `LARGEST`.
 
@@ -135,8 +137,8 @@ def measure_course(
 
     `truth`: (M,), 1 for a structure, 0 for none, below 0 where it is not known. `rates`: true sensitivities
     (R,), specificities (R,) and prevalence, if known, as in a simulation. By default they are the rates of
-    each annotator's own decisions on known clusters; estimates from the same decisions are naturally close to
-    these.
+    each annotator's own decisions on known clusters; estimates from the same decisions are necessarily close
+    to these.
     """
     known = truth >= 0
     true = truth[known] == 1
@@ -295,7 +297,7 @@ EXPECTED_RATE, STRENGTH = 0.7, 5.0
 _STEP_EXPONENT = 0.6
 """Newton's step t is t to the power of minus this."""
 _CONVERGED = 1e-6
-"""Summed change of the parameters from which on batch EM has converged."""
+"""Summed change of the parameters below which batch EM has converged."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +324,7 @@ class DecisionState:
 
 
 def initial_state(annotators: int, clusters: int) -> DecisionState:
-    """Return the state without decisions; chapter 5 begins with no annotators."""
+    """Return the state without decisions; chapter 5 begins without annotators."""
     half, none = np.full(annotators, 0.5), np.zeros((annotators, clusters))
     return DecisionState(0, half, half, 0.5, np.full(clusters, 0.5), none, none)
 
@@ -343,8 +345,8 @@ def admit_annotators(
 ) -> DecisionState:
     """Add annotators with their decisions, by one EM iteration (thesis, Algorithm 5).
 
-    The newcomers' rates start from their decisions and the last posteriors; those of the first annotators
-    from the share of yes decisions.
+    The newcomers' rates start from their decisions and the last posteriors; the rates of the first annotators
+    start from the share of yes decisions.
 
     `state`: state of R annotators and M clusters.
     `decisions`: (K, M), decisions of the newcomers: 1 for a structure, 0 for none, NaN without
@@ -374,9 +376,9 @@ def incremental_newton(
 ) -> DecisionState:
     """Add one decision of every annotator on every cluster, by a Newton step (thesis, eqs. 3.17-3.20).
 
-    The first decisions make one EM iteration instead. Newton's steps are scaled by the expected information,
-    which is too large for few decisions: a full first step would move rates to their bounds, from where they
-    hardly return.
+    The first decisions make one EM iteration instead. Newton's steps use the expected information, which
+    makes them too large for few decisions: a full first step would move rates to their bounds, from which
+    they hardly return.
 
     `decisions`: (R, M), 1 for a structure, 0 for none, NaN without a decision. Raises `ClicksError`
     for another shape or other values.
@@ -501,7 +503,7 @@ def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float
 
 
 def _prior(settings: DecisionSettings) -> tuple[float, float]:
-    """Return the prior's right votes, and all its votes."""
+    """Return the number of correct votes in the prior, and of all its votes."""
     votes = 0.0 if settings.as_published else STRENGTH
     return votes * EXPECTED_RATE, votes
 

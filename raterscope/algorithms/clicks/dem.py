@@ -34,12 +34,12 @@ from raterscope.algorithms.progress import Watch, part, parts_of, silent, steps_
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
-"""Votes that the prior of the specificity counts as, with and without stray clicks to derive it from."""
+"""Strength of the prior of the specificity, in votes, if it follows from stray clicks and otherwise."""
 
 OBJECTIVES = {"likelihood": "log likelihood with the prior", "expected": "Q_d (eq. 24), the paper's"}
 
 DRAWN_AT_ONCE = 1_000_000
-"""Values of draws between two calls of the watch, about 20 ms."""
+"""Number of drawn values between two calls of the watch, about 20 ms."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +116,23 @@ class DEMSettings(Settings):
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     detection_iterations: int = integer(
-        500, "Detection iterations", "Most iterations from each start.", minimum=1, advanced=True
+        500, "Detection iterations", "Maximum number of iterations from each start.", minimum=1, advanced=True
     )
     detection_tolerance: float = number(
         1e-6, "Detection tolerance", "Convergence: relative gain of an iteration.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
     interval_draws: int = integer(
-        200, "Draws", "Draws of annotators' rates for the interval of a posterior.",
+        200, "Draws", "Number of draws of annotators' rates for the interval of a posterior.",
         minimum=20, maximum=10_000, advanced=True,
     )  # fmt: skip
     detection_seed: int = integer(
-        0, "Seed of draws", "Of the draws for the intervals.", minimum=0, maximum=2**31 - 1, advanced=True
+        0,
+        "Seed of draws",
+        "Seed of the draws for the intervals.",
+        minimum=0,
+        maximum=2**31 - 1,
+        advanced=True,
     )
     learn_across_images: bool = switch(
         True, "Learn across images", "Each image uses priors of the crowd and of each annotator from all "
@@ -140,11 +145,11 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
     With priors the M step (eqs. 27-29) also counts the prior's votes; the published version does not. With
     the crowd's prior, structures differ in how easily they are seen, and other clusters may be artefacts that
-    attract clicks. It needs `Votes.stray`, and is the Beta prior without it. Known truths are held fixed and
-    enter the annotators' rates. Annotators who marked nothing count: they marked no cluster. A rate without
-    any data (0/0) is one half. With the crowd's prior, the votes of a crowd larger than 64 distinguish
-    structures from artefacts as those of 64 would, see `_vote_model`. An annotator of weight w counts as w
-    annotators with the same votes.
+    attract clicks. The crowd's prior needs `Votes.stray`; without it, the Beta prior is used. Known truths
+    are held fixed and enter the annotators' rates. Annotators who marked nothing count: they marked no
+    cluster. A rate without any data (0/0) is one half. With the crowd's prior, the votes of a crowd larger
+    than 64 distinguish structures from artefacts as those of 64 annotators would, see `_vote_model`. An
+    annotator of weight w counts as w annotators with the same votes.
 
     `votes`: votes of R annotators on M clusters. `objective` of the result is the log posterior of the best
     ascent (log likelihood without a prior), which never falls; or, by the settings, Q_d, which may fall.
@@ -183,7 +188,7 @@ def detect_structures(
 
 
 def detect_each(votes: Sequence[Votes], settings: DEMSettings) -> list[Detection]:
-    """Detect structures on each of several images by itself, as `detect_structures` does without rating."""
+    """Detect structures on several images separately, as `detect_structures` does without rating."""
     problems = [problem_of(own, settings) for own in votes]
     limits = settings.detection_iterations, settings.detection_tolerance
     starts = {
@@ -214,7 +219,7 @@ def judge_alone(
     *,
     rated: bool = True,
 ) -> Detection:
-    """Judge an image by its own decisions, without other images.
+    """Return the judgement of a single image by its own votes and decisions.
 
     See `highest_ascent` for the starts, and `judge` for `rated`.
     """
@@ -234,11 +239,10 @@ def judge_alone(
 
 
 def mix_looks(problem: Problem, ascent: EMResult, undecided: ClusterPosteriors, doubted: float) -> EMResult:
-    """Mix the looks of undecided clusters with those that they had without any decisions.
+    """Mix the looks of undecided clusters with their looks without any decisions.
 
     `ascent`: result of EM with the decisions.
-    `undecided`: looks of the same clusters, without any decisions.
-    `doubted`: weight of these.
+    `undecided`: looks of the same clusters, without any decisions. `doubted`: weight of the latter.
     """
     weight = np.where(problem.known, 0.0, doubted)
     looks = ascent.looks
@@ -293,7 +297,7 @@ def highest_ascent(
 
 
 def models_artefacts(votes: Votes, settings: DEMSettings) -> bool:
-    """Return whether the settings ask for the crowd's prior, and the votes have what it needs."""
+    """Return whether the settings choose the crowd's prior, and the votes have the data that it needs."""
     return settings.prior == "crowd" and votes.stray is not None and votes.places > 0
 
 
@@ -417,7 +421,7 @@ def _intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw all parameters from their posteriors; return 95 % intervals of the clusters' posteriors.
 
-    Jeffreys' prior is used where there is none.
+    Without a prior, Jeffreys' prior is used.
     """
     from raterscope.algorithms.clicks._vote_kernels import draw
 
@@ -464,7 +468,7 @@ def _intervals(
 
 
 def gamma_shapes(*shapes: FloatArray) -> FloatArray:
-    """Return the constants by which Gamma distributions of some shapes are drawn, a row for each."""
+    """Return the constants for drawing from Gamma distributions, a row for each shape."""
     shape = np.concatenate(shapes)
     small = shape < 1  # then drawn with a shape that is larger by 1, and multiplied
     third = shape + small - 1 / 3
@@ -474,7 +478,7 @@ def gamma_shapes(*shapes: FloatArray) -> FloatArray:
 def proposals(seed: int, begin: int, count: int) -> FloatArray:
     """Return random numbers for at least `count` draws from Gamma distributions, see `_vote_kernels.draw`.
 
-    All images use the same ones. `begin`: the first of the draws.
+    All images use the same numbers. `begin`: index of the first draw.
     """
     return _random_numbers(seed, begin, 1 << (count + count // 8).bit_length())
 
@@ -557,7 +561,7 @@ def _step(
 
 
 def _renew(problem: Problem, previous: ClusterPosteriors, share: ClusterPosteriors) -> ClusterPosteriors:
-    """Fill in the share of votes for missing looks, and known truths."""
+    """Replace missing looks by the share of votes, and set known truths."""
     same = previous.structure.shape == share.structure.shape
     kept = previous if same else initial_posteriors(problem, previous.present)  # another prior then
     other = problem.known | np.isnan(previous.chance)

@@ -61,10 +61,8 @@ class FusionPlan:
         Name of a clusterer: a key of `CLUSTERERS`.
     detector : str
         Name of a detector: a key of `DETECTORS`.
-    clustering, detection : Settings
-        Of the kinds that the two take.
-    assignment : AssignmentSettings
-        Of the assignment of clicks to clusters.
+    clustering, detection : Settings Settings of the two algorithms.
+    assignment : AssignmentSettings Settings of the assignment of clicks to clusters.
     """
 
     algorithm: str = "oem"
@@ -208,7 +206,7 @@ def fuse_each(clicks: Sequence[Clicks], plan: FusionPlan) -> list[Fusion]:
 
 
 class _Clustered(NamedTuple):
-    """Clusters of an image, and who marked them."""
+    """Clusters of an image, and the annotators who marked them."""
 
     marks: Clicks
     mark: IntArray  # (N,): row of every click among the marks
@@ -295,11 +293,11 @@ DIFFERENCE = (
     "For images fused alone, about 1 % of the decisions differed in tests on a real crowd, 0 to 35 % in "
     "simulated crowds, and most detections where structures are few among artefacts."
 )
-"""Measured decisions that differ between an image fused alone and all images fused together."""
+"""Measured share of decisions that differ between an image fused alone and all images fused together."""
 
 
 def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
-    """State that images were fused without others to learn from; None where there are none.
+    """Return a notice if images were fused without others to learn from; None otherwise.
 
     `fused`, `images`: number of images used by the run, including those of earlier runs, and of images with
     clicks.
@@ -334,8 +332,7 @@ def learn_from_each_other(
         Fusion of each image by `fuse`, with the same plan, rated or not.
     plan : FusionPlan
     watch : Watch
-    shared : SharedVotes, optional
-        Of these images, as `share_votes` gives them.
+    shared : SharedVotes, optional Votes of these images, from `share_votes`.
 
     Returns
     -------
@@ -367,7 +364,7 @@ def judge_images(
     *,
     at_once: int = JUDGED_AT_ONCE,
 ) -> list[Fusion]:
-    """Detect structures on images whose evidence is from all images, and rate their annotators.
+    """Detect structures on images with evidence from all images, and rate their annotators.
 
     `evidence`: by `SharedVotes.weigh`; None for an image that does not learn from others. `at_once`: as for
     `judge_each`.
@@ -405,7 +402,7 @@ class SharedVotes:
     problems: list[Problem] = field(default_factory=list)  # empty until `prepare`
 
     def prepare(self, plan: FusionPlan) -> None:
-        """Prepare the votes once, if several selections of the images are to learn here."""
+        """Prepare the votes once, for use by several selections of the images."""
         assert isinstance(plan.detection, DEMSettings)
         if not self.problems:
             self.problems.extend(problem_of(votes, plan.detection) for votes in self.votes)
@@ -417,7 +414,7 @@ class SharedVotes:
         return SharedVotes(*([column[row] for row in rows if column] for column in columns))  # type: ignore[arg-type]
 
     def weigh(self, plan: FusionPlan, watch: Watch) -> dict[int, Evidence]:
-        """Run EM on every image, with priors from the others; nothing with fewer than two images."""
+        """Run EM on every image, with priors from the others; return nothing for fewer than two images."""
         assert isinstance(plan.detection, DEMSettings)
         if len(self.images) < 2:
             return {}
@@ -454,10 +451,10 @@ def _marks_of(clicks: Clicks, fusion: Fusion) -> Clicks:
 
 
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan) -> Fusion:
-    """Update a fusion with the spots known now; its clusters stay, and known structures are added.
+    """Update a fusion with the currently known spots; its clusters stay, and known structures are added.
 
-    `clicks`: the same clicks, with the spots known now. `plan`: as before. If no known spot changed, `fusion`
-    itself is returned.
+    `clicks`: the same clicks, with the currently known spots. `plan`: as before. If no known spot changed,
+    `fusion` itself is returned.
     """
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
@@ -478,7 +475,9 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
 
 def _named(catalogue: Mapping[str, Algorithm], name: str) -> Algorithm:
     if name not in catalogue:
-        raise SettingsError(f"{name!r} is no algorithm here; expected one of {', '.join(catalogue)}.")
+        raise SettingsError(
+            f"{name!r} is not an algorithm for clicks; expected one of {', '.join(catalogue)}."
+        )
     return catalogue[name]
 
 

@@ -1,11 +1,11 @@
-"""Priors of each image from other images: those of a run, and earlier ones with the same annotators.
+"""Priors of each image from the other images of a run, and from earlier images with the same annotators.
 
 On an image with artefacts alone, nothing distinguishes them from structures that few annotators saw. Other
-images do: the same annotators mark structures more often there, and artefacts as rarely. Each image therefore
-has a prior from the others, by empirical Bayes without the image itself. The prior covers each annotator's
-odds of a mark on a structure and on an artefact, and the variation of structures and artefacts. Its weight is
-estimated from the differences between images: by overdispersion for the annotators, by the variance of the
-images' difficulty for the crowd.
+images distinguish them: there the same annotators mark structures more often, and artefacts as rarely. Each
+image therefore has a prior from the others, by empirical Bayes without the image itself. The prior covers
+each annotator's odds of a mark on a structure and on an artefact, and the variation of structures and
+artefacts. Its weight is estimated from the differences between images: by overdispersion for the annotators,
+by the variance of the images' difficulty for the crowd.
 
 Counts of annotators on earlier images become priors of detection on the next image. The OEM-DEM paper
 (section 4) instead starts the clustering of the next image with the reliabilities of eq. 12, see
@@ -74,22 +74,22 @@ from raterscope.algorithms.progress import (
 )
 
 ROUNDS = 4
-"""Rounds of priors from all images and detection on each."""
+"""Number of rounds of priors from all images and detection on each."""
 
 NEGLIGIBLE = 7.0
-"""Difference of log likelihood from the best side at which a side has a weight below .001."""
+"""Difference of log likelihood from the best start, above which the weight of a start is below 0.001."""
 
 JUDGED_AT_ONCE = 16
-"""Images whose intervals a thread draws before it takes the next ones."""
+"""Number of images whose intervals a thread draws at a time."""
 
 STEPS = 8
-"""Iterations of EM on an image in a round; the last round runs to convergence."""
+"""Number of iterations of EM on an image in a round; the last round runs to convergence."""
 
 NODES = 13
 """Number of nodes of the ease of structures in the crowd's prior."""
 
 _ROUNDS_BY_IMAGE = 5
-"""Rounds of alternating estimates of an image's annotators and the ease of its structures."""
+"""Number of alternating estimates of an image's annotators and the ease of its structures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +125,13 @@ def weigh_together(
 ) -> list[Evidence]:
     """Run EM on several images, each with priors from the others.
 
-    The rounds start from two sides: each image judged alone, and the majority vote, which is better where
-    most images hold artefacts alone. With decisions, a third side is the result without them. Sides are
-    weighted by how well the images predict each other's votes. If two do so about equally well, a spot on
-    which they differ is disputed. A side where artefacts attract more of the crowd than structures has weight
-    zero: the two kinds are swapped.
-
-    Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar to the
-    recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, or if the
-    decisions turned out as expected, looks without decisions are used (`decision_weight`).
+    The rounds have two starts: each image judged alone, and the majority vote, which is better if most images
+    hold only artefacts. With decisions, a third start is the result without them. Starts are weighted by how
+    well the images predict each other's votes; spots on which two good starts differ become disputed. A start
+    whose artefacts attract more of the crowd than structures has weight zero, because the two kinds are
+    swapped. Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar
+    to the recorded ones, and few decisions may change the explanation of the whole crowd. The looks without
+    decisions therefore have a weight (`decision_weight`), also if the decisions turned out as expected.
 
     The order of the images does not matter.
 
@@ -191,7 +189,7 @@ def judge_each(
 ) -> list[Detection]:  # fmt: skip
     """Detect structures on each image; `rated` as for `judge`.
 
-    `at_once`: images that a thread judges before it takes the next ones.
+    `at_once`: number of images that a thread judges at a time.
     """
     stopped = Event()
 
@@ -218,10 +216,10 @@ def judge_each(
 def _average_starts(
     run: Run, starts: Sequence[Sequence[FloatArray]], settings: DEMSettings, watch: Watch
 ) -> tuple[list[Problem], list[EMResult]]:
-    """Run the rounds from all sides, including the majority vote; return problems and averaged ascents.
+    """Run the rounds from all starts, including the majority vote; return problems and averaged ascents.
 
-    The problems have the priors of the best side. The ascents are results of EM with them, but their looks
-    are means over the sides.
+    The problems have the priors of the best start. The ascents are results of EM with these priors, but their
+    looks are means over the starts.
     """
     majority = [
         (2 * problem.count >= problem.crowd - EDGE).astype(np.float64) for problem in run.stack.problems
@@ -274,7 +272,7 @@ def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:
 def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) -> Verdicts:
     """Alternate between priors from all images and detection on each, a few times.
 
-    `present` has the initial posteriors of all clusters, one image behind the other.
+    `present` has the initial posteriors of all clusters, image after image.
     """
     share = run.stack.prior.share[run.stack.image_of_cluster]
     now = ClusterPosteriors(present[:, None] * share, (1 - present) / 2, (1 - present) / 2)
@@ -323,7 +321,7 @@ def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> flo
 def _lost(
     without: tuple[list[Problem], list[EMResult]], problems: Sequence[Problem], finals: Sequence[EMResult]
 ) -> float:
-    """Return the log likelihood of the votes that the fit loses by the decisions."""
+    """Return the loss in log likelihood of the votes by fitting the decisions."""
     values = []
     for own, ascents in (without, ([without_decisions(problem) for problem in problems], finals)):
         stack = Stack.of(own)

@@ -63,7 +63,7 @@ REPEATS = {
 }
 
 WITHIN = (0.01, 0.99)
-"""Limits of p0 of an annotator: 0 and 1 would not change any more."""
+"""Limits of an annotator's p0: values of 0 and 1 would not change any more."""
 
 COVARIANCES = {"held": "held at the click scatter", "free": "estimated"}
 
@@ -107,10 +107,10 @@ class MixtureSettings(Settings):
         left_open="six times the mean clicks",
     )  # fmt: skip
     lower_bound: int = integer(
-        0, "Lower bound", "Smallest number of clusters after removal.", minimum=0, advanced=True
+        0, "Lower bound", "Minimum number of clusters after removal.", minimum=0, advanced=True
     )
     max_iterations: int = integer(
-        5000, "Iterations", "Most iterations; the paper uses 500.", minimum=1, advanced=True
+        5000, "Iterations", "Maximum number of iterations; the paper uses 500.", minimum=1, advanced=True
     )
     tolerance: float = number(
         1e-5, "Tolerance", "Relative gain below which the weakest cluster is removed (eq. 17).",
@@ -119,12 +119,12 @@ class MixtureSettings(Settings):
     covariance: str = choice(
         "held",
         "Covariance",
-        "Of the clusters, along Algorithm 1. As published it is estimated.",
+        "Covariance of the clusters in Algorithm 1. As published it is estimated.",
         COVARIANCES,
         advanced=True,
     )
     covariance_floor: float = number(
-        0.3, "Covariance floor", "Smallest variance of a cluster, as a share of the squared click scatter.",
+        0.3, "Covariance floor", "Minimum variance of a cluster, as a share of the squared click scatter.",
         minimum=0.0, maximum=1.0, advanced=True,
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the initial centres.", minimum=0, maximum=2**31 - 1, advanced=True)
@@ -180,7 +180,7 @@ class OEMSettings(MixtureSettings):
     per_annotator_scatter: bool = switch(
         True,
         "Own offset and scatter",
-        "With the evidence, estimate an own offset and scatter for every annotator.",
+        "With the evidence, estimate the offset and scatter of every annotator.",
     )
     repeats: str = choice(
         "learnt", "Repeats", "With the evidence, how often an annotator clicks an object.", REPEATS
@@ -216,13 +216,12 @@ def oem(
     With `as_published` and the literal form this is Algorithm 1 as the paper prints it, initialised as in
     section 3.1 (k-means, six times the mean clicks of an annotator, Sigma0 from the variance of the clicks)
     and with the 10 to 500 iterations of section 7.1. Three things are added: the covariance floor of the
-    settings, without which two clicks make a singular component; reliabilities within 1e-6 of 0 and 1, which
-    absorb; and densities below exp(-36) of a component's height are taken as 0.
-
-    The refreshed form differs from the literal one in four points: eq. 16 takes the posteriors of the new
-    parameters (the literal one those of the E step before); eq. 17 starts afresh after each forced removal
-    (the literal one compares across it, so that removals follow each other closely); weights are renormalised
-    after a forced removal; there is no minimum of ten iterations.
+    settings, without which two clicks make a singular component; reliabilities within 1e-6 of 0 and 1 stay
+    there; and densities below exp(-36) of a component's height count as 0. The refreshed form differs from
+    the literal one in four points: eq. 16 uses the posteriors of the new parameters (the literal one those of
+    the previous E step); eq. 17 restarts after each forced removal (the literal one compares across it, so
+    that removals follow each other closely); weights are renormalised after a forced removal; there is no
+    minimum of ten iterations.
 
     All other settings follow a corrected path, which also differs in the initial scatter and number, the
     order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of the settings.
@@ -277,8 +276,8 @@ def fit_evidence(
 
     Where few clicks agree, the distances between clicks may be those of strays, and the scatter then starts
     so large that all of them become one cluster. The fit is repeated from the usual scatter if that is
-    smaller, and kept if the evidence for it is strong, see `STRONG`. If it finds nothing, strong evidence is
-    needed for the clusters of the other fit.
+    smaller, and kept if the evidence for it is strong, see `STRONG`. If this second fit finds nothing, strong
+    evidence is needed for the clusters of the first.
     """
     watch(0.0, "estimating the click scatter")
     habits = learn_habits(clicks)
@@ -422,7 +421,7 @@ WINDOW = 8000
 MOST = 2000
 
 ANNOTATORS = 250
-"""Number of annotators sampled of a larger crowd, or more if these have fewer than `MOST` clicks."""
+"""Number of annotators sampled from a larger crowd; more if these have fewer than `MOST` clicks."""
 
 BUSY = 3
 """Maximum clicks of an annotator, as a multiple of the median, so that no annotator dominates."""
@@ -430,7 +429,7 @@ BUSY = 3
 BINS = 256
 
 STRONG = math.log(20)
-"""Logarithm of a Bayes factor from which on evidence is strong [kass1995]_."""
+"""Log Bayes factor above which evidence is strong [kass1995]_."""
 
 MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 
@@ -440,8 +439,8 @@ class Habits:
     """Habits of a crowd: its scatter, and repeated clicks on one object."""
 
     scatter: float  # standard deviation of a click around its object along an axis, pixels
-    # rate at which annotators click again near their own click, relative to other annotators' rate: near 0 if
-    # objects are marked once, 1 if clicks are independent
+    # rate of an annotator's further clicks near an own click, relative to the rate of others' clicks: near 0
+    # if objects are marked once, 1 if clicks are independent
     repeats: float
     resolution: float  # standard deviation from rounding, the lower bound of a scatter
 
@@ -518,11 +517,11 @@ def _judge_habits(
 def count_by_distance(
     x: FloatArray, y: FloatArray, annotator: IntArray, weights: FloatArray | None, edges: FloatArray
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Count pairs of clicks of one annotator, and of two, between `edges` of squared distances."""
+    """Count pairs of clicks of the same and of different annotators between `edges` of squared distances."""
     from raterscope.algorithms.clicks._kernels import IGNORED, count_pairs
 
     same, other = np.zeros((2, len(edges) - 1), dtype=np.int64 if weights is None else np.float64)
-    # The upper bits of positive numbers have their order; to look them up is faster than a logarithm.
+    # The upper bits of positive floats have the same order; looking them up is faster than a logarithm.
     cell = edges.view(np.int64) >> IGNORED
     begun = np.bincount(cell[1:-1] - cell[1], minlength=cell[-1] - cell[1] + 1)
     first = np.cumsum(begun) - begun
@@ -538,7 +537,7 @@ def _half_of_excess(radius: FloatArray, excess: FloatArray) -> float:
 
 
 def _resolution(clicks: Clicks) -> float:
-    """Find the standard deviation that rounding leaves in the coordinates."""
+    """Find the standard deviation of the rounding errors of the coordinates."""
     farthest = max(float(np.abs(clicks.x).max()), float(np.abs(clicks.y).max()))
     whole_pixels = bool((clicks.x == np.rint(clicks.x)).all() and (clicks.y == np.rint(clicks.y)).all())
     return max(1 / math.sqrt(12) if whole_pixels else 0.0, 1e-6 * math.sqrt(clicks.area), 1e-12 * farthest)
@@ -547,9 +546,9 @@ def _resolution(clicks: Clicks) -> float:
 def _sample(clicks: Clicks) -> IntArray:
     """Sample clicks by position alone, independent of the order of clicks and annotators.
 
-    Each annotator's clicks are sampled everywhere: clicks at the edges alone would bias the distances between
-    own clicks. Of a large crowd, few annotators with many clicks are taken: with one click of each, no pair
-    of own clicks would remain.
+    Each annotator's clicks are sampled everywhere: sampling only at the edges would bias the distances
+    between an annotator's own clicks. From a large crowd, few annotators with many clicks are sampled: with
+    one click of each, no pair of own clicks would remain.
     """
     x, y = clicks.x - clicks.centre[0], clicks.y - clicks.centre[1]
     small = len(clicks.annotators) <= ANNOTATORS
@@ -586,6 +585,6 @@ def _sample_clicks(clicks: Clicks, shuffled: FloatArray) -> IntArray:
 
 
 def _shuffled(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return a hash of every position, different for neighbours."""
+    """Return a hash of every position; neighbours have different hashes."""
     turned = np.sin(x * 12.9898 + y * 78.233) * 43758.5453
     return np.asarray(turned - np.floor(turned), dtype=np.float64)

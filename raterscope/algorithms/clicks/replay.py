@@ -1,11 +1,11 @@
 """Correction of predicted changes by a replay of the last annotators.
 
-The look ahead takes the crowd's parameters as known. Mistakes that annotators share, and what further
-annotators teach about other images, change more decisions than it predicts. How many is measured on the crowd
-itself: all images are fused without their last annotators, and without those before them; the changes
-predicted then are compared with the changes found. The log odds of a change on an image are corrected by a
-line with normal priors of intercept and slope ([cox1958]_), so that few images correct little. The additional
-changes are a Poisson number. The correction never lowers a prediction.
+The prediction of changes assumes that the crowd's parameters are known. Mistakes that annotators share, and
+information from further annotators on other images, change more decisions than it predicts. Their number is
+measured on the crowd itself: all images are fused without their last annotators, and without those before
+them; the predicted changes are compared with the changes found. The log odds of a change on an image are
+corrected by a line with normal priors of intercept and slope ([cox1958]_), so that few images correct little.
+The additional changes are a Poisson number. The correction never lowers a prediction.
 
 References
 ----------
@@ -27,31 +27,31 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings, count_change
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 
 TURNS = 2
-"""Groups of last annotators that are left out, one after the other."""
+"""Number of groups of last annotators that are excluded, one after the other."""
 
 INTERCEPT, SLOPE = 1.0, 0.3
 """Standard deviations of the priors of the intercept, about 0, and of the slope, about 1."""
 
 SURE = 0.002
-"""Smallest probability of a change, and of none, whose log odds are taken."""
+"""Minimum probability of a change, and of no change, for log odds."""
 
 MOST = 300
-"""Images of a turn whose changes are predicted; of more images these are spread evenly."""
+"""Maximum number of images of a turn whose changes are predicted, evenly spaced among all."""
 
 ROUNDS = 30
-"""Newton steps of the fit."""
+"""Number of Newton steps of the fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Predicted and found changes in replays of K images, and the last changes on each of I images."""
+    """Predicted and found changes in K replays of images, and the last changes on each of I images."""
 
     predicted: FloatArray  # (K,): probability that any decision changes
     changed: IntArray  # (K,): decisions that changed
     late: IntArray  # (I,): decisions that the last annotators changed; -1 on images with too few annotators
 
     def line(self) -> FloatArray:
-        """Return intercept and slope of the log odds of a change over those that were predicted."""
+        """Return intercept and slope of the log odds of a change over the predicted log odds."""
         x = np.column_stack([np.ones(len(self.predicted)), _log_odds(self.predicted)])
         happened, precision = self.changed > 0, np.diag([INTERCEPT**-2.0, SLOPE**-2.0])
         line = np.array([0.0, 1.0])
@@ -88,7 +88,7 @@ def replay_last_annotators(
 ) -> Replay:
     """Fuse the images of a run without their last annotators; compare predicted with found changes.
 
-    `clicks`: of each image. `fusions`: of each image, of all its clicks together with the other images.
+    `clicks`: of each image. `fusions`: of each image, from all its clicks together with the other images.
     """
     predicted: list[float] = []
     changed: list[IntArray] = []
@@ -120,7 +120,7 @@ def _fuse_together(clicks: Sequence[Clicks], plan: FusionPlan, watch: Watch) -> 
 
 
 def _last_annotators(clicks: Clicks) -> list[str]:
-    """Return the annotators by time or else in the order of the file, the last one first."""
+    """Return the annotators by time, or without times in the order of the file, the last one first."""
     order = np.arange(len(clicks.annotators), dtype=np.float64)
     if clicks.time is not None and np.isfinite(clicks.time).all():
         order[:] = -np.inf  # who marked nothing comes first

@@ -14,28 +14,33 @@ from raterscope.algorithms.progress import Check, no_check, parts_of, run_parts
 
 LEVELS = 2.5
 """Standard deviation of the level between runs, over that of its prior (see `_structure_share`): the levels
-of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move
-the posteriors of a good crowd little. Before any decision, annotators are unknown by that much."""
+of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower, so that a few decisions change
+the posteriors of a good crowd little. Without decisions, the rates of annotators have this additional
+uncertainty.
+"""
 
 LEVEL_ERROR = 2.2
-"""The same for intervals of counts and precisions. In 21 kinds of crowds 2.0 makes 96 % of the intervals of
-counts hold the number, 2.5 all; with 2.0 they hold less than 85 % where artefacts attract many."""
+"""Value of `LEVELS` for intervals of counts and precisions. In 21 kinds of crowds, 96 % of the intervals of
+counts hold the true number with 2.0, and all with 2.5; with 2.0 less than 85 % do where artefacts attract
+many annotators.
+"""
 
 FEW = 50.0
-"""Decisions of a run that halve the variance of its level beyond that of the prior."""
+"""Number of decisions of a run that halve the additional variance of its level."""
 
 SURE = 1e-12
-"""Smallest probability whose logit is taken."""
+"""Minimum probability for logits."""
 
 HALF_WIDTH = 1.959964
-"""Standard deviations from the middle of a 95 % interval to its ends."""
+"""Half width of a 95 % interval, in standard deviations."""
 
 ERRORS = HALF_WIDTH * np.linspace(-LEVELS, LEVELS, 9)
-"""Common errors of a run's posteriors that a sensitivity allows for: 95 % of the levels of runs, in standard
-deviations of the posteriors' logits."""
+"""Nodes of the common error of a run's posteriors in the interval of a sensitivity, in standard deviations of
+the posteriors' logits: they cover 95 % of the levels of runs.
+"""
 
 _AT_ONCE = 4096
-"""Beta distributions between two calls of a check, about 20 ms."""
+"""Number of Beta distributions between two calls of a check, about 20 ms."""
 
 
 def interval(
@@ -65,14 +70,13 @@ def sensitivity_of(
     other: FloatArray,
     check: Check = no_check,
 ) -> FloatArray:
-    """Estimate the share of the structures found by the crowd with a vote of each annotator, with interval.
+    """Estimate the share of the crowd's structures that have a vote of each annotator, with an interval.
 
-    The estimate is the mean of a Beta posterior of the expected votes.
-    The level of a run is common to all its clusters, and votes alone do not identify it: if all posteriors
-    are too high, artefacts count as structures, most of them missed by the annotator, and the sensitivity is
-    too low. A mean over levels would hold for no run. The interval therefore holds at each of `ERRORS`, as
-    that of a partially identified parameter ([imbens2004]_): its ends are the lowest and the highest of the
-    Beta posteriors' intervals.
+    The estimate is the mean of a Beta posterior of the expected votes. The level of a run is common to all
+    its clusters, and votes alone do not identify it: if all posteriors are too high, artefacts count as
+    structures, most of them missed by the annotator, and the sensitivity is too low. A mean over levels would
+    not be valid for any run. The interval therefore covers each of `ERRORS`, as for a partially identified
+    parameter ([imbens2004]_): its ends are the lowest and the highest of the Beta posteriors' intervals.
 
     `hit`, `miss`: (R,), expected votes on structures, and structures not marked.
     `hits`, `structures`: (R, 9), expected votes on structures, and structures, at each error, see
@@ -115,8 +119,8 @@ def shifted(posterior: FloatArray, low: FloatArray, high: FloatArray, errors: Fl
 def level_error(decisions: int) -> float:
     """Return the standard deviation of the error common to a run's posteriors, relative to their intervals.
 
-    Intervals of posteriors know the level of the run as its prior does. Between runs levels differ by
-    `LEVEL_ERROR` times as much, and votes alone do not identify them; decisions of the expert do.
+    Intervals of posteriors include the variance of the level's prior. Between runs, levels differ by
+    `LEVEL_ERROR` times as much. Votes alone do not identify the level of a run; decisions of the expert do.
 
     `decisions`: number of decisions that the run used.
 
@@ -136,7 +140,7 @@ def _logit(share: FloatArray) -> FloatArray:
 def _beta_bounds(
     first: FloatArray, second: FloatArray, check: Check, tails: tuple[float, ...] = (0.025, 0.975)
 ) -> FloatArray:
-    """Return quantiles of Beta distributions, (2, R) or a row a tail; equal ones are computed once."""
+    """Return quantiles of Beta distributions, (2, R) or a row for each tail; equal ones are computed once."""
     from scipy.special import betaincinv
 
     shapes, row = np.unique(first + 1j * second, return_inverse=True)
@@ -151,12 +155,12 @@ def _beta_bounds(
 
 
 def precision_of(hit: FloatArray, marks: IntArray, error: FloatArray) -> FloatArray:
-    """Estimate the share of each annotator's marks on structures, and its 95 % interval.
+    """Estimate each annotator's precision: the share of marks that are on structures, with its 95 % interval.
 
     The estimate is the sum of the posteriors of the clusters that the annotator marked, over the number of
     the marks; a mark outside of all clusters counts as false. The marks are known, so that only the
-    posteriors make it uncertain: by their common error, and because each cluster is a structure or not. The
-    squares of both distances from the estimate are added.
+    posteriors make the precision uncertain: by their common error, and because each cluster either is a
+    structure or not. The two half widths are added in quadrature.
 
     `hit`: (R,), sum of the posteriors.
     `marks`: (R,), marks made; several clicks on one cluster are one mark.
@@ -171,11 +175,11 @@ def precision_of(hit: FloatArray, marks: IntArray, error: FloatArray) -> FloatAr
 
 
 def error_of_marks(marked: BoolArray, detection: Detection) -> FloatArray:
-    """Return how uncertain the expected number of marks on structures is, for each annotator: (R, 3).
+    """Return the uncertainty of each annotator's expected number of marks on structures, (R, 3).
 
     The columns are that number at both ends of the 95 % interval of a common error of all posteriors, which
-    is `level_error` times as large as their intervals, and its variance if clusters are structures or not
-    independently.
+    is `level_error` times as large as their intervals, and the variance of the number given independent
+    clusters.
     """
     posterior, bounds = detection.posterior, (detection.posterior_low, detection.posterior_high)
     ends = shifted(posterior, *bounds, detection.level_error * HALF_WIDTH * np.array([-1.0, 1.0]))
@@ -253,7 +257,7 @@ class Clustering:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Which of R annotators marked which of M clusters, sparse, sorted by cluster."""
+    """Marks of R annotators on M clusters, sparse, sorted by cluster."""
 
     first: NDArray[np.int32]  # (M + 1,): first mark of each cluster
     annotator: NDArray[np.int32]  # (marks,): who marked each cluster, rising within a cluster
@@ -275,7 +279,7 @@ class Marks:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """The input of detection: who marked which of M clusters.
+    """Votes of R annotators on M clusters: the input of detection.
 
     Attributes
     ----------
@@ -319,7 +323,7 @@ class Votes:
 
     @property
     def count(self) -> FloatArray:
-        """(M,) annotators who marked each cluster, by weight."""
+        """Sum of the weights of the annotators who marked each cluster, (M,)."""
         return np.asarray(
             self.marked.sum(axis=0) if self.worth is None else self.worth @ self.marked, dtype=np.float64
         )
@@ -331,7 +335,7 @@ class Votes:
 
     @property
     def share(self) -> FloatArray:
-        """(M,) share of the annotators who marked each cluster (eq. 32)."""
+        """Share of the annotators who marked each cluster (eq. 32), (M,)."""
         share: FloatArray = self.count / (self.crowd or 1.0)
         return share
 

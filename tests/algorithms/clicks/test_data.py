@@ -15,7 +15,7 @@ def clicks(x=(1.0, 2.0, 3.0), y=(1.0, 2.0, 3.0), annotator=(0, 1, 1), names=("a"
     [
         ({"x": (1.0, np.nan, 3.0)}, "x of click 2 is nan; expected a finite number."),
         ({"x": (1.0, 2.0)}, "2 x, 3 y and 3 annotators differ in number."),
-        ({"annotator": (0, 1, 3)}, "an annotator's index lies outside 0 to 2."),
+        ({"annotator": (0, 1, 3)}, "an annotator's index is outside 0 to 2."),
         ({"names": ("a", "b", "b")}, "two annotators have the same name."),
         ({"time": np.zeros(2)}, "2 times for 3 clicks."),
         ({"weights": np.ones(2)}, "2 weights for 3 annotators."),

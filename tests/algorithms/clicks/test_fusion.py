@@ -233,9 +233,13 @@ def test_invalid_settings_are_refused_in_a_sentence(texts, sentence):
 
 
 def test_algorithms_that_are_not_known_are_refused_with_those_that_are():
-    with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of oem, cem"):
+    with pytest.raises(
+        SettingsError, match=r"'magic' is not an algorithm for clicks; expected one of oem, cem"
+    ):
         FusionPlan.make("magic")
-    with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of dem, majority"):
+    with pytest.raises(
+        SettingsError, match=r"'magic' is not an algorithm for clicks; expected one of dem, majority"
+    ):
         FusionPlan.make("oem", {"detector": "magic"})
     with pytest.raises(SettingsError, match="takes"):
         FusionPlan("oem", "dem", HACSettings())
