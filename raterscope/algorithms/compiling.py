@@ -1,4 +1,6 @@
-"""Compilation of the inner loops. Import it only in modules of kernels: it loads numba.
+"""Compilation of inner loops with numba.
+
+Import this module only in modules of kernels: it loads numba.
 
 Compiled code is stored beside the modules, otherwise in the user's cache folder, or in the folder of the
 environment variable NUMBA_CACHE_DIR. If none is writable, kernels are compiled at each start.
@@ -27,34 +29,34 @@ from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 Array = Any
-"""Type checkers cannot see compiled types; docstrings state shapes and types."""
+"""Array argument of a kernel. Type checkers cannot see compiled types; docstrings state shapes and types."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
 CLAIMS = "RATERSCOPE_CLAIMED_KERNELS"
-"""Variable that names a folder in which processes of one command claim the kernels that they compile."""
+"""Environment variable with the folder where the processes of one command claim kernels to compile."""
 
 _LONGEST_WAIT = 10.0
-"""Seconds for which a process waits for a kernel that another one compiles."""
+"""Maximum wait for a kernel that another process compiles, seconds."""
 
 
 _SIGNATURE = 3
-"""Place of the signature in stored code."""
+"""Index of the signature in stored code."""
 
 
 class ClaimedError(Exception):
-    """Another process compiles the kernel."""
+    """Error: another process is compiling the kernel."""
 
 
 class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
-    """Stored code of a kernel; what cannot be read counts as not stored, and is compiled again.
+    """Stored code of a kernel; unreadable files are ignored, and the kernel is compiled again.
 
     Code of an earlier version may refer to types that have another name now, and a crash may damage a file.
     Unpickling such files can raise any exception.
 
-    The file of a code is named after its types. numba numbers the files: two processes that compile a kernel
-    for different types at the same time take the same number, and one later runs the code of the other.
+    Files of code are named after their types. numba only numbers them: if two processes compile a kernel for
+    different types at the same time, they use the same number, and one later runs the code of the other.
     """
 
     waits = True  # whether this process waits for kernels that another one compiles, or raises `ClaimedError`
@@ -67,7 +69,7 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
             return {}
 
     def load(self, key: Any) -> Any:
-        """Return the code for these types; None if this process is to compile it."""
+        """Return the code for these types; None if this process should compile it."""
         code = self._stored(key)
         claim = self._claim_of(key)
         if claim is None:
@@ -91,7 +93,7 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
         return code
 
     def save(self, key: Any, data: Any) -> None:
-        """Store code; others find it from now on."""
+        """Store code for all processes."""
         name, overloads = self._name_of(key), self._load_index()
         if not overloads:
             self._remove_outdated()
@@ -109,7 +111,7 @@ class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
             return None
 
     def _name_of(self, key: Any) -> str:
-        """Return the name of a code's file: of the kernel, the version of its module, and the types."""
+        """Return the name of a file of code: from the kernel, the version of its module, and the types."""
         return f"{self._prefix}{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
 
     @property
@@ -137,7 +139,7 @@ def compiled(
 ) -> Callable[[_Kernel], _Kernel]:
     """Compile a kernel at its first call, cached for the next start, without the interpreter's lock.
 
-    A kernel whose name begins with an underscore can be called by kernels only, not by Python.
+    A kernel whose name begins with an underscore can be called only by kernels, not from Python.
 
     `error_model`: whether a division by zero raises, or returns an infinity without a check. `fastmath`:
     permitted changes of the order and rounding of sums; see numba.
@@ -148,8 +150,8 @@ def compiled(
 
     def decorate(kernel: _Kernel) -> _Kernel:
         options["no_cpython_wrapper"] = kernel.__name__.startswith("_")  # wrappers are compiled code too
-        # A called kernel is compiled into its own object file and into those of its callers. Where the order
-        # of sums is free, copies may differ in their last bits, and the cache decides which one is linked.
+        # A called kernel is compiled into its own object file and into those of its callers. If the order of
+        # sums is free, copies may differ in their last bits, and the cache decides which copy is linked.
         if fastmath and kernel.__name__.startswith("_"):
             options["forceinline"] = True
         try:
@@ -164,8 +166,8 @@ def compiled(
 
 
 def load_compiler() -> None:
-    """Load what numba loads at the first call of a kernel: how it compiles NumPy's and SciPy's functions."""
-    # Made before the lock is taken, as for a kernel in another thread: it has the lock of these first.
+    """Load numba's compilers of NumPy and SciPy functions, which otherwise the first call loads."""
+    # Created before numba's lock is taken: a kernel in another thread takes the locks in this order.
     contexts = cpu_target.typing_context, cpu_target.target_context
     with global_compiler_lock:
         for context in contexts:
@@ -181,17 +183,17 @@ def _warn_without_cache() -> None:
 
 
 AHEAD = 6
-"""Votes between the one whose row is prefetched and the one that is processed."""
+"""Number of votes between the vote that is processed and the vote whose row is prefetched."""
 
 _LINE = 64
-"""Bytes of a line of the processor's cache."""
+"""Size of a line of the processor's cache, bytes."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
     """Load a row of a C-contiguous table (2-D) into the processor's cache, without waiting for it.
 
-    Rows of a large table in random order arrive too late otherwise. The row must exist.
+    Without prefetching, rows of a large table in random order arrive too late. The row must exist.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -217,9 +219,10 @@ def prefetch(context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
 
 @intrinsic  # type: ignore[untyped-decorator]
 def small_code(typing_context: Any) -> Any:  # noqa: ARG001
-    """Compile the kernel that calls this into small code, without copies of loops for vector instructions.
+    """Compile the calling kernel into small code, without copies of loops for vector instructions.
 
-    That takes a third of the time. For kernels whose loops are short, or branch, or access scattered values.
+    Compilation then takes a third of the time. Use it for kernels whose loops are short, branch, or access
+    scattered values.
     """
 
     def mark(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -237,7 +240,7 @@ _TYPE = re.compile(
 
 
 def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
-    """Write the types of a call for `compile_signature`; None for types that it cannot read."""
+    """Convert the types of a call to text for `compile_signature`; None for types that it cannot parse."""
     text = "; ".join(map(_type_text, arguments))
     try:
         return text if parse_types(kernel, text) == arguments else None
@@ -260,7 +263,7 @@ def _type_text(kind: Any) -> str:
 def compile_signature(kernel: Any, signature: str, *, waits: bool = True) -> None:
     """Compile a kernel for the types of a call, or load it from the cache.
 
-    `waits`: wait for what another process compiles; otherwise `ClaimedError` is raised.
+    `waits`: wait for another process that compiles it; otherwise raise `ClaimedError`.
     """
     _StoredCode.waits = waits
     try:
@@ -275,14 +278,14 @@ def compile_signature(kernel: Any, signature: str, *, waits: bool = True) -> Non
 
 
 def parse_types(kernel: Any, signature: str) -> tuple[Any, ...]:
-    """Read the types of a call from a text of `signature_text`."""
+    """Parse the types of a call from the result of `signature_text`."""
     return tuple(_parse_type(kernel, text) for text in signature.split("; "))
 
 
 def _parse_type(kernel: Any, text: str) -> Any:
     match = _TYPE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text} is no type of a kernel's argument.")
+        raise ValueError(f"{text} is not a type of a kernel's argument.")
     readonly, dtype, axes, layout, default, record, fields, member, length, literal, scalar = match.groups()
     if dtype is not None:
         return types.Array(_scalar(dtype), int(axes), layout, readonly=readonly is not None)
@@ -324,5 +327,5 @@ def _raise_without_shapes(source: object, target: object) -> Callable[[object, o
 
 
 # numba's own message names the shapes: formatting them takes a quarter of the compilation of a kernel that
-# assigns to a slice. Versions that look for it under another name are only slower.
+# assigns to a slice. Versions of numba that find the stub by another name are only slower.
 arrayobj.raise_with_shape_context = _raise_with_shapes

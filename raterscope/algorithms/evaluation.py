@@ -1,4 +1,4 @@
-"""Detections against the truth: sensitivity, precision, F-beta, curves, calibration, comparison of runs.
+"""Evaluation of detections: sensitivity, precision, F-beta, curves, calibration, comparison of runs.
 
 Sensitivity is TP / (TP + FN) and precision TP / (TP + FP) (OEM-DEM paper, eq. 19; the thesis's P = TP / M is
 the same after clustering only). F-beta is the OEM-DEM paper's eq. 40.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.array_operations import running_count
 
 RADIUS = 10.0
-"""Default radius of matching, pixels."""
+"""Default radius of the matching, pixels."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -79,8 +79,8 @@ def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
         return Matching(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     rows, left_index = np.unique(left, return_inverse=True)
     columns, right_index = np.unique(right, return_inverse=True)
-    # Staying alone is a column of one's own; it costs more than all pairs' distances together, so that the
-    # number of pairs comes first. Zero would be no edge to the solver: costs start at one.
+    # Each row has a column for "unmatched", whose cost exceeds the sum of all distances: the number of pairs
+    # is maximised first. The solver treats a cost of 0 as a missing edge, so costs start at 1.
     size = len(rows)
     alone = 3.0 + size
     cost = coo_array(
@@ -105,7 +105,7 @@ def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
 def true_detections(
     detections: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float
 ) -> BoolArray:
-    """Return which detections are true, in order of their posteriors.
+    """Return whether each detection is true, in the order of the detections.
 
     For every threshold, the number of true detections above it is the largest that can be matched one to one,
     as in `match`: detections that can be matched together form a matroid, so that the greedy choice is
@@ -237,8 +237,7 @@ class Curves:
     sensitivity : (K,) float64
     false_positive_rate : (K,) float64
         Share of all false detections that are kept.
-    precision : (K,) float64
-        One where nothing is kept.
+    precision : (K,) float64 1 where no detection is kept.
     roc_area : float
         Area under the ROC curve; NaN without true points or without false detections.
     average_precision : float
@@ -280,7 +279,7 @@ class Calibration:
 class Comparison:
     """One row of the table that compares runs: means over images, counts summed.
 
-    Images where a figure is not defined (no truth, no detection) do not count in its mean.
+    Images where a value is undefined (no truth, no detection) do not count in its mean.
     """
 
     name: str
@@ -406,8 +405,7 @@ def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int =
     ----------
     posterior : (M,) float64
         0 to 1.
-    true : (M,) bool or float64
-        The truth, or its degree, 0 to 1.
+    true : (M,) bool or float64 The truth, or its probability, 0 to 1.
     bins : int
 
     Returns

@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
     """Return the length of a line through K points, or of the closed outline.
 
-    `points`: (K, 2), any unit; the length is in the same.
+    `points`: (K, 2), in any unit; the length has the same unit.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
 def area_of(points: FloatArray) -> float:
     """Return the area within an outline of K corners that does not cross itself (Gauss's formula).
 
-    `points`: (K, 2), in either sense of rotation, in any unit; the area is in its square.
+    `points`: (K, 2), in either direction, in any unit; the area has the square of this unit.
 
     Examples
     --------
@@ -100,6 +100,6 @@ def simplify(points: FloatArray, tolerance: float) -> FloatArray:
 
 
 def _side(start: FloatArray, stop: FloatArray, point: FloatArray) -> FloatArray:
-    """Return the side of a point from the line from start to stop, by sign."""
+    """Return the side of the line from start to stop on which a point lies, by sign."""
     along, away = stop - start, point - start
     return np.asarray(np.sign(along[:, 0] * away[:, 1] - along[:, 1] * away[:, 0]))

@@ -25,7 +25,7 @@ Colour = tuple[int, int, int]
 """Red, green and blue, 0 to 255."""
 
 GREY, COLOUR = "grey", "colour"
-"""Names of the only channel of an image: of a grey image, and of one in red, green and blue."""
+"""Channel names of images with one channel: grey images, and images in red, green and blue."""
 
 LOWEST_GAMMA, HIGHEST_GAMMA = 0.1, 10.0
 BINS = 128
@@ -34,7 +34,7 @@ _SAMPLE = 1_000_000
 _BAND = 256
 _FULL_SCALES = frozenset(1 << bits for bits in range(8, 17))
 _TABLES = frozenset(np.dtype(kind) for kind in ("u1", "i2", "u2"))
-"""Types with so few values that a table of all is faster than arithmetic on each pixel."""
+"""Types with few values, for which a lookup table is faster than arithmetic on each pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class ChannelDisplay:
 
     shown: bool = True
     colour: Colour | None = None  # none for the colour in the file
-    # low, high: values shown as black and as full brightness; None for those by default: bytes as they are,
-    # the darkest and the brightest thousandth of deeper images
+    # low, high: values shown as black and as full brightness; None for the default: bytes unchanged,
+    # otherwise the darkest and the brightest thousandth
     low: float | None = None
     high: float | None = None
     gamma: float = 1.0  # exponent of the brightness; below 1, dark parts are brighter
@@ -62,7 +62,7 @@ class ChannelDisplay:
 
 DEFAULT = ChannelDisplay()
 Displays = Mapping[str, ChannelDisplay]
-"""Displays by the names of channels; those that are missing have the default."""
+"""Displays by channel name; missing channels have the default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +70,14 @@ class ChannelPlane:
     """A channel with its values."""
 
     name: str
-    # (height, width), or (height, width, 3): the latter of an image in red, green and blue, whose name is
-    # `COLOUR`
+    # (height, width), or (height, width, 3): the latter for an image in red, green and blue, named `COLOUR`
     values: NDArray[Any]
     colour: Colour | None = None  # colour in the file; None for grey, and for an image in red, green and blue
 
 
 @dataclass(frozen=True)
 class ChannelRange:
-    """Values of a channel, as needed to choose its display."""
+    """Statistics of a channel's values for choosing its display."""
 
     name: str
     colour: Colour | None
@@ -115,7 +114,7 @@ def default_range(pixels: NDArray[Any]) -> tuple[float, float]:
 
 
 def describe_channel(plane: ChannelPlane, *, shown: tuple[float, float] | None = None) -> ChannelRange:
-    """Describe the values of a channel; `shown` is its default range, if it is known."""
+    """Describe the values of a channel; `shown` is its default range, if already known."""
     values, (low, high) = plane.values, shown or default_range(plane.values)
     sample = _sample(values)
     lowest, highest = (float(sample.min()), float(sample.max())) if len(sample) else (0.0, 0.0)
@@ -131,13 +130,13 @@ def describe_channel(plane: ChannelPlane, *, shown: tuple[float, float] | None =
 
 
 def stretch(pixels: NDArray[Any], low: float, high: float, gamma: float = 1.0) -> NDArray[np.uint8]:
-    """Map values to bytes, `low` to black and `high` to white; values that are not numbers are black."""
+    """Map values to bytes, `low` to black and `high` to white; NaN are black."""
     if high <= low:
         return np.where(pixels > low, np.uint8(255), np.uint8(0))
     if pixels.dtype in _TABLES and pixels.size > 65_536:
         count = 1 << 8 * pixels.dtype.itemsize
         every = np.arange(count, dtype=f"u{pixels.dtype.itemsize}")
-        # Negative values are found where their bits lie as unsigned ones.
+        # Negative values are indexed by their bits, read as unsigned integers.
         table = _mapped(every.view(pixels.dtype), low, high, gamma)
         return np.take(table, np.ascontiguousarray(pixels).view(every.dtype))
     mapped = np.empty(pixels.shape, dtype=np.uint8)
@@ -158,7 +157,7 @@ def _mapped(pixels: NDArray[Any], low: float, high: float, gamma: float) -> NDAr
 def to_bytes(
     values: NDArray[Any], display: ChannelDisplay = DEFAULT, *, shown: tuple[float, float] | None = None
 ) -> NDArray[np.uint8]:
-    """Convert the values of a channel to bytes; `shown` is its default range, if it is known."""
+    """Convert the values of a channel to bytes; `shown` is its default range, if already known."""
     if values.dtype == np.uint8 and replace(display, shown=True, colour=None) == DEFAULT:
         return values
     if display.stain is not None and values.dtype == np.uint8 and values.ndim == 3:
@@ -171,7 +170,7 @@ def to_bytes(
 
 
 def mix_channels(planes: Sequence[NDArray[np.uint8]], colours: Sequence[Colour]) -> NDArray[np.uint8]:
-    """Add up channels, (height, width) each, every one in its colour, to (height, width, 3)."""
+    """Add up channels, (height, width), each in its colour, to (height, width, 3)."""
     height, width = planes[0].shape
     mixed = np.empty((height, width, 3), dtype=np.uint8)
     for part in range(3):
@@ -199,7 +198,7 @@ def render(planes: Sequence[ChannelPlane], displays: Displays) -> NDArray[np.uin
 def combine(
     channels: Sequence[tuple[str, Colour | None]], planes: Sequence[NDArray[np.uint8]], displays: Displays
 ) -> NDArray[np.uint8]:
-    """Combine the bytes of channels, given by name and colour, as far as they are shown."""
+    """Combine the bytes of the visible channels, given by name and colour."""
     chosen = [displays.get(name, DEFAULT) for name, _ in channels]
     if len(planes) == 1:
         colour = chosen[0].colour
@@ -219,7 +218,7 @@ def combine(
 def measure_focus(pixels: NDArray[Any]) -> float:
     """Return the variance of the Laplacian of an image, (height, width) or (height, width, 3).
 
-    The Laplacian has four neighbours; pixels at the border are left out. Colours are averaged. The value is
+    The Laplacian has four neighbours; pixels at the border do not count. Colours are averaged. The value is
     comparable between images of the same field only. It is 0 for an image of fewer than 3 pixels a side.
     """
     grey = pixels.astype(np.float32) if pixels.ndim == 2 else pixels.mean(axis=2, dtype=np.float32)
@@ -232,8 +231,9 @@ def measure_focus(pixels: NDArray[Any]) -> float:
 def measure_saturation(pixels: NDArray[Any]) -> float | None:
     """Return the share of saturated pixels of an image, (height, width) or (height, width, 3).
 
-    A pixel is saturated if it, or one of its colours, has the highest value of 8 to 16 bits: 255, 1023, 4095
-    and so on. The bits are those of the camera, whatever the type in the file. None for fractions.
+    A pixel is saturated if its value, or that of one of its colours, is the highest of 8 to 16 bits: 255,
+    511, 1023 and so on. The number of bits is the camera's, whatever the type in the file. None for
+    fractions.
     """
     if pixels.dtype.kind not in "iu" or not pixels.size:
         return None
@@ -245,20 +245,20 @@ def measure_saturation(pixels: NDArray[Any]) -> float | None:
 
 
 Stain = tuple[float, float, float, float, float, float, float, float]
-"""Optical densities of two stains in red, green and blue, three and three, and the strength of each."""
+"""Optical densities of two stains in red, green and blue (three each), and the strength of each stain."""
 
 _STAINED = 0.15
-"""Least optical density, in all three colours, of a pixel with stain."""
+"""Minimum optical density of a stained pixel, in all three colours."""
 _ENDS = (1.0, 99.0)
 _FEWEST = 200
 _STAIN_SAMPLE = 200_000
 _STAIN_BAND = 256
 _SMALLEST_ANGLE = 0.02
-"""Radians between the colours of two stains; below it there is only one."""
+"""Minimum angle between the colours of two stains, radians; below it there is only one stain."""
 
 
 def estimate_stain(pixels: NDArray[np.uint8]) -> Stain | None:
-    """Estimate the two stains of an image, (height, width, 3); None if it has not two.
+    """Estimate the two stains of an image, (height, width, 3); None if it does not have two.
 
     The stain with more density in red, which is the bluer one, comes first.
     """

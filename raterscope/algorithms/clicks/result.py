@@ -353,18 +353,15 @@ class Detection:
     detected : (M,) bool
     prevalence : float
         Share of clusters that are structures (eq. 27).
-    sensitivity, specificity : (R,) float64
-        Of each annotator (eqs. 28, 29); NaN if the method has none.
+    sensitivity, specificity : (R,) float64 Rates of each annotator (eqs. 28, 29); NaN if the method has none.
     true_positive, false_negative, true_negative, false_positive : (R,) float64
         Expected votes of each annotator, without the prior; sums over images pool annotators.
     objective : (K,) float64
         Log posterior by iteration.
     converged : bool
-    undecided : (M,) float64
-        Posterior without the decisions; empty where there are none.
-    level_error : float
-        Standard deviation of the error that all posteriors of the run share, relative to their intervals;
-        see `level_error`.
+    undecided : (M,) float64 Posterior without the decisions; empty if there are none.
+    level_error : float Standard deviation of the common error of all posteriors of the run, relative to their
+        intervals; see `level_error`.
     """
 
     posterior: FloatArray
@@ -386,7 +383,7 @@ class Detection:
 
 @dataclass(frozen=True, eq=False)
 class SpotClasses:
-    """Classes of M clusters: C classes, voted by R annotators."""
+    """Classes of M clusters: C classes, from the votes of R annotators."""
 
     names: tuple[str, ...]  # (C,)
     # (M, C): probability of each class, given that the cluster is a structure; rows add up to 1
@@ -437,8 +434,8 @@ class Fusion:
 
     Attributes
     ----------
-    clustering : Clustering
-        Of the merged marks; spots that the expert added come last, with the fixed scatter.
+    clustering : Clustering Clustering of the merged marks; spots that the expert added come last, with the
+        fixed scatter.
     marked : (R, M) bool
         True where the annotator marked the cluster (eq. 20).
     detection : Detection
@@ -447,9 +444,8 @@ class Fusion:
     rates : AnnotatorRates
     mark : (N,) int64
         For every click of the input, its row among the merged marks.
-    halves : (G, M) bool
-        Detections in each of G ways to fuse half of the images at a time, see `add_half_detections`. G is 0
-        if the image was not fused with others.
+    halves : (G, M) bool Detections for each of G ways to divide the images into halves that are fused
+        separately, see `add_half_detections`. G is 0 if the image was not fused with others.
     score : (M,) float64, optional
         Score of a program's detection on each cluster, NaN without one; None where no program searched the
         image.
@@ -476,7 +472,7 @@ class Fusion:
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     def _bounded(self) -> bool:
-        """Return whether votes and bounds fit; results from untrusted files may not."""
+        """Return whether the votes are valid; results from untrusted files may not be."""
         detection = self.detection
         bounds = (detection.posterior_low, detection.posterior_high)
         fitting = all(bound.shape == detection.posterior.shape for bound in bounds)
@@ -489,16 +485,15 @@ class Fusion:
 
     @cached_property
     def votes(self) -> IntArray:
-        """(M,) annotators who marked each cluster."""
+        """Number of annotators who marked each cluster, (M,)."""
         return np.asarray(np.count_nonzero(self.marked, axis=0), dtype=np.int64)
 
     def reordered(self, order: IntArray) -> Fusion:
-        """Put the annotators into another order: first the one now at `order[0]`, and so on.
+        """Return the fusion with the annotators in another order, first the annotator at `order[0]`.
 
         Parameters
         ----------
-        order : (R,) int64
-            Every annotator once.
+        order : (R,) int64 Index of every annotator, once each.
 
         Raises
         ------
@@ -526,5 +521,5 @@ class Fusion:
 
 
 def _taken(record: Record, order: IntArray, *names: str) -> Record:
-    """Take rows of a record's arrays."""
+    """Select rows of all arrays of a record."""
     return replace(record, **{name: getattr(record, name)[order] for name in names})

@@ -1,9 +1,9 @@
-"""Robustness of decisions: to exclusions, to the grouping of images, and to runs without structures.
+"""Robustness of decisions to exclusions, to the grouping of images, and to runs without structures.
 
-Images that are fused together learn from each other (see `learning`). With few structures among many
-artefacts, and annotators who differ between images, this decides which clusters are structures: half of the
-images may lead to other decisions. The images are therefore fused again in halves, in two ways, and the
-decisions that differ are counted and named.
+Images that are fused together learn from each other (see `image_priors`). With few structures among many
+artefacts, and annotators who differ between images, the other images decide which clusters are structures:
+half of the images may lead to other decisions. The images are therefore also fused in halves, in two ways,
+and the decisions that differ are counted and listed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NO_CLUSTER = -1
 
 @dataclass(frozen=True, eq=False)
 class ChangedDecisions:
-    """Positions with a detection in only one of two fusions of an image, the most certain changes first."""
+    """Detections in only one of two fusions of an image, the most certain changes first."""
 
-    # before, after: (K,): the cluster there in the fusion with all clicks and in that with fewer;
-    # `NO_CLUSTER` if there is none. One of the two is detected and the other is not.
+    # before, after: (K,): the cluster in the fusion of all clicks, and that in the fusion of fewer;
+    # `NO_CLUSTER` if there is none. Exactly one of the two is detected
     before: IntArray
     after: IntArray
 
@@ -40,10 +40,10 @@ class ChangedDecisions:
 
 
 def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> ChangedDecisions:
-    """Compare two fusions of an image, detected or not, cluster by cluster.
+    """Compare the decisions of two fusions of an image, cluster by cluster.
 
-    `before`: fusion of N clicks. `after`: fusion of the remaining clicks, in the same order. `kept`: (N,),
-    which clicks remain.
+    `before`: fusion of N clicks. `after`: fusion of the remaining clicks, in the same order. `kept`: (N,)
+    bool, True for the remaining clicks.
     """
     moved = same_clusters(before, after, kept)
     old, new = before.detection, after.detection
@@ -64,14 +64,14 @@ def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) ->
 
 
 def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> IntArray:
-    """Match clusters between two fusions of an image by the clicks that they have in common.
+    """Match clusters between two fusions of an image by their common clicks.
 
-    Clicks count by their probability of being inliers in both. The matching is one to one, with the largest
-    number of common clicks.
+    Clicks count by their probability of being inliers in both fusions. The matching is one to one, with the
+    largest number of common clicks.
 
-    `before`, `after`, `kept`: as in `changed_decisions`. The result, (M,), holds for each cluster of `before`
-    that of `after`, `NO_CLUSTER` without a common click. Raises `ValueError` if the clicks are not those of
-    the fusions.
+    `before`, `after`, `kept`: as in `changed_decisions`. The result, (M,), is the cluster of `after` for each
+    cluster of `before`, `NO_CLUSTER` without a common click. Raises `ValueError` if the clicks are not those
+    of the fusions.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -94,12 +94,12 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
 
 
 def _at(values: NDArray[np.float64], positions: IntArray) -> NDArray[np.float64]:
-    """Take values at indices; those at `NO_CLUSTER` are arbitrary."""
+    """Return the values at indices; at `NO_CLUSTER` they are arbitrary."""
     return values[positions] if len(values) else np.zeros(len(positions))
 
 
 LEAST = 0.2
-"""Minimum tempered likelihood ratio of artefacts alone for the notice."""
+"""Minimum tempered likelihood ratio of artefacts alone for `absence_notice`."""
 
 FEWEST_SPOTS = 5
 """Minimum number of spots for a contradiction of scores and votes."""
@@ -108,10 +108,10 @@ MISSED = 0.25
 """Minimum share of detected spots with a detection of a program that agrees."""
 
 CHANCE = 0.001
-"""Significance level of an order of the scores that contradicts the votes."""
+"""Significance level of the test whether the order of the scores contradicts the votes."""
 
 AGAINST = 0.25
-"""Maximum probability of a decision, by the votes, for a contradiction."""
+"""Maximum probability by votes of a decision that counts as against the votes."""
 
 FEWEST_AGAINST = 2
 """Minimum number of decisions against the votes for a notice."""
@@ -217,10 +217,11 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 WAYS = 2
-"""Ways in which the images are divided into halves."""
+"""Number of ways to divide the images into halves."""
 
 LIMIT = 0.02
-"""Share of the detections above which differing decisions, averaged over the ways, are announced."""
+"""Minimum number of differing decisions for a notice, averaged over the ways, as a share of the detections.
+"""
 
 
 def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
@@ -241,7 +242,7 @@ def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
 
 
 def detect_together(shared: SharedVotes, plan: FusionPlan, watch: Watch = silent) -> dict[int, BoolArray]:
-    """Return which clusters are detected, (M,), on each image that learns from the others."""
+    """Return the detected clusters, (M,) bool, on each image that learns from the others."""
     assert isinstance(plan.detection, DEMSettings)
     evidence = shared.weigh(plan, watch)
     detections = judge_each(
@@ -256,7 +257,7 @@ def with_halves(
     halves: Sequence[Sequence[int]],
     detected: Sequence[Mapping[int, BoolArray]],
 ) -> list[Fusion]:
-    """Add to fusions the detections of each half, as `halves_of` and `detect_together` give them.
+    """Add to fusions the detections of each half, from `halves_of` and `detect_together`.
 
     An image that does not learn from others has the detections of `alone`.
     """
@@ -301,7 +302,7 @@ def add_half_detections(
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:
-    """Return for each cluster, (M,), whether half of the images would change the decision on it."""
+    """Return whether fusing half of the images would change the decision on each cluster, (M,)."""
     detected = fusion.detection.detected
     halves = fusion.halves if len(fusion.halves) else detected[None]
     return np.asarray((halves != detected).any(axis=0))

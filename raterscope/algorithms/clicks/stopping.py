@@ -1,15 +1,15 @@
-"""Stop rule and active learning: what further annotators would change in the decisions on an image.
+"""Stop rule and active learning: decisions on an image that further annotators would change.
 
 The OEM-DEM paper stops when the decisions have not changed for several steps (section 6.4). On an image with
-many structures, one of them appears now and then, and this rule is hardly ever met. Here the number of
+many structures, a decision changes now and then, and this rule is hardly ever met. Here the number of
 decisions that k more annotators would change is predicted, with an interval, see
 `raterscope.algorithms.clicks._prospects` and `raterscope.algorithms.clicks._predictive`. An image is settled
-when it is a small share of the decisions, and the last annotators changed no more than that.
+when this number is a small share of the decisions, and the last annotators changed no larger share.
 
 Active learning ranks images and annotators by the wrong decisions that new clicks are expected to correct. A
-decision is wrong where a structure is not detected, or a detection is no structure. An annotator corrects
-uncertain votes, and finds structures that were missed. Stray clicks make further wrong detections. All three
-are predicted from the annotator's rates on other images and from the posteriors on this one.
+decision is wrong if a structure is not detected, or if a detection is not a structure. An annotator corrects
+uncertain decisions, and finds missed structures. Stray clicks cause further wrong detections. All three are
+predicted from the annotator's rates on other images and from the posteriors on this one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from raterscope.algorithms.settings import Settings, choice, integer, number
 
 @dataclass(frozen=True, eq=False)
 class StreamHistory:
-    """The S steps of a stream on one image."""
+    """History of a stream on one image, with S steps."""
 
     # annotators, clicks: (S,): numbers after each step
     annotators: IntArray
@@ -54,18 +54,18 @@ class StreamHistory:
     changed: IntArray  # (S,): decisions that the step changed
     expected: FloatArray  # (S,): decisions expected to change with the further annotators of the stop rule
     chance: FloatArray  # (S,): probability that any decision changes
-    # sensitivity, precision: (S, 3): of the detections: estimate, low, high
+    # sensitivity, precision: (S, 3): rates of the detections: estimate, low, high
     sensitivity: FloatArray
     precision: FloatArray
     firm: BoolArray  # (S,): whether the stop rule needs no more annotators
     refreshed: BoolArray  # (S,): whether the step clustered all clicks again
-    # (S,): expected changes that are new detections. 0 in histories of earlier versions
+    # (S,): expected changes by new detections. 0 in histories of earlier versions
     coming: FloatArray = field(default_factory=lambda: np.empty(0))
     # (S, 2): 95 % interval of the number of decisions that change. NaN in histories of earlier versions.
     interval: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
-        """Fill in what an earlier version did not write."""
+        """Fill in values that earlier versions did not store."""
         older = len(self.annotators) - len(self.coming)
         if older > 0:
             object.__setattr__(self, "coming", np.append(np.zeros(older), self.coming))
@@ -82,7 +82,7 @@ class StreamHistory:
 
     @property
     def share(self) -> FloatArray:
-        """(S,) expected changes over present and expected detections, see `ExpectedChanges`."""
+        """Expected changes over present and expected detections, (S,), see `ExpectedChanges`."""
         share: FloatArray = self.expected / np.maximum(self.detections + self.coming, 1.0)
         return share
 
@@ -105,14 +105,15 @@ class StreamHistory:
 
 
 EDGE = 1e-9
-"""Smallest sensitivity."""
+"""Minimum sensitivity."""
 
 MISSED_ERROR = 0.5
-"""Standard deviation of the number of missed structures over that number, beyond its variance by chance: the
-found ones may not represent them."""
+"""Relative standard deviation of the number of missed structures, beyond its variance by chance: the found
+structures may not represent them.
+"""
 
 SAME = 2.0
-"""Click scatters within which a detection is the same."""
+"""Maximum distance, in click scatters, of the same detection in two fusions."""
 
 RULES = {
     "share": "few decisions would still change",
@@ -122,7 +123,7 @@ RULES = {
 
 
 class DetectionPlan(Protocol):
-    """Plan with a detector."""
+    """Protocol of plans that have a detector."""
 
     @property
     def detection(self) -> Settings:
@@ -136,11 +137,11 @@ class StoppingSettings(Settings):
 
     rule: str = choice(
         "share", "Stop rule", "The share of decisions that more annotators would change, and that the last "
-        "ones changed, suits all images; the chance of any change suits images with few structures; the "
-        "paper's rule waits until no decision changes.", RULES,
+        "annotators changed, suits all images; the chance of any change suits images with few structures; "
+        "the paper's rule waits until no decision changes.", RULES,
     )  # fmt: skip
     limit: float = number(
-        0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
+        0.02, "Limit", "Limit of the share of decisions that would change, or of the chance that any would.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     more: int = integer(
@@ -168,8 +169,8 @@ class ExpectedChanges:
     expected: float  # expected number of decisions that change
     any: float  # probability that any decision changes
     missed: float  # expected number of structures without a cluster
-    # sensitivity, precision: (3,): of the present detections: estimate and 95 % interval. Sensitivity is
-    # relative to the structures that annotators like these could find. NaN without a detection.
+    # sensitivity, precision: (3,): rates of the present detections: estimate and 95 % interval. Sensitivity
+    # is relative to the structures that similar annotators could find. NaN without a detection.
     sensitivity: FloatArray
     precision: FloatArray
     coming: float = 0.0  # expected changes that are new detections. 0 in results of earlier versions
@@ -198,8 +199,8 @@ def predict_outlook(
 
     Newcomers resemble the crowd; structures and artefacts follow the vote model. The parameters of the model
     are drawn from their posterior, and so are the newcomers' votes, see `_predictive`. The draws are the same
-    each time. Other images count through the posteriors that the run reported, and not as a prior: it would
-    take their shares of structures and rates of annotators as certain on this image.
+    each time. Other images count through the reported posteriors, and not as a prior, which would treat their
+    shares of structures and rates of annotators as certain on this image.
 
     `clicks`: N clicks of R annotators.
     `plan`: plan of the fusion.
@@ -237,11 +238,11 @@ def predict_outlook(
 def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: StoppingSettings) -> bool:
     """Return whether an image's decisions are settled: no more annotators are needed.
 
-    At the first step with few expected changes, these are usually underestimated. The rule of the share
-    therefore also limits the decisions that the last annotators changed: as many annotators as are predicted,
-    as far as the history reaches.
+    The expected changes are usually underestimated at the first step at which they are few. The rule of the
+    share therefore also limits the decisions changed by the last annotators: as many annotators as the
+    prediction is for, if the history is long enough.
 
-    `outlook`: changes expected by the same settings. `history`: history up to now; the paper's rule needs a
+    `outlook`: changes expected with the same settings. `history`: all steps so far; the paper's rule needs a
     minimum of steps.
     """
     if settings.rule == "unchanged":
@@ -254,10 +255,10 @@ def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: Stopp
 
 
 def count_recent_changes(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
-    """Count the decisions that the last annotators changed, up to a step, without the first step.
+    """Count the decisions that the last annotators before a step changed; the first step does not count.
 
-    `annotators`: number of last annotators; a step that began with an earlier one does not count. `steps`:
-    count at this step, from 1; at the last one by default.
+    `annotators`: number of last annotators; a step that includes an earlier annotator does not count.
+    `steps`: the step, from 1; by default the last one.
     """
     counts, changed = history.annotators[:steps], history.changed[:steps]
     if len(counts) < 2:
@@ -289,8 +290,8 @@ def _scatter(fusion: Fusion) -> float:
 def _accuracy(crowd: ImageModel, fusion: Fusion, prospect: Changes) -> tuple[FloatArray, FloatArray]:
     """Estimate sensitivity and precision with 95 % intervals.
 
-    The sensitivity has a Beta distribution with the moments, given the level of the run. Its distances from
-    the ends and those due to the level are added as squares. Missed and false detections are whole numbers:
+    Given the level of the run, the sensitivity has a Beta distribution with the predicted moments. Its half
+    widths and those due to the level are added in quadrature. Missed and false detections are whole numbers:
     the intervals are rounded outwards.
     """
     detected, known = fusion.detection.detected, crowd.problem.known
@@ -325,7 +326,7 @@ def _sensitivity_at_levels(detection: Detection, missed: float) -> FloatArray:
 
 
 def _precision(crowd: ImageModel, detection: Detection, hits: float, number: int) -> FloatArray:
-    """Estimate the share of structures among the detections, (3,), as the number of structures is."""
+    """Estimate the share of structures among the detections, (3,), by the method of `expected_count`."""
     if not number:
         return np.full(3, np.nan)
     low, high = detection.posterior_low, detection.posterior_high
@@ -358,7 +359,7 @@ def _beta(part: float, complement: float, variance: float) -> FloatArray:
 
 
 def image_model_of(clicks: Clicks, fusion: Fusion, detection: Settings) -> ImageModel:
-    """Return the vote model of an image; the default one for detectors without any."""
+    """Return the vote model of an image, or the default model if the detector has none."""
     judged = isinstance(detection, (DEMSettings, RecursiveSettings))
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     return image_model(problem_of(votes_on(clicks, fusion), settings), fusion, reported=judged)
@@ -366,7 +367,7 @@ def image_model_of(clicks: Clicks, fusion: Fusion, detection: Settings) -> Image
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
     """Return the votes behind a fusion of clicks."""
-    # the merged marks, in the order of their first clicks
+    # the merged marks are in the order of their first clicks
     marks = clicks.select(np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1)))
     clustering = fusion.clustering
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
@@ -377,7 +378,7 @@ def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
 
 
 def draw_newcomers(crowd: ImageModel, number: int) -> Newcomers:
-    """Return newcomers that resemble the crowd: each of its annotators by weight."""
+    """Return newcomers that resemble the crowd: each annotator is a possible newcomer, by weight."""
     if not len(crowd.rate):
         return Newcomers(np.full((number, len(crowd.state.share)), 0.5), np.zeros(number))
     worth = crowd.problem.worth
@@ -391,11 +392,11 @@ def threshold_of(detection: Settings) -> float:
 
 
 FAIR = 20.0
-"""Marks that the prior of an annotator's stray clicks counts as."""
+"""Weight of the prior of an annotator's stray clicks, in marks."""
 
 
 DOUBT = 5.0
-"""Votes that the prior of an average annotator counts as."""
+"""Weight of the prior that treats an annotator as average, in votes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +426,7 @@ class RankedAnnotators:
 
 @dataclass(frozen=True, eq=False)
 class RankedImages:
-    """M images, the one most in need of another annotator first."""
+    """M images, first those where another annotator would correct most."""
 
     image: IntArray  # (M,)
     gain: FloatArray  # (M,): wrong decisions that another annotator is expected to correct
@@ -441,8 +442,8 @@ def rank_annotators(
 ) -> RankedAnnotators:
     """Rank the annotators who may mark an image next.
 
-    Experience gives an annotator's ability on other images relative to the others; annotators who marked this
-    image show how easy it is. Annotators with little experience are treated as average.
+    Experience gives an annotator's relative ability on other images; the annotators who marked this image
+    show how easy it is. Annotators with little experience are treated as average.
 
     `clicks`: clicks on the image so far; their annotators are excluded. `experience`: experience on other
     images. `annotators`: candidates; by default all annotators of `experience`.
@@ -528,7 +529,7 @@ def _risk(crowd: ImageModel, posterior: FloatArray) -> FloatArray:
 
 
 def _gain(crowd: ImageModel, chances: FindingChances, newcomer: Newcomers, threshold: float) -> float:
-    """Return the wrong decisions that a newcomer is expected to correct, less those added."""
+    """Return the expected number of wrong decisions that a newcomer corrects, minus those added."""
     chance, posterior = predict_votes(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (chance * _risk(crowd, posterior)).sum()

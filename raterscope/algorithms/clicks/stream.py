@@ -1,13 +1,13 @@
 """Streams of clicks: online OEM-DEM (OEM-DEM paper, section 6 and Algorithm 3).
 
-A stream follows each image from step to step, with the experience on other images at an earlier time. Its
-state therefore depends on the order of the clicks. `share_streams` fuses each image from its clicks alone,
-and all images learn from each other, as in `raterscope.algorithms.clicks.fusion`. The result is that of a
-fusion, independent of the order, and the streams continue from there.
+A stream updates each image step by step, with the experience on other images at an earlier time. Its state
+therefore depends on the order of the clicks. `share_streams` fuses each image from its clicks alone, and all
+images learn from each other, as in `raterscope.algorithms.clicks.fusion`. The result is that of a fusion,
+independent of the order, and the streams continue from there.
 
 The crowd model continues from its last state, and new components start near new clicks. The evidence decides
-which of them remain, as in a batch. Components far from new clicks stay fixed; they still count when the
-annotators are estimated.
+which of them remain, as in a batch fusion. Components far from new clicks stay fixed, but count in the
+estimates of the annotators.
 """
 
 from __future__ import annotations
@@ -51,20 +51,21 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number, settings_from_texts
 
 AROUND = 2.0
-"""Scatters around a new click within which components start."""
+"""Radius around a new click, in scatters, within which components start."""
 
 APART = 2.0
-"""Minimum scatters between them and existing components."""
+"""Minimum distance of new components from existing ones, in scatters."""
 
 TRIALS = 4
-"""Maximum rounds of removal near new clicks."""
+"""Maximum number of rounds of removal near new clicks."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdMemory:
-    """CrowdState of the crowd model in addition to its clustering: M components and R annotators."""
+    """State of the crowd model in addition to its clustering: M components and R annotators."""
 
-    # weight, support: (M,): odds that an annotator of ability 1 marks the component, and the marks it has
+    # weight, support: (M,): odds that an annotator of ability 1 marks the component, and its expected number
+    # of marks
     weight: FloatArray
     support: FloatArray
     offset: FloatArray  # (R, 2)
@@ -78,7 +79,7 @@ class CrowdMemory:
 def refit(
     marks: Clicks, settings: OEMSettings, watch: Watch, known: FloatArray | None = None
 ) -> tuple[Clustering, CrowdMemory]:
-    """Fit the crowd model as in a batch; `known` as `oem` takes reliabilities."""
+    """Fit the crowd model as in a batch fusion; `known`: initial reliabilities, as in `oem`."""
     clustering, crowd, habits = fit_evidence(marks, settings, watch, known)
     return clustering, _memory_of(crowd, habits)
 
@@ -94,7 +95,7 @@ def update_model(
     """Update the crowd model with new clicks; return clustering, memory and origins.
 
     `marks`: the clicks that were clustered before come first.
-    `before`: its first components are the model's.
+    `before`: the clustering, whose first components are those of the model.
     `known`: (R,) float64, initial reliability of new annotators, as in `oem`.
     The origins, (M,), are the former indices of components; -1 for a new one.
     """
@@ -117,7 +118,7 @@ def update_model(
     origin, near = origin[first], near[first]
 
     def settle(times: int, again: int = 1, *, learn: bool = False, drop: bool = False) -> bool:
-        """Adapt the components near new clicks; all others stay fixed. `learn`, `drop`: as for `survey`."""
+        """Update the components near new clicks; all others stay fixed. `learn`, `drop`: as for `survey`."""
         crowd.sweep(0, tick, fixed=again)
         crowd.sweep(times, tick, number=int(near.sum()))
         return crowd.survey(tick, learn=learn, drop=drop)
@@ -193,7 +194,7 @@ def _open_components(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) ->
 
 
 def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArray:
-    """Return which positions have one of the others within reach."""
+    """Return whether each position has one of `others` within reach."""
     from scipy.spatial import cKDTree
 
     if not len(others) or not len(positions):
@@ -210,7 +211,7 @@ def _memory_of(crowd: Crowd, habits: Habits) -> CrowdMemory:
 
 
 FRACTION = 1 / 8
-"""Weight of a new component, of the smallest weight before."""
+"""Weight of a new component, as a share of the smallest previous weight."""
 
 
 def continue_clustering(
@@ -225,8 +226,9 @@ def continue_clustering(
 
     `marks`: the clicks that were clustered before come first.
     `components`: number of first components that are continued.
-    `known`: (R,) float64, the p0 of new annotators, see `oem`; that of the settings where it is NaN.
-    The origins, (M,), are the former indices of components; -1 for one that began at a new click.
+    `known`: (R,) float64, the p0 of new annotators, see `oem`; where it is NaN, the p0 of the settings is
+    used. The origins, (M,), are the former indices of components; -1 for a component that started at a new
+    click.
     """
     new, scatter = marks.points[len(before.inlier) :], before.scatter
     cells = sort_into_cells(marks, 3 * scatter)
@@ -262,7 +264,7 @@ BEFORE = "before"
 """Name of the start from the previous state of DEM."""
 
 SAME = 2.0
-"""Scatters within which a new cluster is the same as an earlier one."""
+"""Maximum distance, in scatters, of a new cluster from the earlier one that it continues."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,7 @@ class StreamPlan:
 
     @property
     def fusion(self) -> FusionPlan:
-        """The plan of a fusion of all clicks."""
+        """Plan for fusing all clicks at once."""
         return FusionPlan(clustering=self.clustering, detection=self.detection, assignment=self.assignment)
 
     @classmethod
@@ -326,7 +328,7 @@ class StreamPlan:
     def _joined(cls, plan: FusionPlan, stream: StreamSettings) -> Self:
         if not isinstance(plan.clustering, OEMSettings) or not isinstance(plan.detection, DEMSettings):
             raise SettingsError(
-                f"a stream is fused by oem and dem, not {plan.algorithm} and {plan.detector}."
+                f"a stream can be fused only by oem and dem, not {plan.algorithm} and {plan.detector}."
             )
         return cls(plan.clustering, plan.detection, plan.assignment, stream)
 
@@ -344,15 +346,15 @@ class StreamPlan:
 
 @dataclass(frozen=True, eq=False)
 class StreamMemory:
-    """Memory of a stream from step to step, in addition to its fusion."""
+    """State that a stream keeps between steps, in addition to its fusion."""
 
     # number of clusters from clicks, the first ones of the fusion; the others are spots that the expert added
     components: int
     # (M,): index of each cluster in the previous fusion; -1 for new ones and for the expert's
     origin: IntArray
     refreshed: bool  # whether the step clustered all clicks again
-    # marks, annotators: numbers at the last clustering of all clicks: clicks, duplicates merged, and
-    # annotators
+    # marks, annotators: numbers of clicks (duplicates merged) and annotators at the last clustering of all
+    # clicks
     marks: int
     annotators: int
     crowd: CrowdMemory | None  # if the criterion is the evidence
@@ -476,7 +478,7 @@ def _recluster(
     watch: Watch,
     known: FloatArray | None,
 ) -> StreamState:
-    """Cluster all marks as in a batch; DEM starts as in a batch, and from its last state."""
+    """Cluster all marks as in a batch fusion; DEM also starts from its last state."""
     (marks, mark), crowd = merged, None
     former = None if state is None or not len(state.fusion.mark) else state
     if len(marks) and uses_evidence(plan.clustering):
@@ -525,7 +527,7 @@ def _padded(origin: IntArray, fusion: Fusion) -> IntArray:
 
 
 class _Detector:
-    """DEM on the votes of a step; keeps its state and its start."""
+    """DEM on the votes of a step; remembers its state and the chosen start."""
 
     def __init__(
         self, settings: DEMSettings, annotators: Sequence[str], experience: Experience | None
@@ -545,7 +547,7 @@ class _Detector:
 def can_share_streams(plan: StreamPlan) -> bool:
     """Return whether the plan allows `share_streams`: not Algorithm 3, nor carried reliabilities.
 
-    Both make the result of an image depend on earlier steps.
+    With both, the result of an image depends on earlier steps.
     """
     return plan.stream.update != "printed" and not plan.clustering.carry_reliability
 
@@ -553,7 +555,7 @@ def can_share_streams(plan: StreamPlan) -> bool:
 def restart_stream(
     clicks: Clicks, plan: StreamPlan, before: StreamState | None = None, watch: Watch = silent
 ) -> StreamState:
-    """Fuse all clicks of an image alone, as `fuse` does; the step is that of the previous state."""
+    """Fuse all clicks of an image separately, as `fuse` does; the step is that of the previous state."""
     state = begin_stream(clicks, plan, watch)
     return state if before is None else replace(state, step=before.step)
 
@@ -571,7 +573,7 @@ def share_streams(
     The streams have the decisions of a fusion of all the images.
 
     `alone`: stream of each image, as from `restart_stream`. `others`: images that are not streams, with their
-    fusions by the same plan; they count too.
+    fusions by the same plan; they also count.
     """
     fusions = learn_from_each_other(
         [*clicks, *(other for other, _ in others)],

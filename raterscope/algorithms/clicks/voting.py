@@ -14,14 +14,15 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 
 WHOLE = 0.99
-"""Share of a cluster's clicks within which a click beside a vote repeats it, without a coverage."""
+"""Maximum coverage of the ellipse within which an annotator's further clicks repeat a vote."""
 
 REACH = 9.21
-"""Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
+"""Maximum squared Mahalanobis distance between a known spot and its cluster: 99 % of a Gaussian."""
 
 REACH_OF_REJECTED = 2.25
-"""The same for a spot that is no structure, 1.5 standard deviations: the rejection of another cluster would
-hide a structure."""
+"""Value of `REACH` for a spot that is not a structure, 1.5 standard deviations: rejecting another cluster
+would hide a structure.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,19 +42,19 @@ class AssignmentSettings(Settings):
         """List the differences from section 4 of the OEM-DEM paper, as clauses for the methods text."""
         merged = "an annotator's clicks at exactly the same position count once"
         if self.vote_coverage < 1:
-            return merged, "a vote lies within its cluster's ellipse, for which the paper has no bound"
+            return merged, "votes lie within an ellipse around their cluster; the paper has no bound"
         return (merged,)
 
 
 def votes_of(
     clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
 ) -> BoolArray:
-    """Return which clicks are votes for their nearest cluster, (N,) (OEM-DEM paper, section 4).
+    """Return whether each click is a vote for its nearest cluster, (N,) (OEM-DEM paper, section 4).
 
     `clicks`: the N clicks that were clustered.
     `threshold`: clicks with a smaller inlier probability are not votes.
     `coverage`: clicks outside the ellipse with this share of the cluster's clicks are not votes either. The
-        paper has no such bound; without it, imprecise annotators look as able as precise ones.
+        paper has no such bound; without it, imprecise annotators seem as able as precise ones.
     """
     votes: BoolArray = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
     return _within_ellipses(clicks, clustering, votes, coverage) if coverage < 1 else votes
@@ -62,8 +63,8 @@ def votes_of(
 def repeats_of(clicks: Clicks, clustering: Clustering, marked: BoolArray, coverage: float) -> IntArray:
     """Count each annotator's clicks beyond the first on the clusters that they marked, (R,).
 
-    Clustering may take repeated clicks for outliers; within the ellipse of a cluster that the annotator
-    marked they are no other marks.
+    Clustering may classify repeated clicks as outliers; within the ellipse of a cluster that the annotator
+    marked they are not further marks.
 
     `marked`: (R, M), as from `assign`. `coverage`: as in `votes_of`.
     """
@@ -75,7 +76,7 @@ def repeats_of(clicks: Clicks, clustering: Clustering, marked: BoolArray, covera
 
 
 def _within_ellipses(clicks: Clicks, clustering: Clustering, chosen: BoolArray, coverage: float) -> BoolArray:
-    """Return which of the chosen clicks, (N,), lie in the ellipse with a share of their cluster's clicks."""
+    """Return whether each click is chosen and lies in its cluster's ellipse with some coverage, (N,)."""
     within = chosen.copy()
     if within.any():
         cluster = clustering.nearest[within]
@@ -87,10 +88,10 @@ def _within_ellipses(clicks: Clicks, clustering: Clustering, chosen: BoolArray, 
 
 
 def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArray:
-    """Return which annotator marked which cluster, (R, M) (OEM-DEM paper, eq. 20).
+    """Return whether each annotator marked each cluster, (R, M) (OEM-DEM paper, eq. 20).
 
-    `clicks`: the N clicks that were clustered, of R annotators. `votes`: (N,), which clicks are votes, as
-    from `votes_of`.
+    `clicks`: the N clicks that were clustered, of R annotators. `votes`: (N,) bool, True for clicks that are
+    votes, as from `votes_of`.
     """
     marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
     marked[clicks.annotator[votes], clustering.nearest[votes]] = True
@@ -102,11 +103,11 @@ def apply_known_spots(
 ) -> tuple[Clustering, NDArray[np.int8]]:
     """Match known spots to clusters, and append known structures without a cluster.
 
-    A known spot belongs to the nearest cluster by Mahalanobis distance, a structure within 99 % of its
-    probability, another within 1.5 standard deviations; each cluster belongs to one spot, the nearest pairs
-    first. A known structure without a cluster becomes one,
-    with the click scatter as covariance; clicks near it that were not votes are its inliers. On an image
-    known to hold no structure, all other clusters are known artefacts.
+    A known spot belongs to the nearest cluster by Mahalanobis distance: a structure within 99 % of the
+    cluster's probability, a rejected spot within 1.5 standard deviations. Each cluster belongs to one spot at
+    most, the nearest pairs first. A known structure without a cluster becomes a cluster with the click
+    scatter as covariance; clicks near it that were not votes are its inliers. On an image known to hold no
+    structure, all other clusters are known artefacts.
 
     `votes`: (N,), as from `votes_of`. Appended clusters are the last of the clustering. The second result,
     (M,), is 1 or 0 where the truth is known, -1 elsewhere.
@@ -143,7 +144,7 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
     """Find the clusters that the expert viewed and left undecided.
 
     `verdict`: (M,), as from `apply_known_spots`. The result, (M,), is True for the undecided cluster nearest
-    to a viewed spot, within 99 % of its probability. It is None without a record of what was viewed.
+    to a viewed spot, within 99 % of the cluster's probability. It is None without a record of viewed spots.
     """
     if clicks.viewed is None:
         return None
@@ -163,10 +164,8 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
     """Find the score of a program's detection on each cluster.
 
     A detection belongs to the nearest cluster within 99 % of the probability of two observers of the same
-    place; each cluster to one detection, the nearest pairs first.
-
-    The result, (M,), is NaN for clusters without a detection. It is None where the program did not search the
-    image.
+    position. Each cluster belongs to one detection at most, the nearest pairs first. The result, (M,), is NaN
+    for clusters without a detection. It is None if the program did not search the image.
     """
     if clicks.scores is None:
         return None
@@ -183,11 +182,12 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
-    """Return the chance that an annotator's uniform outlier falls on a given position, and the positions.
+    """Return the chance that an annotator's outlier falls on a given position, and the number of positions.
 
     The chance, (R,), comes from the expected number of outliers, half a click added, and the share of the
-    image that the usual cluster covers. It is None where clustering knows no outliers, or found no cluster.
-    The number of positions is how often the usual cluster fits into the image, at least once; 0 with None.
+    image that the usual cluster covers. It is None if the clustering method has no outliers, or found no
+    cluster. The number of positions is the area of the image over that of the usual cluster, at least 1; 0 if
+    the chance is None.
     """
     if not len(clustering) or (clustering.inlier == 1).all():
         return None, 0.0
@@ -220,7 +220,7 @@ def _with_appended(
 
 
 def _scatter(clicks: Clicks, clustering: Clustering) -> float:
-    """Return the click scatter; without one, the clusters' median size; without clusters, from the image."""
+    """Return the click scatter, or else the clusters' median size, or else a share of the image's size."""
     if np.isfinite(clustering.scatter) and clustering.scatter > 0:
         return clustering.scatter
     if len(clustering):
@@ -247,7 +247,7 @@ def _near_pairs(
 
 
 EVEN = 1e-9
-"""Tolerance of sums of weights for thresholds."""
+"""Tolerance of sums of weights at thresholds."""
 
 
 @dataclass(frozen=True)
@@ -271,8 +271,8 @@ class ShareSettings(Settings):
 def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that half of the annotators marked, by weight (OEM-DEM paper, eq. 33).
 
-    The posterior is the share of votes, and its interval that of the share (Jeffreys prior). Sensitivities
-    and specificities are agreement with the vote.
+    The posterior is the share of votes, with the interval of this share (Jeffreys prior). Sensitivities and
+    specificities are relative to the majority vote.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that a share of the annotators marked, by weight.
 
-    The result is as for `majority`.
+    The result has the same fields as that of `majority`.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 With odds o = alpha / beta and variance P = 1/alpha + 1/beta of its logarithm (eqs. 51, 53), noise q added to
 P multiplies alpha and beta by P / (P + q), and a vote adds to one of them. The forward pass therefore needs
-no logarithm. In the backward pass nothing changes where q is 0. Elsewhere the smoother of eqs. 63-70 for a
-single number equals a weighted mean of the filter's state and the later one, without differences of large
-numbers.
+no logarithm. The backward pass changes nothing where q is 0. Elsewhere the smoother of eqs. 63-70 for a
+single number equals a weighted mean of the filter's state and the later state, which avoids differences of
+large numbers.
 
 The paper's dynamic model has, for every output, a filter over all classes together and a smoother. Three of
 its lines are misprinted; the corrections follow from linear Bayes estimation (ref. 31). The covariance
@@ -20,13 +20,13 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled
 
 SKIPPED = 1e-6
-"""A class less probable than this is not updated by a vote."""
+"""Minimum probability of a class for an update by a vote."""
 
 LEAST, MOST = 1e-30, 1e30
 """Limits of pseudo-counts, so that neither they nor their logarithms overflow."""
 
 _BUFFER = 1 << 18
-"""Numbers kept between the passes: longer histories are filtered again, block by block."""
+"""Maximum number of values kept between the passes; longer histories are filtered again, block by block."""
 
 
 @compiled()
@@ -47,8 +47,8 @@ def _observe(chance: Array, output: int, own: Array, rest: Array, noise: Array) 
     """Filter one vote.
 
     `chance`: (J,) float64, probability of each class for the task. `own`, `rest`: (M, J) float64,
-    pseudo-counts of each output, and of all others; overwritten. `noise`: (M,) float64, q of this step;
-    overwritten by that of the next.
+    pseudo-counts of each output, and of all other outputs; overwritten. `noise`: (M,) float64, q of this
+    step; overwritten by q of the next step.
     """
     outputs, classes = own.shape
     for m in range(outputs):
@@ -89,8 +89,8 @@ def _smooth(
     `own`, `rest`: (M, J) float64, state of the filter after this step.
     `noise`: (M,) float64, q of the later step.
     `logit`, `variance`: (M, J) float64, smoothed mean and variance of the log odds at the later step;
-        overwritten by those of this step.
-    `alpha`: (L, J) float64, the corresponding pseudo-counts (eq. 77); overwritten where they change.
+        overwritten with those of this step. `alpha`: (L, J) float64, the corresponding pseudo-counts (eq.
+        77); overwritten where they change.
     `fresh`: (L,) bool, set to False where they change.
     """
     changed = False
@@ -186,12 +186,12 @@ def follow(
     final: Array,
     halt: Array,
 ) -> None:
-    """Filter and smooth annotators, each class by itself.
+    """Filter and smooth annotators, each class separately.
 
-    A vote counts for every class by its probability. The noise q of an output is the same for all classes:
-    the expected increase of the variance pi (1 - pi) of the output by a vote (eqs. 43-45 for a known class).
-    With two outputs one determines the other. With more, `steps` and `final` are filled from `_share_out`,
-    but `logs` are those of eqs. 77 and 78.
+    A vote counts for every class by the probability of the class. The noise q of an output is the same for
+    all classes: the expected increase of the variance pi (1 - pi) of the output by a vote (eqs. 43-45 for a
+    known class). With two outputs one determines the other. With more, `steps` and `final` are filled from
+    `_share_out`, but `logs` are those of eqs. 77 and 78.
 
     `prior`: (J, L) float64.
     `start`: (K + 1,) int64, the steps of each annotator.
@@ -279,7 +279,7 @@ def settle(
 
     `start`: (N + 1,) int64.
     `slot`: (V,) int32, the votes on task i are the steps `slot[start[i]]` to `slot[start[i + 1]]`.
-    `known`: (N,) int16, tasks with a known class, and those without votes, stay unchanged.
+    `known`: (N,) int16, tasks with a known class, and tasks without votes, stay unchanged.
     `shares`: (J,) float64, expected logarithms of the classes' shares.
     `logs`: (V, J) float64, as in `follow`.
     `first`, `last`: range of tasks.
@@ -309,10 +309,10 @@ def settle(
 
 
 _FAR = 40.0
-"""Limit of log odds: a small share of an uncertain task could move them without bound."""
+"""Limit of log odds, which a small share of an uncertain task could otherwise move without bound."""
 
 _SMALLEST = 1e-12
-"""Minimum ratio of the smoothed to the filtered variance, against rounding."""
+"""Minimum ratio of the smoothed to the filtered variance, against rounding errors."""
 
 
 @compiled()
@@ -330,8 +330,8 @@ def _observe_jointly(
     `hit`: whether the vote is this output.
     `state`: (J,) float64, the mean of w; overwritten.
     `covariance`: (J, J) float64, P; overwritten.
-    `noise`: (M,) float64, q of this step at `m`; overwritten by that of the next.
-    `gain`: (J,) float64, K; filled.
+    `noise`: (M,) float64, q of this step at `m`; overwritten by q of the next step. `gain`: (J,) float64, K;
+    filled.
     `moved`: (3,) float64, filled with r_prior, the change of eta by it, and 1 - r_post / r_prior.
     """
     classes = len(chance)

@@ -12,7 +12,7 @@ FAR = 8.0
 """Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
 
 _PLACES, _ORDERS = 32, 10
-"""Places between two integers at which Taylor series begin, and number of their terms."""
+"""Number of expansion points of Taylor series between two integers, and number of terms."""
 
 
 @compiled()
@@ -24,7 +24,7 @@ def count_votes(task: Array, count: Array) -> None:
 
 @compiled()
 def count_classes(task: Array, label: Array, meaning: Array, count: Array) -> None:
-    """Add the votes on each task to a count of the classes that they stand for.
+    """Add the votes on each task to the counts of the classes that they represent.
 
     `task`: (V,) int32.
     `label`: (V,) int16.
@@ -82,10 +82,10 @@ def _tail(x: float) -> float:
 
 
 def _taylor_series() -> Array:
-    """Return the Taylor series of the derivative of log Gamma, and of log Gamma itself, at each place.
+    """Return the Taylor series of log Gamma's derivative, and of log Gamma, at each expansion point.
 
     A coefficient of order n is a polygamma function over n!, thus a Hurwitz zeta function: the first 32 terms
-    of its sum are added, the formula of Euler and Maclaurin gives the others.
+    of its sum are added; the Euler-Maclaurin formula gives the others.
     """
     places = 1.0 + np.arange((FAR - 1) * _PLACES + 1) / _PLACES
     near, far = places[:, None] + np.arange(32.0), places + 32.0
@@ -129,7 +129,7 @@ def _gammas(x: float) -> tuple[float, float]:
 
 @compiled()
 def log_gammas(prior: Array) -> Array:
-    """Return log Gamma of each parameter (J, L), and in a last column of each row's sum: (J, L + 1)."""
+    """Return log Gamma of each parameter (J, L), and of each row's sum in a last column: (J, L + 1)."""
     classes, outputs = prior.shape
     logs = np.empty((classes, outputs + 1))
     for j in range(classes):
@@ -143,7 +143,7 @@ def log_gammas(prior: Array) -> Array:
 def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
     """Return the derivative of log Gamma at prior + count, and its rise from `at_prior`, its value at prior.
 
-    With a large prior the two values are almost equal: their difference is computed separately.
+    With a large prior the two values are almost equal; their difference is therefore computed directly.
     """
     x = prior + count
     psi, value = _gammas(x)
@@ -157,7 +157,7 @@ def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
 def expect(
     prior: Array, at_prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array
 ) -> float:
-    """Compute the expected logarithms of annotators' rates (eqs. 18, 22, 23), of the outputs that each used.
+    """Compute the expected logarithms of annotators' rates (eqs. 18, 22, 23) for the outputs that each used.
 
     The shares of the classes are the rates of one annotator with one class.
 
@@ -165,8 +165,8 @@ def expect(
     `counts`: (K * L, J) float64.
     `present`: (K * L,) bool, outputs that an annotator used; the logarithms of others are not computed.
     `first`, `last`: range of annotators.
-    `weights`: (K * L, J) float64, overwritten where present.
-    The result is the annotators' part of the lower bound: the sum of ln B(prior + counts) - ln B(prior).
+    `weights`: (K * L, J) float64, overwritten where present. The result is the annotators' contribution to
+    the lower bound: the sum of ln B(prior + counts) - ln B(prior).
     """
     classes, outputs = prior.shape
     bound = 0.0
@@ -206,8 +206,8 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
 
     `smoothing`: added to every count.
     `counts`: (L,) float64.
-    `logs`: (L,) float64, logarithms of the present rates; overwritten by those of the new ones.
-    The result is the counts' part of the expected log likelihood under the present rates.
+    `logs`: (L,) float64, logarithms of the present rates; overwritten with those of the new rates. The result
+    is the counts' contribution to the expected log likelihood under the old rates.
     """
     total, likelihood = 0.0, 0.0
     for m in range(len(counts)):
@@ -224,7 +224,7 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
 def maximise(
     smoothing: float, counts: Array, present: Array, first: int, last: int, outputs: int, weights: Array
 ) -> float:
-    """Compute the maximum likelihood rates of annotators, of all outputs; otherwise as `expect`."""
+    """Compute the maximum likelihood rates of annotators for all outputs; otherwise as `expect`."""
     likelihood = 0.0
     chosen = np.empty(outputs, dtype=np.int64)
     for k in range(first, last):
@@ -251,7 +251,7 @@ def number_repeats(
     again: Array,
     labels: Array,
 ) -> bool:
-    """Count the annotator's earlier votes on the task for every vote; return whether there are any.
+    """Count, for every vote, the annotator's earlier votes on the task; return whether there are any.
 
     `first`, `last`: range of tasks, called in order.
     `start`, `annotator`, `label`: as in `place`.
@@ -320,7 +320,7 @@ def sweep(
     shares: Array,
     chance: Array,
 ) -> None:
-    """Draw the classes of some tasks one after the other, each given all others.
+    """Draw the classes of some tasks one after the other, each given the classes of all other tasks.
 
     `first`, `last`: range of positions in `tasks`.
     `tasks`: (M,) int64, tasks with votes and without a known class.
@@ -380,7 +380,7 @@ def sweep(
 
 @compiled()
 def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, float]:
-    """Add a sample to the running mean of `count` samples; return the sum and the largest of the changes."""
+    """Add a sample to the running mean of `count` samples; return the sum and the maximum of the changes."""
     total, most = 0.0, 0.0
     for m in range(mean.shape[0]):
         for j in range(mean.shape[1]):

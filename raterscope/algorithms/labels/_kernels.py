@@ -1,4 +1,4 @@
-"""Inner loops of alternation and of mixed membership."""
+"""Inner loops of alternating updates and of mixed membership."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def begin(
     """Initialise the tasks' probabilities with the votes.
 
     `start`, `pair`, `known`: as in `TaskVotes`.
-    `standing`: (L, J) float64, share of a vote that each output is for each class; (K * L, J) with weights of
-        the annotators.
+    `standing`: (L, J) float64, share of a vote that each output gives to each class; (K * L, J) with weights
+    of the annotators.
     `share`: added to the votes for every class.
     `first`, `last`: range of tasks.
     `posterior`: (N, J) float64, filled.
@@ -73,8 +73,8 @@ def expect_tasks(
     `moved`: (N,) float32, overwritten for tasks with votes and unknown class: the largest change of a
         probability.
     `each`: tuple of J numbers, or array (J,); only its length is used. The length of a tuple is known at
-        compile time, which makes few classes a quarter to a third faster.
-    The result is the sum of the entropies, and the largest change of a probability.
+        compile time, which is a quarter to a third faster for few classes. The result is the sum of the
+        entropies, and the largest change of a probability.
     """
     x = np.empty(len(each))
     weight = weights.reshape(-1)
@@ -161,7 +161,7 @@ def sort_by_pair(start: Array, pair: Array, begin: Array, task: Array) -> None:
     """Sort the votes by pair of annotator and output; those of a pair keep the order of the tasks.
 
     `start`, `pair`: as in `TaskVotes`.
-    `begin`: (K * L + 1,) int64, initially 0; overwritten with the begin of each pair's votes.
+    `begin`: (K * L + 1,) int64, initially 0; overwritten with the start of each pair's votes.
     `task`: (V,) uint32, overwritten with the task of each vote.
     """
     for v in range(len(pair)):
@@ -185,7 +185,7 @@ def count_by_pair(
     `begin`, `task`: as in `sort_by_pair`.
     `first`, `last`: range of pairs.
     `posterior`: (N, J) float64.
-    `counts`: (K * L, J) float64, overwritten; without votes a row stays as it is.
+    `counts`: (K * L, J) float64, overwritten; rows of pairs without votes are unchanged.
     `each`: as in `expect_tasks`.
     """
     x = np.empty(len(each))
@@ -220,12 +220,12 @@ def expect_some(
     total: Array,
     pending: Array,
 ) -> int:
-    """Update probabilities of some tasks, correct the counts; return the number of tasks that still change.
+    """Update the probabilities of some tasks and the counts; return the number of tasks that still change.
 
-    `tasks`: (M,) int64, tasks with votes and unknown class. Overwritten: those that still change come first.
+    `tasks`: (M,) int64, tasks with votes and unknown class. Overwritten: tasks that still change come first.
     `start`, `pair`, `logs`, `weights`, `posterior`, `total`: as in `expect_tasks`, for all tasks.
     `counts`: as in `count_by_pair`, corrected.
-    `tolerance`: change from which a task counts as still changing.
+    `tolerance`: minimum change of a task that still changes.
     `pending`: (K,) float64, changes of each annotator's counts; added to.
     """
     classes = len(logs)
@@ -263,7 +263,7 @@ def expect_some(
 
 
 _TINY = 1e-12
-"""Floor of a probability's numerator, against rounding."""
+"""Minimum numerator of a probability, against rounding errors."""
 
 
 @compiled()
@@ -301,8 +301,8 @@ def membership_sweep(
     `share`: (V, J) float32, probability of each vote's apparent class; overwritten.
     `total`: (N, J) float64, its sum over the votes on a task; overwritten.
     `each_class`, `weights`: as in `_pooled_kernels.expect`.
-    `beyond`: share of each change by which the new probability goes beyond it.
-    The result is the sum of the changes of the tasks' expected mixtures.
+    `beyond`: over-relaxation, as a share of each change that is added to it. The result is the sum of the
+    changes of the tasks' expected mixtures.
     """
     start, pair, owner = votes
     above, below = model
@@ -402,7 +402,7 @@ def membership_without_truth(
     answer: Array,
     weights: Array | None,
 ) -> None:
-    """Estimate the mixtures of known tasks from their votes, each without its own known class.
+    """Estimate the mixtures of known tasks from their votes, without their known classes.
 
     `tasks`: (M,) int64.
     `votes`, `model`, `mixture`, `share`, `total`: as in `membership_sweep`, unchanged except for rounding.

@@ -9,16 +9,16 @@ import numpy as np
 from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch, small_code
 
 _TINY = 1e-12
-"""Floor of a probability's numerator, against rounding."""
+"""Minimum numerator of a probability, against rounding errors."""
 
 _DOUBT = 0.05
-"""Probability that a known class is wrong, where annotators' rates are estimated."""
+"""Probability that a known class is wrong, in the estimates of annotators' rates."""
 
 _FLOOR = 1e-200
-"""Floor of a product of likelihoods relative to its largest class."""
+"""Minimum product of likelihoods, relative to the class with the largest."""
 
 _BETWEEN = 8
-"""Votes between two rescalings of a product of likelihoods."""
+"""Number of votes between two rescalings of a product of likelihoods."""
 
 
 @compiled()
@@ -55,11 +55,11 @@ def sum_pairs(
 
     `first`, `last`: range of annotators.
     `begin`: (K + 1,) int64, the pairs of annotator k are `begin[k]` to `begin[k + 1]`.
-    `output`, `meaning`: (P,) int16 and (L,) int16, output of each pair, and the class that each output stands
-        for; negative for none.
+    `output`, `meaning`: (P,) int16 and (L,) int16, output of each pair, and the class that each output
+    represents; negative for none.
     `counts`: (S, P, J) float64, counts of S parts; their sum is written to the first.
     `rows`: (K, J) float64, overwritten: sums over outputs.
-    `right`: (K, J) float64, overwritten: those of the outputs that stand for the class.
+    `right`: (K, J) float64, overwritten: those of the outputs that represent the class.
     `own`: (P,) float64, overwritten: expected wrong votes.
     `together`: (L, J) float64, added to.
     """
@@ -93,10 +93,10 @@ def weigh_pairs(
 
     `begin`: (K + 1,) int64, as in `sum_pairs`.
     `base`: (P, J) float32, prior mean of the rates.
-    `strength`: number of votes that the prior mean counts as.
+    `strength`: weight of the prior mean, in votes.
     `counts`: (P, J) float64.
     `rows`: (K, J) float64, their sums over outputs.
-    `above`, `below`: (P, J) and (K, J) floating, overwritten.
+    `above`, `below`: (P, J) and (K, J) floating point, overwritten.
     """
     for k in range(len(rows)):
         for j in range(rows.shape[1]):
@@ -162,7 +162,7 @@ def expect(
     each_class: Array,
     weights: Array | None,
 ) -> tuple[float, float]:
-    """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
+    """Compute the class probabilities of some tasks; a vote does not count in its own annotator's rates.
 
     `votes`: as in `count_pairs`.
     `known`: (N,) int16.
@@ -264,7 +264,7 @@ def temper(
     weights: Array | None,
     spread: Array,
 ) -> None:
-    """Compute the classes' probabilities of some tasks with the votes' design effect.
+    """Compute the class probabilities of some tasks with the votes' design effect.
 
     The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`.
 
@@ -273,7 +273,7 @@ def temper(
     `posterior`: (N, J) floating, of the fit.
     `answers`: (R, N, J) floating, overwritten for tasks with votes.
     `each_class`, `weights`: as in `expect`.
-    `spread`: as in `effective_number`, which is n; fewer than 1 count as 1.
+    `spread`: as in `effective_number`; this number is n, at least 1.
     """
     start, pair, owner = votes
     above, below = model
@@ -330,7 +330,7 @@ def score_correlation(
     `most_votes`: largest number of votes on a task.
     `scores`: (R,) float64, added to.
     `weights`: as in `expect`.
-    `spread`: as in `temper`; the others of n votes have a share (n - 1) / n of their effective number.
+    `spread`: as in `temper`; the other votes of n have the share (n - 1) / n of their effective number.
     """
     small_code()
     start, pair, owner = votes
@@ -401,13 +401,13 @@ def fill_base(
 
     `first`, `last`: range of annotators.
     `begin`, `output`, `meaning`: as in `sum_pairs`.
-    `hit`: (K, J) float64, probability of the outputs that stand for a class.
-    `right`, `wrong`: (L, J) float64, the crowd's shares of the outputs that stand for a class, and of those
-        that do not.
+    `hit`: (K, J) float64, probability of the outputs that represent a class.
+    `right`, `wrong`: (L, J) float64, the crowd's shares of the outputs that represent a class, and of those
+    that do not.
     `own`: (P,) float64, expected wrong votes.
-    `weight`: number of votes that `wrong` counts as.
-    `total`: (K, J) float64, overwritten: weight and own wrong votes of the outputs that do not stand for the
-        class.
+    `weight`: weight of `wrong`, in votes.
+    `total`: (K, J) float64, overwritten: weight and own wrong votes of the outputs that do not represent the
+    class.
     `base`: (P, J) float32, overwritten.
     """
     small_code()
@@ -435,7 +435,7 @@ def fill_base(
 
 @compiled(error_model="numpy")
 def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> float:
-    """Compute the log-likelihood of annotators' right votes under Beta distributed skills.
+    """Compute the log likelihood of annotators' correct votes under Beta distributed skills.
 
     `right`, `votes`: (K,) float64.
     """
@@ -454,7 +454,7 @@ def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> f
 
 @compiled(error_model="numpy")
 def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float) -> float:
-    """Compute the log-likelihood of some rows of counts under Dirichlet distributed rates.
+    """Compute the log likelihood of some rows of counts under Dirichlet distributed rates.
 
     `rows`: (R, 2) int64, annotator and class of each row.
     `begin`: (K + 1,) int64, as in `sum_pairs`.
@@ -506,7 +506,7 @@ def expect_subtypes(
 
     `first`, `last`: range of tasks.
     `votes`: as in `add_counts`.
-    `known`: (N,) int16, the class of a task where it is known, negative elsewhere.
+    `known`: (N,) int16, known class of each task, negative if unknown.
     `subtypes`: M.
     `logs`: (J M,) float64, expected logarithms of the classes' shares times those of their subtypes.
     `rates`: (K, L, J M) float64, expected logarithms of the annotators' rates.
@@ -551,7 +551,7 @@ def temper_subtypes(
     answer: Array,
     numbers: Array,
 ) -> None:
-    """Compute the classes' probabilities of some tasks with the votes' design effect.
+    """Compute the class probabilities of some tasks with the votes' design effect.
 
     `votes`, `subtypes`, `logs`, `rates`: as in `expect_subtypes`.
     `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
@@ -584,7 +584,7 @@ def temper_subtypes(
 
 @compiled(error_model="numpy")
 def normalise(logs: Array) -> float:
-    """Turn logarithms into probabilities, in place; return the logarithm of their sum.
+    """Convert log likelihoods to probabilities in place; return the logarithm of their sum.
 
     `logs`: (J,) float64, overwritten.
     """

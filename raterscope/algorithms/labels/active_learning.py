@@ -1,7 +1,7 @@
 """Active learning: the task and the annotator with the largest expected information gain.
 
 In the paper's section 11 (V_object of eq. 94) an assignment of tasks to annotators maximises the expected
-information gain about the tasks' classes. Here it is computed for one more vote.
+information gain about the tasks' classes. Here the gain is computed for one more vote.
 """
 
 from __future__ import annotations
@@ -27,31 +27,34 @@ _PROBES = 24
 """Number of test posteriors for choosing the annotators of the first selection."""
 
 _SIFTED = (15, 1500)
-"""Tasks evaluated with every annotator: a multiple of those asked for, and a minimum."""
+"""Number of tasks evaluated with every annotator: a multiple of the requested votes, and a minimum."""
 
 _PAIRS = 50_000_000
-"""Maximum of tasks times annotators times outputs, if at least twice the needed tasks remain."""
+"""Maximum number of tasks times annotators times outputs, if at least twice the needed tasks remain."""
 
 _ORDERED = 50
-"""Multiple of those evaluated with every annotator to which tasks are sorted at first."""
+"""Number of tasks that are sorted first, as a multiple of those evaluated with every annotator."""
 
 _CELLS = 1_000_000
-"""Gains that are computed between two reports; with more, they are computed in single precision first."""
+"""Number of gains computed between two progress reports; above it, gains are first computed in single
+precision.
+"""
 
 _SPREAD, _SHARES = 10, 2
-"""An annotator is asked for at most this multiple of the equal share, or their share of the votes so far, but
-for no more than a tenth of all (of fewer than ten annotators, for an equal share)."""
+"""Maximum votes to request from an annotator: this multiple of an equal share, or the annotator's share of
+the votes so far, but at most a tenth of all (with fewer than ten annotators, an equal share).
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class NextVotes:
-    """M votes to ask for, the most informative first."""
+    """M votes to request, the most informative first."""
 
     task: IndexArray  # (M,)
-    # (M,): annotator to ask; `OPEN` for a new annotator, if all others voted on the task or have enough tasks
+    # (M,): annotator; `OPEN` for a new annotator, if all others voted on the task or have enough tasks
     annotator: IndexArray
-    # (M,): expected information gain of the vote about the task's class, in bits; of further votes on the
-    # same task what they are expected to add
+    # (M,): expected information gain of the vote about the task's class, bits; for further votes on the same
+    # task, the expected additional gain
     gain: FloatArray
     gain_of_new: FloatArray  # (M,): the same for a new annotator with the prior's rates
 
@@ -61,11 +64,11 @@ class NextVotes:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Limits within which votes are asked for."""
+    """Limits for requesting votes."""
 
-    # (K,): cost of a vote of each annotator, above 0; by default 1. A new annotator costs the median.
+    # (K,): cost of a vote of each annotator, above 0; by default 1. A new annotator has the median cost.
     cost: FloatArray | None = None
-    # (K,): votes to ask each annotator for, at most; by default `usual_load`
+    # (K,): maximum number of votes to request from each annotator; by default `usual_load`
     most: NDArray[np.int64] | None = None
     tasks: NDArray[np.bool_] | None = None  # (N,): tasks to ask for; by default all
     per_task: int = 1  # votes to ask for on one task, at most
@@ -75,8 +78,8 @@ class Terms:
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
     """Return the expected information gain, (M, K) bits, of annotators' votes on tasks.
 
-    It is the entropy before a vote less the entropy after it. With m = p . pi^(k), the distribution of the
-    next output, it is H(m) - sum_j p_j H(pi_j^(k)).
+    It is the entropy before a vote minus the expected entropy after it. With m = p . pi^(k), the distribution
+    of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
 
     `posterior`: (M, J). `rates`: (K, J, L), probabilities of the next output: the means of the confusion
     matrices' Dirichlet distributions, which are exact for a single vote.
@@ -104,23 +107,20 @@ def next_votes(
     watch: Watch = silent,
     terms: Terms | None = None,
 ) -> NextVotes:
-    """Select the votes to ask for next.
+    """Select the votes to request next.
 
-    No annotator is asked for a second vote on a task, nor for more votes than `usual_load`: twice the equal
-    share or their share of the votes so far, and at most a tenth. Votes are selected greedily, those with
-    most information for their cost first. A further vote on a task counts by the share of its entropy that
-    the votes before it are expected to leave.
+    No annotator gets a second vote on a task, or more votes than `usual_load`: twice the equal share or their
+    share of the votes so far, and at most a tenth. Votes are selected greedily, those with most information
+    for their cost first. A further vote on a task counts by the share of the task's entropy that the votes
+    before it are expected to leave. Not all pairs are evaluated. The gain of a vote is at most the task's
+    entropy; tasks are therefore visited in order of decreasing entropy, until it is below the gains found. A
+    first selection uses a few annotators: those with the largest gain if all classes, or the two classes most
+    often confused, are equally probable. The selected tasks, fifteen times the number of requested votes and
+    at least 1500, are evaluated with all annotators. With fewer tasks the result is exact.
 
-    Not all pairs are evaluated. The gain of a vote is at most the task's entropy; tasks are therefore visited
-    by falling entropy, until it is below the gains found. A first selection uses a few annotators: those with
-    the largest gain if all classes, or the two classes most often confused, are equally probable. The
-    remaining tasks, fifteen times those asked for and at least 1500, are evaluated with all annotators.
-    With fewer tasks the result is exact.
-
-    `labels`: the labels that were fused.
-    `count`: largest number of votes to ask for.
-    `terms`: loads and costs of the annotators, and the tasks to ask for.
-    There are no votes to ask for if all tasks are certain.
+    `labels`: the labels that were fused. `count`: maximum number of votes to request.
+    `terms`: loads and costs of the annotators, and the tasks to label. The result is empty if all tasks are
+    certain.
 
     Examples
     --------
@@ -161,11 +161,11 @@ def next_votes(
 
 
 def usual_load(count: int, votes: NDArray[np.integer], annotators: int) -> NDArray[np.int64]:
-    """Return the default limit of votes that each annotator is asked for, (K,); see `next_votes`.
+    """Return the default limit of requested votes for each annotator, (K,); see `next_votes`.
 
-    `count`: votes to ask for. `votes`: (K,) integer, votes of each annotator so far. Annotators who gave many
-    may give many again: with equal loads, a crowd whose few heavy annotators are its best would lose
-    accuracy. `annotators`: number of annotators who can be asked.
+    `count`: number of votes to request. `votes`: (K,) integer, votes of each annotator so far. Annotators who
+    gave many votes may give many again: with equal loads, a crowd whose few most active annotators are its
+    best would lose accuracy. `annotators`: number of available annotators.
     """
     equal = 1 / max(1, annotators)
     so_far = votes / max(1, int(votes.sum()))
@@ -174,7 +174,7 @@ def usual_load(count: int, votes: NDArray[np.integer], annotators: int) -> NDArr
 
 
 def _entropy(chances: FloatArray) -> FloatArray:
-    """Return the entropy along the last axis, bits."""
+    """Return the entropy along the last axis, in bits."""
     terms = np.maximum(chances, np.finfo(chances.dtype).tiny)
     np.log2(terms, out=terms)
     terms *= chances
@@ -182,7 +182,7 @@ def _entropy(chances: FloatArray) -> FloatArray:
 
 
 def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> NDArray[np.int64]:
-    """Find the tasks with the largest gain by the best of a few annotators."""
+    """Find the tasks with the largest gain from the best of a few annotators."""
     doubt = np.empty(len(posterior))
     for span in _spans(len(posterior), posterior.shape[1], part(watch, 0.0, 0.3), "finding uncertain tasks"):
         doubt[span] = _entropy(posterior[span])
@@ -211,9 +211,9 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
 
 
 def _order(doubt: FloatArray, tasks: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], int]:
-    """Put the `count` tasks of largest entropy or gain first, in falling order; return how many are in order.
+    """Put the `count` tasks of largest entropy or gain first, in decreasing order; return their number.
 
-    Sorting all of many tasks takes long, and seldom more than the first are visited.
+    Sorting many tasks takes long, and usually only the first are visited.
     """
     uncertain = doubt[tasks]
     first = np.ones(len(tasks), dtype=np.bool_)
@@ -246,9 +246,9 @@ def _rank_annotators(
     keep: int,
     watch: Watch,
 ) -> tuple[IndexArray, FloatArray]:
-    """Rank annotators for every task by gain for their cost, the best first, (M, keep); return their gains.
+    """Rank annotators for every task by gain per cost, the best first, (M, keep); return their gains.
 
-    With fewer candidates, the gain of the rest is -inf. So many annotators are kept that some remain where
+    With fewer candidates, the remaining gains are -inf. Enough annotators are kept that some remain when
     others have enough tasks.
     """
     annotator = np.zeros((len(tasks), keep), dtype=np.int32)
@@ -261,7 +261,7 @@ def _rank_annotators(
     row[tasks] = np.arange(len(tasks))
     votes = np.flatnonzero((row != OPEN)[labels.task] & (column != OPEN)[labels.annotator])
     voted_row, voted_column = row[labels.task[votes]], column[labels.annotator[votes]]
-    # Single precision is twice as fast and selects the same annotators, whose gains are then computed again.
+    # Single precision is twice as fast, and selects the same annotators; their gains are then computed again.
     single = len(tasks) * len(eligible) * rates.shape[2] >= _CELLS
     dtype: Any = np.float32 if single else np.float64
     own = distinct(rates)

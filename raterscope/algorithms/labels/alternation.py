@@ -1,13 +1,12 @@
 """Alternating updates of tasks and annotators, accelerated.
 
-Most tasks settle after a few updates of all; a few take hundreds. Two methods shorten the rest:
+Most tasks converge after a few updates of all tasks; a few take hundreds. Two methods accelerate these:
 
-- The tasks that still change are updated alone, with their annotators, until they settle. Each such update
-  also raises the objective.
+- The tasks that still change are updated separately, with their annotators, until they converge. Each such
+  update also raises the objective.
 - The logarithms of the rates are extrapolated from three successive updates ([varadhan2008]_). A step that
-  would lower the objective is not taken.
-
-Both begin after plain updates, so that the start decides which local maximum is found, as without them.
+would lower the objective is rejected. Both begin after plain updates, so that the same local maximum is found
+as without them.
 
 References
 ----------
@@ -39,37 +38,37 @@ _PARTS = 4
 _THREADS = min(_PARTS, os.cpu_count() or 1)
 
 _WORK = 4_000_000
-"""Votes times classes of a piece: some milliseconds."""
+"""Number of votes times classes in a piece, some milliseconds of work."""
 
 _RATE = 30
-"""Votes times classes that take as long as the update of one rate."""
+"""Number of votes times classes that take as long as the update of one rate."""
 
 _PLAIN = 12
-"""Updates before the acceleration."""
+"""Number of plain updates before the acceleration."""
 
 _FINER = 0.1
-"""Share of the tolerance down to which accelerated updates go on."""
+"""Tolerance of accelerated updates, as a share of `tolerance`."""
 
 _FEW_TASKS = 0.1
-"""Largest share of tasks that are updated alone."""
+"""Maximum share of tasks that are updated separately."""
 
 _ROUNDS = 30
-"""Updates of some tasks, at most, between two updates of all."""
+"""Maximum number of updates of some tasks between two updates of all."""
 
 _IGNORED = 0.1
-"""Change of an annotator's counts, as a share of that of a task, that waits for the next update."""
+"""Change of an annotator's counts, as a share of a task's, that may wait for the next update."""
 
 _LONGEST = 4.0
-"""Longest first step of an extrapolation; it grows while steps succeed."""
+"""Initial limit of the step length of an extrapolation; it grows while steps succeed."""
 
 _FEW_CLASSES = 6
-"""Number of classes up to which a pass over a large crowd is compiled for it."""
+"""Maximum number of classes for which a pass over a large crowd is compiled separately."""
 
 _LARGE = 4_000_000
-"""Votes times classes from which that is worth the second that it takes."""
+"""Minimum number of votes times classes for which this compilation (about a second) saves time."""
 
 Piece = tuple[int, int, int]
-"""A part, its first task (or annotator), and the one after its last."""
+"""A part, its first task (or annotator), and the index after its last."""
 
 _T = TypeVar("_T")
 
@@ -77,12 +76,13 @@ _T = TypeVar("_T")
 class Rule(Protocol):
     """Update of annotators' rates and classes' shares from the tasks.
 
-    Both methods overwrite logarithms and return their part of the objective without the tasks' entropy.
+    Both methods overwrite logarithms and return their contribution to the objective, without the tasks'
+    entropy.
     """
 
     @property
     def accelerated(self) -> bool:
-        """Acceleration needs an objective that holds for any logarithms, also for those of no rates."""
+        """Whether updates may be accelerated: the objective must be valid for any logarithms."""
 
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
@@ -99,20 +99,20 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A rule for annotators with weights: their counts, and the logarithms of their rates, are multiplied."""
+    """Rule for annotators with weights, which multiply their counts and the logarithms of their rates."""
 
     rule: Rule
     weights: FloatArray  # (K,)
 
     @property
     def accelerated(self) -> bool:
-        """As of the rule."""
+        """As for the rule."""
         return self.rule.accelerated
 
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
-        """Update annotators with weighted counts."""
+        """Update annotators from weighted counts."""
         outputs = len(logs) // len(self.weights)
         rows = slice(first * outputs, last * outputs)
         weight = np.repeat(self.weights[first:last], outputs)[:, None]
@@ -151,14 +151,13 @@ def alternate(
 ) -> Alternated:
     """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
 
-    Where updates converge slowly, the remaining distance is many times the last change. Accelerated updates,
-    which are few, therefore go on to a tenth of `tolerance`.
+    If updates converge slowly, the remaining distance is many times the last change. Accelerated updates, of
+    which few are needed, therefore continue to a tenth of `tolerance`.
 
-    `standing`: (L, J), initial share of a vote that each output is for each class.
-    `share`: initial pseudo-votes for every class of a task.
-    `iterations`: largest number of iterations.
+    `standing`: (L, J), initial share of a vote that each output gives to each class. `share`: initial
+    pseudo-votes for every class of a task. `iterations`: maximum number of iterations.
     `name`: name of the objective.
-    `fusion`: makes partial results from copies of the present state.
+    `fusion`: makes partial results from copies of the current state.
     `weights`: (K,), weights of the annotators, as `Labels.weights`.
     """
     if weights is not None:
@@ -203,7 +202,7 @@ def alternate(
 class _Passes:
     """Passes over tasks and annotators, in pieces for several threads, and their tables.
 
-    `report`: called before every round of pieces; it may raise.
+    `report`: called before every round of pieces; it may raise an exception.
     """
 
     def __init__(
@@ -213,8 +212,8 @@ class _Passes:
 
         self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
         size = (votes.annotators * votes.outputs, votes.classes)
-        # Counted by task, votes would be added to all rows of a large table in turn; by pair, each row is
-        # summed once, from the posterior, a smaller table.
+        # Counting by task would add votes to rows all over a large table; counting by pair sums each row
+        # once, from the posterior, a smaller table.
         self._begin, self._task = np.zeros(size[0] + 1, dtype=np.int64), np.empty_like(votes.pair)
         sort_by_pair(votes.start, votes.pair, self._begin, self._task)
         self._has_votes = np.diff(self._begin) > 0
@@ -273,7 +272,7 @@ class _Passes:
         return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
 
     def settle_some(self, tolerance: float) -> None:
-        """Update the tasks that changed by `tolerance` or more, and their annotators, until they settle."""
+        """Update the tasks that changed by `tolerance` or more, and their annotators, until they converge."""
         from raterscope.algorithms.labels._kernels import expect_some
 
         votes = self._votes
@@ -297,7 +296,7 @@ class _Passes:
                 break
 
     def logarithms(self) -> FloatArray:
-        """Return a copy of the logarithms of rates, of outputs in use, and of shares, as a vector."""
+        """Return a copy of the logarithms of rates (only of outputs in use) and of shares, as a vector."""
         return np.concatenate([self._weights[self._counted].ravel(), self._logs])
 
     def replace_logarithms(self, values: FloatArray) -> None:
@@ -307,7 +306,7 @@ class _Passes:
         self._logs[:] = values[-shares:]
 
     def current(self, trace: LabelTrace) -> Alternated:
-        """Return the present state; the next pass overwrites the posterior and the counts."""
+        """Return the current state; the next pass overwrites the posterior and the counts."""
         votes = self._votes
         counts = self._counts.reshape(votes.annotators, votes.outputs, votes.classes)
         return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
@@ -319,7 +318,7 @@ class _Passes:
         return rates + self._rule.shares(self._total[0], self._logs)
 
     def _rate(self, present: NDArray[np.bool_], pieces: list[list[Piece]], *, count: bool = False) -> float:
-        """Update the rates of the annotators with outputs present; count their votes before."""
+        """Count the votes of the annotators with outputs present, then update their rates."""
         from raterscope.algorithms.labels._kernels import count_by_pair
 
         outputs = self._votes.outputs
@@ -358,7 +357,7 @@ class _Extrapolation:
     def update(self, before: float) -> tuple[float, float]:
         """Update as `_Passes.update`, from extrapolated logarithms after three records.
 
-        `before`: present objective. A step that would lower it is undone.
+        `before`: current objective. A step that would lower it is undone.
         """
         if len(self._states) < 3:
             return self._passes.update()
@@ -385,7 +384,7 @@ class _Extrapolation:
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:
-    """Estimate the progress: changes fall geometrically."""
+    """Estimate the progress, assuming that changes decrease geometrically."""
     first, last = max(changes), changes[-1]
     if not 0.0 < tolerance < last < first:
         return 0.0
@@ -395,7 +394,7 @@ def _nearness(changes: list[float], tolerance: float) -> float:
 def _pieces(terms: NDArray[np.int64]) -> list[list[Piece]]:
     """Divide tasks or annotators, (N,), into parts of about equal work, and these into rounds of pieces.
 
-    A round has one piece of each part. `terms` (N + 1,): work before each, and in all.
+    A round has one piece of each part. `terms` (N + 1,): cumulative work before each, and in total.
     """
     work = int(terms[-1])
     parts, rounds = _PARTS if work > _WORK // 16 else 1, work // (_PARTS * _WORK) + 1

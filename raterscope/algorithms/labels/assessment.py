@@ -1,4 +1,4 @@
-"""Assessment of posteriors against truth and vote, and advice on when to trust a model of annotators."""
+"""Assessment of posteriors against known truths and the majority vote, and advice on trust in a model."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ from raterscope.algorithms.progress import no_check, parts_of, run_parts
 from raterscope.text import percent
 
 _BINS = 10
-"""Bins of the calibration curves, of equal width."""
+"""Number of bins of the calibration curves, of equal width."""
 
 _TIE = 1e-9
-"""Posteriors this close to each other are equal."""
+"""Maximum difference of posteriors that count as equal."""
 
 _TINY = 1e-300
-"""Smallest posterior of which odds are computed."""
+"""Minimum posterior for computing odds."""
 
 _LEAST = 1e-12
-"""Smallest posterior in the log loss, which is infinite at zero."""
+"""Minimum posterior in the log loss, which is infinite at zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCurve:
-    """One class against all others."""
+    """ROC curve of one class against all others."""
 
     name: str
     count: int  # judged tasks that are of the class
-    # (T,): tasks with at least this posterior count as the class; never rising, the first is infinite. Of
-    # posteriors rounded to the same number, the one with the larger odds comes first.
+    # (T,): tasks with at least this posterior count as the class; decreasing, the first is infinite.
+    # Posteriors rounded to the same number are ordered by their odds
     threshold: FloatArray
-    # false_positive_rate, sensitivity: (T,): NaN throughout where no judged task is of another class, or of
-    # this one
+    # false_positive_rate, sensitivity: (T,): all NaN if no judged task is of another class, or of this class
     false_positive_rate: FloatArray
     sensitivity: FloatArray
     area: float  # area under the ROC curve (AUC); NaN without a curve
@@ -57,8 +56,8 @@ class Assessment:
     classes: tuple[str, ...]  # (J,)
     judged: int  # number of tasks with known truth
     # accuracy, accuracy_low, accuracy_high: share of judged tasks whose most probable class is the true one,
-    # and its Wilson interval of 95 %. Where m classes are equally probable and the true one is among them,
-    # the task counts for 1/m.
+    # and its Wilson interval of 95 %. If m classes are equally probable and one of them is true, the task
+    # counts as 1/m
     accuracy: float
     accuracy_low: float
     accuracy_high: float
@@ -66,24 +65,24 @@ class Assessment:
     brier: float  # mean over tasks of the summed squares of posterior minus truth, 0 to 2
     area: float  # mean of the classes' AUC, with equal weights; NaN without two classes among the truths
     curves: tuple[ClassCurve, ...]  # tuple of J ClassCurve
-    # (J, J): judged tasks by true class (row) and most probable class (column), of equal ones the first
+    # (J, J): judged tasks by true class (row) and most probable class (column); in a tie, the first
     confusion: NDArray[np.int64]
-    # of the most probable class's posterior: how often it is right. `error` is the expected calibration error
+    # calibration of the most probable class's posterior. `error` is the expected calibration error
     calibration: Calibration
-    # (judged,): 1 where a judged task's most probable class is right, 0 where it is wrong, 1/m where the true
-    # class is one of m equally probable ones; in the tasks' order
+    # (judged,): credit of each judged task, in the order of the tasks: 1 if the most probable class is right,
+    # 0 if it is wrong, 1/m if the true class is one of m equally probable classes
     right: FloatArray
 
 
 def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -> Assessment | None:
     """Assess posteriors on the tasks with known class; None if there are none.
 
-    Equally probable classes share the credit of a task, so that the order of the classes does not matter. The
-    AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
+    Equally probable classes share the credit for a task, so that the order of the classes does not matter.
+    The AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
     equal. Tasks are ranked by `log_odds`.
 
     `posterior`: (N, J).
-    `truth`: (N,), true classes, `OPEN` where not known.
+    `truth`: (N,), true classes, `OPEN` where unknown.
     `classes`: names of the J classes.
 
     Examples
@@ -127,14 +126,13 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, float]:
     """Compare two assessments of the same tasks (exact McNemar's test; a sign test with ties).
 
-    The result holds the numbers of tasks on which the first and the second have more credit, and the
-        two-sided p-value.
-    Raises `ValueError` if different numbers of tasks were judged.
+    The result is the number of tasks with more credit in the first and in the second assessment, and the
+    two-sided p value. Raises `ValueError` if different numbers of tasks were judged.
     """
     from scipy.special import bdtr
 
     if first.judged != second.judged:
-        raise ValueError(f"{first.judged} and {second.judged} tasks are judged; expected the same ones.")
+        raise ValueError(f"{first.judged} and {second.judged} tasks are judged; expected the same tasks.")
     ours = int(np.count_nonzero(first.right > second.right + _TIE))
     wins_of_second = int(np.count_nonzero(second.right > first.right + _TIE))
     if ours == wins_of_second:
@@ -153,8 +151,8 @@ def mean_curve(
 
     Vertical steps of a curve stay vertical in the mean, so that its area is the mean of the areas.
 
-    `curves`: positions, (T,), in ascending order from 0 to 1, and heights, (T,), of each curve.
-    The result, two of (M,), holds each position twice: with the height before it and after it.
+    `curves`: positions, (T,), in ascending order from 0 to 1, and heights, (T,), of each curve. The result,
+    two of (M,), holds each position twice: with the height before and after it.
 
     References
     ----------
@@ -174,9 +172,9 @@ def mean_curve(
 
 
 def log_odds(posterior: FloatArray) -> FloatArray:
-    """Compute each class's logarithmic odds against the others together, (N, J), to `_TIE`.
+    """Compute each class's log odds against all others together, (N, J), to a precision of `_TIE`.
 
-    They also rank posteriors that differ from 1 by less than the precision of numbers.
+    Log odds also rank posteriors that differ from 1 by less than the floating-point precision.
 
     Examples
     --------
@@ -213,20 +211,21 @@ def _curve(name: str, score: FloatArray, odds: FloatArray, true: NDArray[np.bool
 
 
 _VOTES = ("majority", "weighted-majority", "weighted-sum", "mean-score")
-"""Methods without a model of annotators."""
+"""Algorithms without a model of annotators."""
 
 _FEW_VOTES = 3.0
-"""Votes of a task below which disagreement cannot be resolved."""
+"""Minimum votes on a task for resolving disagreement."""
 
 _FEW_ANNOTATORS = 6
 _FEW_VOTES_OF_CLASS = 5.0
-"""Votes of an annotator for each class; with fewer, a row of the confusion matrix is mostly chance."""
+"""Minimum votes of an annotator for each class; with fewer, a row of the confusion matrix is mostly chance.
+"""
 
 _FEW_JUDGED = 20
 """Minimum number of judged tasks for calibration."""
 
 _TOO_SURE = (0.03, 2.0)
-"""Difference of mean probability and accuracy, and standard errors, of an overconfident model."""
+"""Minimum difference of mean probability and accuracy for overconfidence, and the same in standard errors."""
 
 _MODELS = {
     "ibcc": "IBCC",
@@ -235,7 +234,7 @@ _MODELS = {
     "ebcc": "EBCC",
     "dawid-skene": "Dawid-Skene",
 }
-"""Models with independent votes on a task, given its class or its subtype."""
+"""Models that assume independent votes on a task, given its class or its subtype."""
 
 _MEASURED = (
     "on ten real crowds IBCC's probabilities were too high by 0.12 on average, the pooled consensus's by 0.01"
@@ -245,10 +244,12 @@ _CHANCE = 0.05
 """Significance level of the difference between model and vote."""
 
 _CHANGED = (3.0, 0.2)
-"""Standard errors between the halves of an annotator's votes, and the share of rates beyond."""
+"""Minimum change of a rate between the halves of an annotator's votes, in standard errors, and minimum share
+of such rates.
+"""
 
 _RATES = (5, 5)
-"""Minimum number of compared rates, and votes in either half of each."""
+"""Minimum number of compared rates, and of votes in each half."""
 
 _POOLED = "the pooled consensus, which estimates the prior from the crowd"
 
@@ -264,13 +265,14 @@ def advice(
     """List reasons against trusting a fusion, with remedies, in sentences.
 
     The criteria are: votes for each task; the number of annotators; votes of an annotator for each class;
-    swapped classes, or annotators who are mostly worse than chance, without known truths; rates of right
+    swapped classes, or annotators who are mostly worse than chance, without known truths; rates of correct
     votes that differ by more than three standard errors between the first and the second half of an
-    annotator's votes on a class, if a fifth of all do (by chance one in 400 does); dependence of the votes on
-    a task; a wide interval of the crowd's accuracy, for the pooled consensus; convergence. Without
+    annotator's votes on a class, if a fifth of all rates do (by chance one in 400 does); dependence of the
+    votes on a task; a wide interval of the crowd's accuracy, for the pooled consensus; convergence. Without
     assessments, a model of independent votes is reported as overconfident on real crowds. With them, the
-    criteria include whether the vote has more tasks right (McNemar's exact test, 5 %), and whether the mean
-    probability of the most probable classes is above the accuracy (for the pooled consensus, below it too).
+    criteria include whether the majority vote has more tasks right (McNemar's exact test, 5 %), and whether
+    the mean probability of the most probable classes is above the accuracy (for the pooled consensus, below
+    it too).
 
     `labels`: input of the fusion, its repeated votes resolved or not.
     `model`, `vote`: assessments of the fusion and of the majority vote, on the same tasks with a known truth
@@ -307,11 +309,12 @@ def advice(
 
 
 _TRUTHS = 50
-"""Random tasks whose true classes are proposed where a crowd's accuracy is uncertain."""
+"""Number of random tasks whose truth the advice asks for if the crowd's accuracy is uncertain."""
 
 _WIDE, _NARROWED = 0.1, 0.75
-"""Width of the interval of a crowd's accuracy from which its cause is named, if these decisions are expected
-to narrow it to this share or less."""
+"""Minimum width of the interval of a crowd's accuracy for a reason, if the decisions are expected to narrow
+it to this share or less.
+"""
 
 
 def _accuracy_reasons(labels: Labels, fusion: LabelFusion, rates: Rates) -> list[str]:
@@ -447,13 +450,15 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
 
 
 _COMPARED, _LEAST_COMPARED = 500_000, 200
-"""Votes above which changes over time are looked for in some annotators, and minimum of these."""
+"""Number of votes above which changes over time are tested only for some annotators, and minimum number of
+these.
+"""
 
 
 def _change_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     """Compare the first half of each annotator's votes on each class with the second.
 
-    In large crowds some annotators stand for all: what counts is the share of the rates that differ.
+    In large crowds a sample of annotators is compared: only the share of differing rates counts.
     """
     every = min(len(labels) // _COMPARED, len(labels.annotators) // _LEAST_COMPARED)
     if every > 1:

@@ -28,8 +28,8 @@ LABELLERS = Catalogue(
     LabelFusion,
     (
     Algorithm(
-        "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
-        "pooled: probabilities that are right about as often as they claim. Recommended.",
+        "pooled", "pooled consensus", "Pools hierarchical Dawid-Skene, EBCC, mixed membership and the "
+        "majority vote. Its probabilities are well calibrated. Recommended.",
         "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
         "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]; for ordered classes "
         "of an ordinal model, [@lakshminarayanan2013]",
@@ -65,7 +65,7 @@ LABELLERS = Catalogue(
         "[@simpson2013], section 4", LabelSettings, majority, weighs=True,
     ),
     Algorithm(
-        "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
+        "weighted-majority", "weighted majority", "An annotator's weight falls with each mistake.",
         "[@littlestone1994]", WeightedSettings,
         weighted_majority, weighs=True,
     ),

@@ -93,9 +93,9 @@ class TreeLine:
 def unfolded_lines(
     tree: ClassTree, order: Sequence[int], shares: FloatArray, unfolded: frozenset[tuple[str, ...]]
 ) -> list[TreeLine]:
-    """List nodes and classes, those with the largest sums first, and what is below unfolded nodes.
+    """List nodes and classes, largest sums first, and the content of unfolded nodes.
 
-    `order`: (J,), classes in their order within a node. `shares`: (J,). `unfolded`: paths of unfolded nodes.
+    `order`: (J,), order of the classes within a node. `shares`: (J,). `unfolded`: paths of unfolded nodes.
     """
 
     def visit(classes: list[int], depth: int) -> list[TreeLine]:
@@ -118,15 +118,15 @@ def unfolded_lines(
 
 
 _OPTIMAL = 300
-"""Largest number of classes whose tree is turned for the closest neighbours, which takes cubic time."""
+"""Maximum number of classes for optimal leaf ordering, which takes cubic time."""
 
 
 def similar_order(rates: FloatArray, meaning: ClassArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order classes and answers by how often they are confused: average linkage of the mutual rates.
+    """Order classes and answers so that classes often confused are neighbours (average linkage).
 
-    `rates`: (J, L), probability of each answer where a class is true. `meaning`: (L,), class that each answer
-    stands for, negative for none. The results are the order of the classes, (J,), and of the answers, (L,),
-    in the order of their classes; those that stand for none are last.
+    `rates`: (J, L), probability of each answer, given the class. `meaning`: (L,), class that each answer
+    represents, negative for none. The results are the order of the classes, (J,), and of the answers, (L,),
+    in the order of their classes; answers without a class are last.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

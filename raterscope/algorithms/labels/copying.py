@@ -1,4 +1,4 @@
-"""Detection of annotators who copy: pairs with more agreement than independent annotators."""
+"""Detection of annotators who copy: pairs that agree more than independent annotators."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ _LEAST_PARTNERS = 4
 """Minimum number of annotators with common tasks for estimating an annotator's skill."""
 
 _RANK = 0.4
-"""Quantile of an annotator's agreements that represents independent ones; a ring is above it."""
+"""Quantile of an annotator's agreements with others that represents independent ones; a ring lies above it.
+"""
 
 
 _SUSPICIOUS = 3.0
-"""Standard deviations of the agreement beyond what skills explain, for annotators to be suspects."""
+"""Minimum agreement of suspects beyond that explained by skills, in standard deviations."""
 
 _LEAST_RING, _DENSE = 8, 0.7
-"""Minimum members of a ring, and share of their pairs that agree too well: fewer hardly affect the result,
-and a chain of good annotators is no ring."""
+"""Minimum members of a ring, and minimum share of their pairs that agree too well: smaller rings hardly
+affect the result, and a chain of good annotators is not a ring.
+"""
 
 _ALIKE = 0.9
-"""Minimum chance-corrected agreement of a ring that may outvote the rest."""
+"""Minimum chance-corrected agreement of a ring that may outvote the others."""
 
 _LEAST_AGREEMENT = 0.05
-"""Minimum chance-corrected agreement outside a ring. Where the others guess, good ones look like a ring."""
+"""Minimum chance-corrected agreement outside a ring. If the others guess, good annotators look like a ring.
+"""
 
 _LEAST_OUTSIDERS = 3
 _DISAGREEMENT, _LEAST_DISAGREEMENT = 5.0, 0.1
-"""Evidence that those outside agree with each other against the ring: standard deviations, and share of the
-agreement that the ring's labels leave open."""
+"""Minimum evidence that annotators outside a ring agree with each other against it: in standard deviations,
+and as a share of the agreement that the ring's labels do not explain.
+"""
 
 _ROUNDS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class FairConsensus:
-    """Log probabilities of the classes from which votes can be removed."""
+    """Log probabilities of the classes, with methods to remove votes."""
 
-    # (K,): set of suspects of each annotator, -1 for none. Each set counts as one annotator.
+    # (K,): set of suspects to which each annotator belongs, -1 for none. Each set counts as one annotator.
     cluster: NDArray[np.int64]
     weight: FloatArray  # (K,): weight of each vote of an annotator
     rates: FloatArray  # (K, J, L): logarithms
@@ -73,16 +77,16 @@ class FairConsensus:
 def find_suspects(
     pairs: NDArray[np.int32], common: FloatArray, same: FloatArray, labels: Labels, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], bool]:
-    """Find sets of annotators who agree with each other far better than with the rest.
+    """Find sets of annotators who agree with each other far better than with the others.
 
     With one skill s for each annotator, the chance-corrected agreement of two independent annotators is s_1
-    s_2, for any classes. A ring of copiers agrees better within, but not with others. A ring of most
-    annotators looks like good annotators instead, see `_outvoting`.
+    s_2, for any classes. Copiers in a ring agree better with each other, but not with others. If most
+    annotators belong to the ring, they look like good annotators instead, see `_outvoting`.
 
     `pairs`: (P, 2).
-    `common`, `same`: (P,), common tasks, and those on which both agree.
-    `first`: (M,), the votes that count.
-    The result is the set of each annotator, (K,), -1 for none, and whether the sets outvote the rest.
+    `common`, `same`: (P,), numbers of common tasks, and of those on which both agree. `first`: (M,), indices
+    of the votes that count. The result is the set of each annotator, (K,), -1 for none, and whether the sets
+    outvote the others.
     """
     annotators = len(labels.annotators)
     cluster = np.full(annotators, -1, dtype=np.int64)
@@ -109,7 +113,7 @@ def skill_excess(
     labels: Labels,
     deviations: float = _SUSPICIOUS,
 ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Compare the agreement of pairs with that of their skills; None if no skill can be estimated.
+    """Compare the agreement of pairs with that expected from their skills; None if no skill can be estimated.
 
     `deviations`: standard deviations beyond the expected agreement. The results, each (P,), are the
     chance-corrected agreement, whether it is far beyond the product of the skills, and whether both skills
@@ -139,7 +143,7 @@ def skill_excess(
 
 
 def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators: int) -> NDArray[np.int64]:
-    """Return the sets of annotators who are linked to most of each other; -1 for all others."""
+    """Return sets in which most pairs of annotators are linked; -1 for annotators in no set."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -161,8 +165,8 @@ def _outvoting(
 ) -> bool:
     """Test whether similar annotators copy, from the votes of the others.
 
-    If they agree because they are right, the others' votes are independent given theirs. If they copy
-    mistakes, the others agree with each other on the wrong answers.
+    If they agree because they are right, the votes of the others are independent given their votes. If they
+    copy mistakes, the others agree with each other on the wrong answers.
     """
     annotators, tasks, outputs = len(labels.annotators), len(labels.tasks), len(labels.outputs)
     voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
@@ -207,10 +211,10 @@ def fair_consensus(
     watch: Watch,
     start: FloatArray | None = None,
 ) -> FairConsensus:
-    """Estimate classes and rates by expectation-maximisation, each set of suspects as one annotator.
+    """Estimate classes and rates by EM; each set of suspects counts as one annotator.
 
-    `fusion`: its known tasks are held fixed. `first`: (M,), the votes that count. `cluster`: (K,). `start`:
-    (N, J), initial probabilities, shares of these votes by default.
+    `fusion`: its known tasks are held fixed. `first`: (M,), indices of the votes that count. `cluster`: (K,),
+    set of each annotator. `start`: (N, J), initial probabilities; by default shares of these votes.
     """
     assert labels.meaning is not None
     annotators, tasks = len(labels.annotators), len(labels.tasks)
@@ -250,7 +254,7 @@ def fair_consensus(
 
 
 def _vote_shares(labels: Labels, votes: NDArray[np.int64], weight: FloatArray | None = None) -> FloatArray:
-    """Return shares of some votes by class, each task with one more vote for all classes alike, (N, J)."""
+    """Return the votes' shares by class, (N, J), with an additional vote on each task for all classes."""
     assert labels.meaning is not None
     classes, tasks = len(labels.classes), len(labels.tasks)
     task, meant = labels.task[votes], labels.meaning[labels.label[votes]]
@@ -265,13 +269,15 @@ _LEAST_COMMON = 20
 """Minimum number of common tasks."""
 
 _MOST_PEOPLE, _MOST_PAIRS = 1_000, 10_000
-"""Limits: annotators with the most votes, and their pairs with the most common tasks, are tested."""
+"""Maximum number of annotators (those with most votes), and of their pairs (those with most common tasks),
+that are tested.
+"""
 
 _LEAST_SHARE = 0.5
-"""Minimum share of copies; annotators with correlated errors on hard tasks stay below it."""
+"""Minimum share of copied votes; annotators with correlated errors on hard tasks stay below it."""
 
 _CHANCE = 0.01
-"""Probability of any false finding if no annotator copies (Bonferroni)."""
+"""Probability of any false positive if no annotator copies (Bonferroni)."""
 
 _NAMED = 10
 """Maximum number of annotators named in a sentence."""
@@ -279,11 +285,11 @@ _NAMED = 10
 _OUTVOTED = "They outvote the others, who agree with each other. The others may also share a mistake instead."
 
 _SMOOTHING = 5.0
-"""Votes that the annotator's overall accuracy counts as in a class's row."""
+"""Weight of the annotator's overall accuracy in a class's row, in votes."""
 
 
 def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
-    """Name the annotators of each group, a sentence each."""
+    """Describe each group of annotators in a sentence."""
     sentences = []
     for members in copying.groups():
         in_group = np.isin(copying.pairs[:, 0], members)
@@ -299,7 +305,7 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
 
 
 def copying_of(labels: Labels, result: LabelResult, watch: Watch = silent) -> Copying:
-    """Return the annotators who may copy by a result, or find them where it did not compare annotators."""
+    """Return the possible copiers stored in a result, or find them if it has none."""
     return find_copies(labels, result.fusion, watch) if result.copying is None else result.copying
 
 
@@ -308,18 +314,18 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
 
     Given the class of a task, annotators are assumed independent (dynamic combination paper, section 2). The
     posterior of each task's class is computed without both votes of the pair, so that copiers do not confirm
-    each other. Larger rings would still do so. Sets of annotators who agree with each other far better than
-    with the rest (`find_suspects`) therefore count as one annotator in a separate consensus, and not at all
-    for each other. Each annotator's rates of outputs by class are estimated from it, shrunk towards the
-    overall accuracy; their products give the expected agreement. A pair is listed if its agreement exceeds
-    that significantly (binomial tail, Bonferroni's correction), has at least half of the agreement beyond
-    chance, and is far beyond the product of both skills, which does not depend on the few votes that others
-    gave to a task. Skills are those by the agreement with others, and by the consensus. A class that part of
-    the crowd misreads must not explain it (`_without_shared_misreadings`). If most annotators agree, they are
-    suspects if the others agree with each other against them. Only their own pairs are then tested: too few
-    annotators remain to test the others.
+    each other. In larger rings they still would. Sets of annotators who agree with each other far better than
+    with the others (`find_suspects`) therefore count as one annotator in a separate consensus, and are
+    excluded when their own members are compared. Each annotator's rates of outputs by class are estimated
+    from it, shrunk towards the overall accuracy; their products give the expected agreement. A pair is listed
+    if its agreement exceeds that significantly (binomial tail, Bonferroni's correction), has at least half of
+    the agreement beyond chance, and is far beyond the product of both skills, which does not depend on the
+    few votes that others gave to a task. Skills follow from the agreement with others, and from the
+    consensus. Pairs whose agreement is explained by a class that part of the crowd misreads are removed
+    (`_without_shared_misreadings`). If most annotators agree, they are suspects if the others agree with each
+    other against them. Only their own pairs are then tested: too few annotators remain to test the others.
 
-    `labels`: input of the fusion. Of repeated votes the first counts.
+    `labels`: input of the fusion. The first of repeated votes counts.
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)
@@ -379,7 +385,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
         agree = remaining @ (
             _rates(remaining, first_label, labels) * _rates(remaining, second_label, labels)
         ).sum(axis=1)
-        # Where the others say little or mostly guess, what they expect is too low.
+        # If the others vote little or mostly guess, the agreement expected from them is too low.
         by_skill = skill[annotator] * skill[other]
         usual = np.full(len(both), by_skill + (1 - by_skill) * by_chance)
         if _is_beyond(same, agree, chance) and (outvoting or _is_beyond(same, usual, chance)):
@@ -391,7 +397,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
 
 
 def _accuracy(labels: Labels, votes: NDArray[np.int64], posterior: FloatArray) -> FloatArray:
-    """Return the share of right ones among some votes of each annotator, (K,); 0 without votes."""
+    """Return the share of correct votes of each annotator, (K,); 0 without votes."""
     assert labels.meaning is not None
     voter, meant = labels.annotator[votes], labels.meaning[labels.label[votes]]
     right = np.where(meant == OPEN, 0.0, posterior[labels.task[votes], meant])
@@ -400,10 +406,10 @@ def _accuracy(labels: Labels, votes: NDArray[np.int64], posterior: FloatArray) -
 
 
 def _is_beyond(same: int, agree: FloatArray, chance: float) -> bool:
-    """Test whether agreement on some tasks is beyond its probabilities, and is mostly copies.
+    """Test whether agreement on some tasks is above its probabilities, and mostly due to copies.
 
-    Of independent events with the same mean probability, equally probable ones have the widest tails
-    ([hoeffding1956]_).
+    The binomial tail is an upper bound: independent events with the same mean probability have the widest
+    tails if all are equally probable ([hoeffding1956]_).
 
     References
     ----------
@@ -422,12 +428,12 @@ def _without_shared_misreadings(
 ) -> Copying:
     """Keep the pairs whose agreement the behaviour of other annotators does not explain.
 
-    Where part of a crowd misreads a class, the consensus may follow either part, and agreement within a part
-    seems to be copied. The classes are therefore estimated again from three starts, one of which is the
-    accused annotators' own answers; the most likely estimate is taken. The accused count as one annotator in
-    it, and not at all in the classes that then explain their agreement. Each annotator's rates maximise the
-    likelihood of all their votes given these classes: a class that others misread too is expected to be
-    misread. If most votes are of accused annotators, each group is compared with all others.
+    If part of a crowd misreads a class, the consensus may follow either part, and agreement within a part
+    seems to be copied. The classes are therefore estimated again from three starts, including the suspects'
+    own answers; the most likely estimate is used. The suspects count as one annotator in it, and are excluded
+    from the classes that then explain their agreement. Each annotator's rates maximise the likelihood of all
+    their votes given these classes: a class that others also misread is expected to be misread. If most votes
+    are from suspects, each group is compared with all others.
     """
     from scipy.special import logsumexp, softmax
 
@@ -473,7 +479,7 @@ def _likeliest_rates(labels: Labels, votes: NDArray[np.int64], posterior: FloatA
 
 
 def _copying(pairs: list[tuple[int, int, int, int, float]], outvoting: bool) -> Copying:
-    """Make the result of pairs: both annotators, common tasks, agreements, and expected agreements."""
+    """Make the result from pairs: both annotators, common tasks, agreements, and expected agreements."""
     columns = np.array(pairs, dtype=np.float64).reshape(len(pairs), 5)
     return Copying(
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
@@ -514,11 +520,11 @@ def _agreements(
 
 
 def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:
-    """Return the logarithm of a posterior from which votes can be removed, and the weight of each vote.
+    """Return a log posterior from which votes can be removed, and the weight of each vote.
 
-    An opinion pool and shares of votes are not products of likelihoods. They are also less certain than the
-    posterior of independent votes, so that independent annotators would seem to agree too often. The classes
-    are then estimated from the annotators' rates.
+    Opinion pools and shares of votes are not products of likelihoods. They are also less certain than the
+    posterior of independent votes, so that independent annotators would seem to agree too often. For these,
+    the classes are estimated again from the annotators' rates.
     """
     if is_modelled(fusion):
         return np.log(np.maximum(fusion.posterior, 1e-300)), fusion.power
@@ -538,7 +544,7 @@ def _rates(weight: FloatArray, label: NDArray[np.integer], labels: Labels) -> Fl
     np.add.at(counts, label, weight)
     right = labels.meaning[:, None] == np.arange(weight.shape[1])
     share = float(counts[right].sum() / len(label))
-    # Wrong ones as all wrong ones are spread, so that a class that was hardly seen is one like the others.
+    # Wrong outputs are distributed as all wrong outputs, so that a rare class resembles the others.
     wrong = np.where(right, 0.0, np.where(right, 0.0, counts).sum(axis=1, keepdims=True) + 1e-9)
     usual = np.where(right, share / np.maximum(right.sum(axis=0), 1), 0.0)
     usual += (1 - share) * wrong / np.maximum(wrong.sum(axis=0), 1e-9)

@@ -1,4 +1,4 @@
-"""Cross-validation on held-out truths, and the effect of an exclusion of annotators."""
+"""Cross-validation with held-out truths, and the effect of excluding annotators."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Run = Callable[[Labels, Watch], LabelFusion]
 class CrossValidation:
     """Result of cross-validation."""
 
-    # (N, J): tasks with known truth: from the run without it. Other tasks: from the run with all truths held
-    # fixed.
+    # (N, J): tasks with known truth: from the run without this truth. Other tasks: from the run with all
+    # truths held fixed.
     posterior: FloatArray
     fold: NDArray[np.int16]  # (N,): the fold of the task's truth; `OPEN` where the truth is not known
     fusion: LabelFusion  # the run with all truths held fixed
