@@ -1,4 +1,4 @@
-"""Ambiguous files: a mask, an image or a volume; and the annotator of a file, from its name."""
+"""Type of ambiguous files (mask, image or volume), and annotators from the names of files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from raterscope.app.formats.untrusted import check_shape
 from raterscope.app.formats.volumes import find_volumes
 
 MOST_DECODED = 64_000_000
-"""Bytes of images without compression that are looked into for masks; beyond, those named as masks."""
+"""Maximum bytes of uncompressed images to decode in search of masks; beyond it, only names are considered."""
 
 _DENSE = 0.15
-"""Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
+"""Compressed bytes per pixel and channel above which an image is a photograph, not a mask."""
 
 _HEAD = 4096
-"""Bytes that a file may have beside its pixels."""
+"""Bytes allowed in a file besides its pixels."""
 
 _LARGE = 64_000_000
-"""Voxels. Larger files are classified by the density of their marks alone."""
+"""Number of voxels above which a file is classified by its compressed bytes per voxel alone."""
 
 _MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
 
@@ -52,7 +52,7 @@ _PICTURE_WORDS = re.compile(
 _ANNOTATION = re.compile(r"annotations? \d+", re.IGNORECASE)
 
 Shape = tuple[int, int, int]
-"""Slices, rows and columns."""
+"""Numbers of slices, rows and columns."""
 
 
 @dataclass
@@ -102,9 +102,9 @@ def resolve_voxels(
 
 
 def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool = True) -> set[Path]:
-    """Find the images named like tasks, or like the files that are known to show tasks.
+    """Find the images with the names of tasks, or of files that are known to show tasks.
 
-    Of several with the same name, all are returned, or none.
+    `several`: whether to return all images of the same name; otherwise none of them.
     """
     named: dict[str, set[Path]] = {}
     for path in paths:
@@ -112,7 +112,7 @@ def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool
         named.setdefault(strip_suffixes(path).casefold(), set()).add(path)
     pictures: set[Path] = set()
     for task in tasks if named else ():
-        # An address or a path of any system, as a table may have it.
+        # A table may contain addresses, and paths of any operating system.
         name = task.replace("\\", "/").rpartition("/")[2].casefold()
         meant = named.get(name) or named.get(name.rpartition(".")[0]) or set()
         pictures |= meant if several or len(meant) == 1 else set()
@@ -130,13 +130,13 @@ def resolve_pictures(
 ) -> Resolved:
     """Find the masks among plain images, and the volumes among TIFFs.
 
-    Greys are probabilities only if the file's name says so. Where the values of a file may be those of a mask
-    or of an image, the words of its name and folders decide; without any, it is a mask if an image of its
-    size is there.
+    Greys are probabilities only if the file's name says so. Where the values of a file fit a mask and an
+    image, the words of its name and folders decide. Without such words, it is a mask if there is an image of
+    its size.
 
     `anchors`: shapes of available images and volumes.
     `sure`: files that are certainly no masks.
-    `alone`: whether no table and no volume comes with them.
+    `alone`: whether they are imported without tables and volumes.
     """
     pictures = []
     for done, path in enumerate(paths):
@@ -193,9 +193,9 @@ def resolve_pictures(
 
 
 def _named_types(paths: Sequence[Path]) -> dict[Path, str | None]:
-    """Return "mask" or "image" by the words of a file's name, else of its folders, the nearest first.
+    """Return "mask" or "image" by the words of a file's name, otherwise of its folders, the nearest first.
 
-    Folders that all files share are not considered, nor the word image in the name of a file.
+    Folders that all files share are ignored, and so is the word image in the name of a file.
     """
     shared = os.path.commonpath([path.parent for path in paths]) if paths else ""
     level = len(Path(shared).parts)
@@ -214,7 +214,7 @@ def _named_types(paths: Sequence[Path]) -> dict[Path, str | None]:
 
 
 def _explain_doubtful(doubtful: Sequence[Path], masks: Collection[Path]) -> list[str]:
-    """Name the files with few greys of which neither values nor names show what they are."""
+    """Name the files with few grey values whose type neither values nor names show."""
     read_as = (("masks", [path for path in doubtful if path in masks], "images", "image"),
                ("images", [path for path in doubtful if path not in masks], "masks", "masks"))  # fmt: skip
     return [
@@ -246,7 +246,7 @@ def _holds(source: Source) -> bool | None:
 
 @dataclass(frozen=True)
 class _Picture:
-    """The head of a plain image; `dense` where it cannot be a mask, or too much would have to be read."""
+    """Header of a plain image; `dense` if it cannot be a mask, or is too large to check."""
 
     path: Path
     shape: Shape
@@ -288,7 +288,7 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not
     ) -> None:
         self.files = tuple(files)  # all such files
         self.guess = dict(guess)  # by file: a name to begin with
-        # files with detections exported from this program: probably ground truth
+        # files of detections that this program exported: probably ground truth
         self.detections = frozenset(detections)
         self.skipped: tuple[str, ...] = ()  # notices of files that were skipped, whose names may be missed
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
@@ -319,7 +319,7 @@ def names_by(
 
 
 def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NameParts]:
-    """Guess from the names; true masks separately, as they do not follow the raters' pattern."""
+    """Guess the parts of names; ground truth separately, because it does not follow the raters' pattern."""
     words = {file: set(re.split(r"[_\-. \d]+", strip_suffixes(file).casefold())) for file in files}
     true = {file: None for file in files if _TRUE & words[file]}
     others = [file for file in files if file not in true]
@@ -328,7 +328,7 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     parts_by_file = compare_names([file for file in others if file not in of_bids])
     items = [name.item for name in parts_by_file.values()]
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):
-        # Words that differ in every name, as the annotators do, name no images.
+        # Words that differ in every name are annotators, not images.
         parts_by_file = {file: name._replace(item=None) for file, name in parts_by_file.items()}
     cases = {tuple(words_of(name.item)): name.item for name in parts_by_file.values() if name.item}
     for file, name in compare_names(true).items():
@@ -352,16 +352,16 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
 
 
 def _parts_of_truth(file: Path, name: NameParts, cases: Mapping[tuple[str, ...], str]) -> NameParts:
-    """Return the parts of a true mask's name; its words for truth name neither image nor structure."""
+    """Return the parts of the name of a ground truth mask, without the words for truth."""
     item = cases.get(tuple(word for word in words_of(file.name) if word not in _TRUTH_WORDS))
     return NameParts(item or name.item, TRUTH_WORD, _structure_beside(item or "", name))
 
 
 def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) -> dict[Path, NameParts]:
-    """Return other parts for files whose folders, taken for annotators, are cases.
+    """Return other parts for files whose folders look like annotators, but are cases.
 
-    They are named like images or their folders. Without images, a folder with "annotation 1" is a case, one
-    with "mask 1" an annotator.
+    Such folders have the names of images, or of the images' folders. Without images, a folder with
+    "annotation 1" is a case, a folder with "mask 1" an annotator.
     """
     image_of: dict[str, list[str]] = {}
     for image in images:
@@ -380,13 +380,13 @@ def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) ->
 
 
 def _structure_beside(image: str, name: NameParts) -> str | None:
-    """Return the structure in a file's name; None if its words are those of the image, or for truth."""
+    """Return the structure in a file's name; None if its words name the image or the truth."""
     structure = _not_in(image, name.structure)
     return None if structure is None or set(words_of(structure)) <= _TRUTH_WORDS else structure
 
 
 def _not_in(image: str, text: str | None, instead: str | None = None) -> str | None:
-    """Return a part of a file's name, or another part in its place if its words are those of the image."""
+    """Return a part of a file's name, or `instead` if all its words are those of the image."""
     if text is None or not set(words_of(text)) <= set(words_of(image)):
         return text
     return None if instead is None else _not_in(image, instead)
@@ -397,7 +397,7 @@ def _has_number(text: str | None) -> bool:
 
 
 def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | None, list[str]]:
-    """Find the image with the most words that begin a mask's name; return also the other words."""
+    """Find the image whose name is the longest beginning of a mask's name; return the remaining words too."""
     words = words_of(file.name)
     most = next((n for n in range(len(words), 0, -1) if tuple(words[:n]) in images), None)
     if most is None:

@@ -71,9 +71,10 @@ class Evidence:
     items: IntArray  # (K,): images, cases or questions with such marks
     measures: tuple[Measure, ...]  # tuple of M Measure
     values: FloatArray  # (K, M, 3): value, low and high end of the 95 % interval; NaN where unknown
-    # by column: what is no number: the community, the worst class
+    # by column: values that are texts: the community, the worst class
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # accepted, rejected: (K,): marks that agree with a decision of the expert, and that contradict one
+    # accepted, rejected: (K,): number of marks that agree with the expert's decisions, and that contradict
+    # them
     accepted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     rejected: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -95,7 +96,7 @@ class Measurements(NamedTuple):
     # quantity, unit: "liver volume" in "ml"
     quantity: str
     unit: str
-    # mapping of main name to mapping of case to value: cases are named by their numbers in the study
+    # main name to case to value; a case is the number of an item in the study
     values: Mapping[str, Mapping[int, float]]
 
 
@@ -108,7 +109,7 @@ class Agreement(NamedTuple):
 
 
 class ChangedAnswer(NamedTuple):
-    """An answer that would be another one: its name, and both answers in words."""
+    """A changed answer: the name of its item, and the answers before and after in words."""
 
     name: str
     before: str
@@ -137,16 +138,16 @@ def _no_agreement(_study: Study, _names: Collection[str], _watch: Watch) -> Sequ
 
 @dataclass(frozen=True)
 class AnnotatorFunctions:
-    """What a kind knows of its annotators."""
+    """Functions of a kind that return values of its annotators."""
 
     # ``evidence(study, watch)`` gives the values of all annotators; None without results
     evidence: Callable[[Study, Watch], Evidence | None]
     # ``courses(study, names, watch)`` gives the courses of the annotator with these names
     courses: Callable[[Study, Collection[str], Watch], Sequence[Course]]
-    # ``preview(study, names, weight, watch)`` fuses again without the annotators with these names, or with a
-    # weight, as the runs shown did; None where nothing of this kind is affected
+    # ``preview(study, names, weight, watch)`` repeats the runs shown without the annotators with these names,
+    # or with a weight; None where nothing of this kind is affected
     preview: Callable[[Study, Collection[str], float | None, Watch], Consequences | None]
-    # ``measurements(study, watch)`` gives what observer variability measures of each case
+    # ``measurements(study, watch)`` gives the values of each case for observer variability
     measurements: Callable[[Study, Watch], Sequence[Measurements]] = _no_measurements
     # ``agreement(study, names, watch)`` compares the annotators with these names, or all without names
     agreement: Callable[[Study, Collection[str], Watch], Sequence[Agreement]] = _no_agreement
@@ -171,7 +172,7 @@ class Pool:
         return tuple(self._index)
 
     def rows_of(self, names: Iterable[str]) -> IntArray:
-        """Return the numbers of annotators, which are given one where they are new."""
+        """Return the numbers of annotators; new annotators get the next number."""
         mains = (self._aliases.get(name, name) for name in names)
         return np.array([self._index.setdefault(main, len(self._index)) for main in mains], dtype=np.int64)
 
@@ -182,21 +183,21 @@ class Pool:
         self._weights.append(np.asarray(weights, dtype=np.float64))
 
     def total(self, amounts: Sequence[NDArray[np.integer]]) -> IntArray:
-        """Sum amounts that were given in the order of `add`."""
+        """Sum amounts, in the order of the calls of `add`."""
         total = np.zeros(len(self._index), dtype=np.int64)
         for rows, amount in zip(self._rows, amounts, strict=True):
             np.add.at(total, rows, amount)
         return total
 
     def sums(self, amounts: Sequence[FloatArray]) -> FloatArray:
-        """Sum rows of amounts, (A, K) of each item in the order of `add`."""
+        """Sum rows of amounts, (A, K) of each item, in the order of the calls of `add`."""
         total = np.zeros((len(amounts[0]) if amounts else 0, len(self._index)))
         for rows, amount in zip(self._rows, amounts, strict=True):
             np.add.at(total.T, rows, amount.T)
         return total
 
     def counted(self) -> tuple[IntArray, IntArray]:
-        """Return each annotator's number of marks, and of items with marks, under whichever joined name."""
+        """Return each annotator's number of marks, and of items with marks, over all joined names."""
         marks = self.total([weight.astype(np.int64) for weight in self._weights])
         items = np.zeros_like(marks)
         for rows, weight in zip(self._rows, self._weights, strict=True):

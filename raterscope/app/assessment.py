@@ -45,7 +45,7 @@ class Change:
 class Differences:
     """Differences found so far between two runs."""
 
-    # disputed_before, disputed_after: disputed details by each run; of pairs, flagged annotators
+    # disputed_before, disputed_after: number of disputed details by each run; of pairs, of flagged annotators
     disputed_before: int = 0
     disputed_after: int = 0
     ranks: int = 0  # of pairs: items that changed their rank
@@ -68,12 +68,12 @@ class ComparedItem:
     now: Any
 
     def change(self, text: str, size: float, **about: Any) -> Change:
-        """Make a change of this item; `about` as in `Change`."""
+        """Return a change of this item; `about`: further fields of `Change`."""
         return Change(self.item, f"{text}{self.where}", float(size), **about)
 
 
 def step_in_words(old: float, new: float) -> str:
-    """Write a step from one share to another: "0.44 → 0.93"."""
+    """Write a change from one share to another: "0.44 → 0.93"."""
     return f"{share_in_words(old)} \N{RIGHTWARDS ARROW} {share_in_words(new)}"
 
 
@@ -83,13 +83,13 @@ def share_in_words(value: float) -> str:
 
 
 DISPUTED = (0.1, 0.9)
-"""Posteriors between which a spot that the expert did not decide is disputed."""
+"""Posteriors between which an undecided spot is disputed."""
 
 MATTERS = 0.25
-"""Probability that an answer is wrong from which on a decision on it matters.
+"""Minimum probability that an answer is wrong for a decision on it to matter.
 
-A decision also changes the other posteriors. To rank by that too, by the expected value of sample
-information, set no more of them right on any crowd that was measured.
+A decision also changes the other posteriors. A ranking by the expected value of sample information includes
+that, but corrected no more answers on any measured crowd.
 """
 
 
@@ -113,7 +113,7 @@ def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
 
 
 FEW = 20
-"""Cases below which nothing is concluded."""
+"""Minimum number of cases for a conclusion."""
 
 LEVEL = 0.001
 LEAST_ERROR = 0.05
@@ -131,7 +131,7 @@ class Trust:
     noun: str  # "spot", "task"
     by_truth: bool  # known truths are the measure; else the expert's decisions
     calibration: Calibration
-    # what was measured on comparable crowds, a sentence; used if nothing is known of this run
+    # a sentence on the measurements on comparable crowds, for a run without known answers
     comparable: str = ""
     errors: str = ""  # number of errors expected among the other items, a sentence
     axes: tuple[str, str] = ("probability", "share that is right")  # names of the calibration's axes
@@ -208,7 +208,7 @@ class Trust:
         return f"{text} The probabilities are {self._gap_in_words()}: do not rely on them."
 
     def doubt_in_words(self) -> str:
-        """Describe in a short sentence what is contradicted; empty if nothing is."""
+        """Describe a contradiction in a short sentence; empty if there is none."""
         if not self.contradicted:
             return ""
         by = "Known truths" if self.by_truth else "Your decisions"
@@ -226,7 +226,7 @@ def trust_from(
     by_truth: Sequence[tuple[FloatArray, BoolArray]],
     by_decision: Sequence[tuple[FloatArray, BoolArray]],
 ) -> Trust:
-    """Compare probabilities with known answers: truths where there are any, else decisions.
+    """Compare probabilities with known answers: the ground truth if there is any, otherwise decisions.
 
     `noun`: see `Trust`. `by_truth`, `by_decision`: pairs of probabilities, (n,), and whether each case is
     right, (n,).
@@ -238,12 +238,12 @@ def trust_from(
 
 
 def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: int) -> RunEntry | None:
-    """Return the run with the claims before a decision; None without one.
+    """Return the latest run of an item that did not use a decision; None without one.
 
     `runs`: all runs of the study.
     `shown`: run that is shown; only runs with its algorithm and settings count.
     `item`, `decision`: the image or question, and the number of the decision.
-    The result is the latest run of the item that was not held to the decision, which may be the run shown.
+    The result may be the run shown.
     """
     if shown.known < decision:
         return shown
@@ -258,7 +258,7 @@ def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: i
 
 
 def bin_intervals(curve: Calibration) -> FloatArray:
-    """Compute the 95 % interval of the share of each bin (Wilson), (2, B); NaN where a bin is empty."""
+    """Compute the 95 % interval of each bin's share (Wilson), (2, B); NaN for an empty bin."""
     ends = [wilson(share * count, int(count)) for share, count in zip(curve.share, curve.count, strict=True)]
     return np.array(ends, dtype=np.float64).reshape(-1, 2).T
 
@@ -272,10 +272,10 @@ NUMBERS = {
     "false discoveries": "{measured} of the flagged were flagged wrongly (rate {claimed})",
     "fair crowds": "an annotator was flagged in {measured} of crowds without bias",
 }
-"""Numbers of the table, and the wording of each."""
+"""Wording of each measure in the table."""
 
 _FAR = math.log(2.5)
-"""Distance beyond which a crowd is not called comparable."""
+"""Maximum distance of a comparable crowd; see `ComparableCrowd.distance`."""
 
 
 @dataclass(frozen=True)
@@ -349,7 +349,7 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
 
 
 def _worst_in_words(kind: str, compared: ComparableCrowd) -> str:
-    """Name the crowd with the worst probabilities, of as many classes; empty if not worse."""
+    """Name the crowd with the same number of classes and the worst probabilities; empty if it is this one."""
     errors = {
         crowd: measured
         for crowd in comparable_crowds()

@@ -1,4 +1,4 @@
-"""Coding of a structure: category and type, colour, role in radiotherapy, name in exports."""
+"""Coding of a structure: category, type, colour, role in radiotherapy, and name in exports."""
 
 from __future__ import annotations
 
@@ -42,15 +42,14 @@ class Code:
 
 
 TISSUE = Code("85756007", "SCT", "Tissue")
-"""Type of a structure of which nothing is known."""
+"""Type of a structure about which nothing is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coding:
     """Coding of a structure, besides its name; fields that are None or empty are unknown."""
 
-    # category, type, modifier: segmented property category and type, and what modifies the type: the side of
-    # the body
+    # category, type, modifier: segmented property category, type, and type modifier: the side of the body
     category: Code | None = None
     type: Code | None = None
     modifier: Code | None = None
@@ -81,7 +80,7 @@ NOTHING_CODED = Coding()
 def merged(before: Coding, new: Coding) -> Coding:
     """Fill missing fields of a coding from another; codes that belong together stay together.
 
-    That a structure is tissue gives way to whatever says more.
+    The type "tissue" is replaced by any more specific type.
     """
     codes = before if before.specific or (before.type is not None and not new.specific) else new
     return replace(

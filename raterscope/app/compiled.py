@@ -2,8 +2,8 @@
 
 The table ``resources/kernels.json`` lists the kernels of each kind and algorithm with the types of their
 arguments (`scripts/record_kernels.py` writes it). They are compiled in worker processes, because the compiler
-holds the interpreter's lock: all of them by `prepare`, and those of one command beside the command itself by
-`compiling_beside`. Every process finds in the shared folder what another has compiled.
+holds the interpreter's lock: all of them by `prepare`, and those of one command by `compiling_beside`, while
+the command runs. All processes share the folder of compiled kernels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Kernel = tuple[str, str, str]
 
 
 def choose_folder() -> None:
-    """Set a private temporary folder for numba, in this and all child processes.
+    """Set a private temporary folder for numba, in this process and all child processes.
 
     To be called before numba is loaded. Nothing is set where the installation or the cache folder can be
     written.
@@ -90,7 +90,7 @@ def prepare(watch: Watch, jobs: int | None = None, *, low_priority: bool = False
     `watch`: called every 50 ms; its exceptions end the worker processes at once.
     `jobs`: number of worker processes; by default one for each processor.
     `low_priority`: give the workers a low priority.
-    Kernels that fail are compiled when they are called.
+    Kernels whose compilation fails are compiled when they are called.
     """
     table = _table()
     default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
@@ -116,9 +116,9 @@ def kinds_of(algorithm: str) -> list[str]:
 def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
 
-    Each kernel is compiled once: the command waits for what a helper has begun, helpers take another one. No
-    helper is started if they are known to be compiled, or on a single processor. The compiler itself and
-    the kernels' modules are loaded in another thread, while the command reads its files.
+    Each kernel is compiled once: the command waits for kernels that a helper has begun, helpers take another
+    one. No helper is started if all kernels are known to be compiled, or on a single processor. The compiler
+    itself and the kernels' modules are loaded in another thread, while the command reads its files.
 
     `algorithm`: its name; empty for the default.
     """
@@ -219,7 +219,7 @@ def _stamped() -> frozenset[str]:
 
 
 def _stamp(names: Sequence[str]) -> None:
-    """Record what was compiled; without the record it is only searched again."""
+    """Record the compiled algorithms; without the record they are only searched again."""
     file = _stamp_file()
     text = json.dumps({_fingerprint(): sorted({*_stamped(), *names})})
     with suppress(OSError):

@@ -75,11 +75,11 @@ class Contents:
         return self.measures.pixel_size(image.id, image.pixel_size)
 
     def text_of(self, decision: Decision) -> str:
-        """Describe a decision: "reject spot 12"."""
+        """Describe a decision, as in "reject spot 12"."""
         return self.review.in_words(decision, hidden=self.hidden)
 
     def of(self, kind: str) -> tuple[Item, ...]:
-        """List the items of a kind; none of one that the study does not hold."""
+        """List the items of a kind; empty if the study has none."""
         return self.items.get(kind, ())
 
     def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
@@ -96,14 +96,14 @@ class Contents:
         return None if target is None or target is decision else target.subject
 
     def items_of(self, decision: Decision, kind: str) -> tuple[int, ...]:
-        """Return all items that a decision of a kind, or what it undoes, is about."""
+        """Return all items of a decision of a kind, or of the decision that it undoes."""
         target = self.target(decision)
         if target is None or target.subject is None or target.subject.kind != kind:
             return ()
         return target.items
 
     def item_of(self, decision: Decision, kind: str) -> int | None:
-        """Return the item that a decision of a kind, or what it undoes, is about; None for any other."""
+        """Return the item of a decision of a kind, or of the decision that it undoes; None for any other."""
         return next(iter(self.items_of(decision, kind)), None)
 
     def image(self, key: int) -> ImageEntry | None:
@@ -116,7 +116,7 @@ class Contents:
 
 
 def _find(items: Sequence[Found], key: int) -> Found | None:
-    """Find an item by its number, which rises: items are in the order in which they came."""
+    """Find an item by its number; items are in ascending order."""
     at = bisect_left(items, key, key=attrgetter("id"))
     return items[at] if at < len(items) and items[at].id == key else None
 
@@ -159,7 +159,7 @@ class Journal:
                 self.append(decision)
 
     def rest_on(self, runs: Sequence[RunEntry], chosen: Mapping[str, int]) -> None:
-        """Record the decisions that the shown run of each kind used."""
+        """Record which decisions the shown run of each kind used."""
         shown_runs = {run.kind: run for run in runs}
         shown_runs |= {run.kind: run for run in runs if chosen.get(run.kind) == run.id}
         self._then = {
@@ -238,7 +238,7 @@ def choose_run(
 def write_decision(
     journal: Journal, make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
 ) -> Written | None:
-    """Make a decision from the stored journal, so that two quick undos are two."""
+    """Make a decision from the stored journal, so that two quick undos undo two decisions."""
     watch(0.0, "writing")
     journal.catch_up(study)
     decision = make(journal.state)

@@ -1,4 +1,4 @@
-"""Tables of decisions: what `export --what decisions` writes, and other programs, read into a study."""
+"""Tables of decisions, as `export --what decisions` and other programs write them, read into a study."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[i
 
 
 def _renaming_verb(study: Study, subject: NameSubject, path: Path) -> str:
-    """Return whether a new name renames or merges. Raises `TableProblems` if it cannot be given."""
+    """Return the verb for a new name: rename or merge. Raises `TableProblems` if it cannot be given."""
     try:
         return make_renaming(study, subject.of, subject.name, subject.new).verb
     except ValueError as refusal:
@@ -88,7 +88,7 @@ def _renaming_verb(study: Study, subject: NameSubject, path: Path) -> str:
 
 
 class _Problem(Exception):  # noqa: N818 - of a row, collected with the others
-    """What is wrong in a row; the message says what was expected."""
+    """Problem in a row; the message states what was expected."""
 
 
 class _Reader:

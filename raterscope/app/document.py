@@ -1,7 +1,7 @@
 """The open study of the window: its contents in memory, and one thread that owns the file.
 
 Nothing here waits for the disk. Requests run in the thread of the study. When the result is on disk, a signal
-reports it and the contents in memory are updated. So the window never shows as done what is not.
+reports it and the contents in memory are updated. The window shows as done only what is on disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Unsaved:
-    """A result that could not be stored in its study, in memory only."""
+    """A result in memory that could not be stored in its study."""
 
     study: Path
     title: str  # title of the job that stores it
@@ -48,7 +48,8 @@ class Document(QObject):
     decided = Signal(object)  # a decision is on disk
     names_changed = Signal()  # the names of annotators are hidden, or shown again
     refused = Signal(str)  # why something could not be done, in a sentence
-    # a result that the study could not store, even if it was closed since: keep it until it is saved
+    # a result that the study could not store, even if the study was closed since; keep the result until it is
+    # saved
     unsaved = Signal(object)
     run_chosen = Signal()  # another run was selected, and the choice is on disk
     radius_changed = Signal()  # the matching radius was changed, and is on disk
@@ -66,9 +67,9 @@ class Document(QObject):
         self._jobs = jobs
         self._lane: Lane | None = None
         self._finishing: list[tuple[Path, Lane]] = []
-        """Studies that were left while something was still being done with them."""
+        """Studies that were closed in the window while work on them continues."""
         self._beside: list[Lane] = []
-        """Where files are written from copies of studies."""
+        """Threads that read copies of studies."""
         self._keeping = 0
         self._study: Study | None = None
         self._journal: Journal | None = None
@@ -77,7 +78,7 @@ class Document(QObject):
         self.file_state = FileState()
         self._file_state_read.connect(self._on_file_state_read, Qt.ConnectionType.QueuedConnection)
         self._hiding: frozenset[str] = frozenset()
-        """The workspaces that want names to be hidden."""
+        """Workspaces that currently hide the names of annotators."""
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -131,7 +132,7 @@ class Document(QObject):
 
     @property
     def keeping(self) -> bool:
-        """True while something is being written that must be kept in memory if writing fails."""
+        """True while a result is being written, which must be kept in memory if writing fails."""
         return self._keeping > 0
 
     def leave(self) -> None:
@@ -189,10 +190,10 @@ class Document(QObject):
     ) -> Job:
         """Read a copy of the study in a separate thread, as a job that can be cancelled.
 
-        This is for long work: images are shown and decisions written meanwhile.
+        This is for long work; meanwhile the study's thread shows images and writes decisions.
 
-        `work`: called with the copy. `lasting`: whether it writes a file; then stopping it needs a
-        confirmation.
+        `work`: called with the copy.
+        `lasting`: whether it writes a file; stopping the job then needs a confirmation.
         """
         if self._study is None:
             raise RuntimeError("no study is open")

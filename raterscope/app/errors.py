@@ -24,13 +24,13 @@ _EXTRAS = {
     "dicomweb_client": ("dicomweb-client", "pacs"),
     "pynetdicom": ("pynetdicom", "pacs"),
 }
-"""Name in imports: the package, and the extra that installs it."""
+"""By module name: the package, and the extra that installs it."""
 
 
 class InputError(Exception):
     """Error about input that cannot be used.
 
-    `what`: end of the sentence: what is wrong and what was expected.
+    `what`: end of the sentence: the problem, and what was expected.
     `file`: the file; its name alone is shown.
     `line`: line in the file, from 1.
     `field`: column or element.
@@ -66,7 +66,7 @@ class InUseError(StudyError):
 
 
 class UnwrittenError(StudyError):
-    """A failed write that changed nothing and can be repeated, or made elsewhere."""
+    """A failed write that changed nothing and can be repeated, here or elsewhere."""
 
 
 class TableProblems(InputError):  # noqa: N818 - several errors in one
@@ -81,7 +81,7 @@ class TableProblems(InputError):  # noqa: N818 - several errors in one
 def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None:
     """Refuse unknown names of annotators.
 
-    Raises `InputError` for the first of them, with some of those who are.
+    Raises `InputError` for the first unknown name, with some of the known ones.
     """
     present = dict.fromkeys(known)
     for name in names:
@@ -96,7 +96,7 @@ FREE_SPACE = "free space on it, then try again"
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether the system refused for want of space, on the disk or in the user's quota."""
+    """Return whether the disk or the user's quota is full."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

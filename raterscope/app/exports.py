@@ -1,7 +1,7 @@
-"""Exports of a study: formats, requests, and writing them with a record of the runs they are made from.
+"""Exports of a study: formats, requests, and writing with a record of the runs.
 
-What can be exported is listed by each kind, see `raterscope.app.kinds.registry.exports`. A record names
-the runs shown and how they stand to the journal.
+Each kind lists its exports, see `raterscope.app.kinds.registry.exports`. A record names the runs shown, and
+states whether they used the current decisions.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SAMPLE = (
 Item = TypeVar("Item")
 
 _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
-"""Other endings of a format."""
+"""Alternative suffixes of a format."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ class Request:
     resample: bool = False  # resample uneven or tilted slices to a regular grid if the format requires one
     with_images: bool = False  # write the images too, de-identified; everything then goes into a folder
     say: Callable[[str], object] = lambda _sentence: None  # called with every message for the user
-    # the run whose results are written, of the items that it has; None for the run shown of each item
+    # run whose results are written; None for the run shown of each item
     run: int | None = None
     # settings of the export as text, see `Export.budgeted`; by default those kept with the study
     settings: Mapping[str, str] = field(default_factory=dict)
     costs: Path | None = None  # table of what annotators cost
-    # by name: numbers of the images of each group, for an export that is `Export.grouped`
+    # name of a group to numbers of its images, for an export that is `Export.grouped`
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    # by task: for an export of questions that is `Export.grouped`
+    # task to group, for an export of questions that is `Export.grouped`
     task_groups: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[int, str] = field(default_factory=dict)  # by image, instead of `format`
     groups_from: Path | None = None  # table of the groups, or the word folders; `write_groups` reads it
@@ -121,10 +121,10 @@ class Written:
 
 
 class Writer(Protocol):
-    """Function that writes what is requested of a study."""
+    """Function that writes a requested export of a study."""
 
     def __call__(self, study: Study, request: Request, watch: Watch) -> list[Path]:
-        """Write, and give the files."""
+        """Write the export and return the files."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class Export:
     by_question: bool = False  # whether several questions are written as several files, into a folder
     of_readers: bool = False  # whether only a collected reader study has it
     budgeted: bool = False  # whether it distributes a budget, and so has settings and costs
-    # whether groups of images are rows of it; other exports are split into a file for each group
+    # whether groups of images become rows; other exports are split into one file per group
     grouped: bool = False
-    # the kinds of annotation that have it; the registry of kinds fills them in, and `write`
+    # the kinds of annotation with this export; the registry of kinds fills in this field and `write`
     kinds: tuple[str, ...] = ()
     write: Writer | None = field(default=None, compare=False)  # imports what it needs when it is called
 
@@ -157,7 +157,7 @@ def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
 def choose_format(
     export: Export, request: Request, images: Sequence[ImageEntry], given: str | None
 ) -> Request:
-    """Request a format: as given, else by the file's name, else the default of each image.
+    """Choose the format: as requested, else by the file's name, else the default of each image.
 
     Raises `InputError` if the export does not support the format.
     """
@@ -194,10 +194,10 @@ def files_for(
     watch: Watch = silent,
     formats: Mapping[Item, str] | None = None,
 ) -> Iterator[tuple[Item, Path, Watch]]:
-    """Yield for each item, by name, the file that it is written to.
+    """Yield each item with the file to write.
 
-    Several are written into a folder, named after the items; so is a single one if the folder exists or
-    images are written too. `formats`: the format of each item, if not the request's. Raises
+    Several files are written into a folder and named after the items. A single file is too, if the folder
+    exists or images are also written. `formats`: the format of each item, if not the request's. Raises
     `InputError` when the folder cannot be made.
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
@@ -216,16 +216,16 @@ def files_for(
 
 
 def folder_of(request: Request) -> Path:
-    """Choose the folder for several files: a name with a file's suffix loses it."""
+    """Return the folder for several files: the requested path without a file's suffix."""
     path, suffix = request.path, FORMATS[request.format].suffix
     named_as_file = path.name.casefold().endswith(suffix) and not path.is_dir()
     return path.with_name(path.name[: -len(suffix)]) if named_as_file else path
 
 
 def provenance(export: Export, study: Study, request: Request) -> Provenance:
-    """Find the runs of an export and how they are outdated, before it is written.
+    """Find the runs of an export before it is written, and in what they are outdated.
 
-    Raises `InputError` when there is no such run, or every run was held to decisions that were undone since.
+    Raises `InputError` when there is no such run, or every run held decisions fixed that were undone since.
     """
     if not export.of_run:
         if request.run is not None:
@@ -295,9 +295,8 @@ def _with_groups(export: Export, study: Study, request: Request, source: Path) -
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
     """Write an export of a study: the run shown of each image or question, or one run.
 
-    Beside results, a file NAME.run.json describes their runs; NAME-2.run.json where that describes other
-    files. Raises `InputError` when there is nothing to
-    write yet, or a file cannot be written, or is a study.
+    A file NAME.run.json beside the results describes their runs; NAME-2.run.json if the first describes other
+    files. Raises `InputError` if there is nothing to write yet, or a file cannot be written or is a study.
     """
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
     from raterscope.app.program_files import STUDY_SUFFIX
@@ -348,7 +347,7 @@ def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
-    """Write the items of the last acceptance samples, with what was re-read. See `Writer`."""
+    """Write the items of the last acceptance samples, with the results of re-reading. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
     from raterscope.app.review import NO_SAMPLE, read_last_samples
 
@@ -372,7 +371,7 @@ def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def write_sessions(study: Study, request: Request, watch: Watch) -> list[Path]:
-    """Write the sessions of each expert, and all of an expert together. See `Writer`."""
+    """Write the sessions of each expert, and their totals. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
     from raterscope.app.study.expert_agreement import read_sessions
 
@@ -394,7 +393,7 @@ def write_sessions(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:
-    """Write the cases that readers of a reader study read, with times. See `Writer`."""
+    """Write the cases that the readers of a reader study have read, with times. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
 
     watch(0.0, "writing reads")
@@ -411,7 +410,7 @@ def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def _record_path(request: Request, files: Sequence[Path]) -> Path:
-    """Name the record of an export: after the file, or in a folder after its contents."""
+    """Return the path of an export's record, named after the file, or after the export in a folder."""
     first = files[0].resolve()
     if first.parent != request.path.resolve().parent:
         return Path(os.path.commonpath([file.parent for file in files]), f"{request.what}.run.json")
@@ -422,13 +421,13 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
 
 
 _LONGEST_RECORD = 100_000_000
-"""Bytes beyond which a file is no record of an export."""
+"""Maximum size of a record of an export, in bytes."""
 
 
 def _free_record(path: Path, names: Sequence[str]) -> Path:
-    """Return a path of a record, so that files of earlier exports in the folder keep theirs.
+    """Return a path for a record that keeps the records of earlier exports in the folder.
 
-    Records of earlier exports lose the names of files that were replaced. Longer files than records are kept.
+    Earlier records lose the names of replaced files. Files larger than a record are kept.
     """
     from raterscope.app.formats.output_files import write_record
     from raterscope.app.formats.untrusted import decode_json
@@ -451,7 +450,7 @@ def _free_record(path: Path, names: Sequence[str]) -> Path:
 
 
 _NAMED = 3
-"""Runs that are listed by name; beyond that, only their number is given."""
+"""Maximum number of runs listed by name; of more, only the number is given."""
 
 
 @dataclass(frozen=True)
@@ -460,7 +459,7 @@ class Provenance:
 
     runs: tuple[RunEntry, ...] = ()  # by number
     items: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # by run
-    # in what the runs do not rest on the journal and the annotations as they are now, a sentence each
+    # why the runs are outdated (by decisions or annotations), one sentence each
     outdated: tuple[str, ...] = ()
     decisions: int = 0  # the number of the last decision
 
@@ -474,7 +473,7 @@ class Provenance:
 
 
 def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ()) -> Provenance:
-    """Find the runs that are shown for the items of some kinds.
+    """Find the runs shown of some kinds.
 
     `items`: numbers of images or questions; empty for all.
     """
@@ -501,8 +500,7 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
 def provenance_of_report(study: Study, item: int | None = None, question: int | None = None) -> Provenance:
     """Find the runs that a report is made from; see `provenance_of`.
 
-    `item`, `question`: the number of the only image or question that it is about; without either, it is about
-    all.
+    `item`, `question`: number of the only image or question in the report; None for all.
     """
     from raterscope.app.study.kinds import image_kinds, question_kinds
 
@@ -514,7 +512,7 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
 
 
 def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
-    """Describe in short ASCII text which run a file was made from; de-identified, without its time."""
+    """Describe the run of a file in short ASCII text; without the time if de-identified."""
     if run is None:
         return "Raterscope"
     when = "" if deidentify else f", {run.started.astimezone():%Y-%m-%d %H:%M}"
@@ -524,7 +522,7 @@ def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
 def record_of_export(
     study: Study, made: Provenance, *, what: str, form: str, files: Sequence[str], deidentify: bool
 ) -> dict[str, Any]:
-    """Return the contents of an export's run.json; de-identified, without names and times."""
+    """Return the contents of an export's run.json; without names and times if de-identified."""
     return {
         "what": what,
         "format": form,
@@ -567,7 +565,7 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
 
 
 def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, dict[str, bool]]:
-    """Name a run's control images and say whether they are known to hold structures; nothing without any."""
+    """Return a run's control images, and whether each is known to contain structures; empty without any."""
     from raterscope.app.study.kinds import STORED
 
     if not STORED[run.kind].has_controls:

@@ -38,7 +38,7 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class OtherFiles:
-    """Files of a kind with a reader of its own."""
+    """Files of a kind of annotation with its own reader."""
 
     kind: str
     file_kinds: tuple[str, ...]  # what its files may hold
@@ -53,23 +53,23 @@ class ImportCandidates:
     kind: str | None = None
     tables: list[Path] = field(default_factory=list)  # of clicks or true points
     points: list[Path] = field(default_factory=list)  # other files of points
-    # files of marks without any mark: of points where other files hold points, else as they would be
+    # files of annotations without any mark: files of points if other files hold points
     bare: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)  # tables and other files, of true labels too
     pairs: list[Path] = field(default_factory=list)
     rankings: list[Path] = field(default_factory=list)  # tables of ground-truth rankings
-    # those of the others that have labels beside marks: answers to questions, choices, tags
+    # files of marks that also contain labels: answers to questions, choices, tags
     beside: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
-    # what may be masks or volumes, which `resolve_ambiguous` decides; among the images too there may be masks
+    # masks or volumes: `resolve_ambiguous` decides, and also which of the images are masks
     doubtful: list[Path] = field(default_factory=list)
-    # other files of a folder, also tables whose header leaves a doubt, which need to be named
+    # skipped files of a folder, among them tables with an ambiguous header; to import one, name it
     left: list[Path] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     readers: Sequence[OtherFiles] = ()
-    # by kind: files of the kinds that are read by themselves, which `readers` recognise
+    # by kind: files of the kinds with their own reader, recognised by `readers`
     others: dict[str, list[Path]] = field(default_factory=dict)
     # masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped
     from_folders: frozenset[Path] = frozenset()
@@ -77,7 +77,7 @@ class ImportCandidates:
     _files: set[Path] = field(default_factory=set)
 
     def put_other(self, path: Path) -> bool:
-        """Add a file to those of a kind with its own reader, if it is one."""
+        """Add a file to the files of a kind with its own reader; return whether it is one."""
         for reader in self.readers:
             named = self.kind in reader.file_kinds
             if named or (self.kind is None and path.is_file() and reader.recognises(self.sources.open(path))):
@@ -90,7 +90,7 @@ class ImportCandidates:
         return path in self._files
 
     def add_part(self, path: Path) -> None:
-        """Add a file that another file, its header, belongs to."""
+        """Add a file that is part of a volume, such as the data of a separate header."""
         self._files.add(path)
 
     def add_volumes(self, volumes: Iterable[VolumeFile]) -> None:
@@ -101,7 +101,7 @@ class ImportCandidates:
                 self._files.update(volume.files)
 
     def put(self, path: Path, others: list[Path]) -> None:
-        """Add a file to those of points, of labels, or to others, with labels beside or without."""
+        """Add a file of annotations to the files of points, of labels, or to others, by its content."""
         if holds_scores(self.sources.open(path)):
             self.tables.append(path)
             return
@@ -119,7 +119,7 @@ class ImportCandidates:
             self.beside.append(path)
 
     def put_points(self, path: Path) -> bool:
-        """Add a file of points, if it holds some; return whether it is then no file of masks."""
+        """Add a file of points if it contains any; return whether it is not a file of masks."""
         points = has_points(self.sources.open(path))
         if points == "nothing":
             self.bare.append(path)
@@ -157,7 +157,7 @@ def classify_files(
     *,
     readers: Sequence[OtherFiles] = (),
 ) -> ImportCandidates:
-    """Classify each file as far as its own content decides; see `sort_files`."""
+    """Classify each file as far as its own content determines the type; see `sort_files`."""
     sources = Sources() if sources is None else sources
     candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
     reports: list[NoImageError] = []  # folders of reports or plans, fetched with the images of a PACS
@@ -183,11 +183,11 @@ def resolve_ambiguous(
     clicked: Iterable[str] = (),
     watch: Watch = silent,
 ) -> None:
-    """Decide the type of ambiguous files by the files that came with them.
+    """Decide the type of ambiguous files by the other files of the import.
 
     A plain image is a mask if its pixels look like one, and there is another image or volume of its size, or
-    no other file. If its pixels leave a doubt, the words of its name and folders decide, and a notice names
-    it where there are none. It is never a mask if it has the name of a task or item, or if it alone has the
+    no other file. If its pixels are ambiguous, the words of its name and folders decide; without such words,
+    a notice names the file. It is never a mask if it has the name of a task or item, or if it alone has the
     name of an image with clicks. Photographs are not decoded.
 
     `shapes`: (slices, rows, columns) of images that are available already. `tasks`: names of tasks and items
@@ -229,7 +229,7 @@ def _holds_nothing(path: Path) -> bool:
 
 
 def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
-    """Classify a file that was named explicitly; report what is wrong with it."""
+    """Classify a file that was named explicitly; its problems are errors."""
     refuse_special(path)
     if kind != "clicks" and not path.is_file():
         problem = "is a pipe or a device; expected a file" if path.exists() else "does not exist"
@@ -335,10 +335,10 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
 
 
 def _put_table(source: Source, candidates: ImportCandidates) -> bool:
-    """Add a table of a folder if its header leaves no doubt of what it holds; return whether it does.
+    """Add a table of a folder if its header is unambiguous; return whether it is.
 
-    Truths without annotators must have a file named so. Tables that this program has written are no input:
-    results and exports lie beside their run.json, and assignments list proposed votes, not given ones.
+    A table of truths without annotators must say so in its name. Tables that this program has written are no
+    input: results and exports lie beside their run.json, and assignments list proposed votes, not given ones.
     """
     path = source.path
     if (

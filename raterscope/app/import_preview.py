@@ -1,4 +1,4 @@
-"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined."""
+"""Preview of an import: interpretation of the files, skipped contents, and names that may be joined."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ Table = TypeVar("Table", ClickTable, LabelTable, PairTable)
 class NameChanges:
     """Names under which an import is stored."""
 
-    # annotator, structure, class_: by name: several names with one new name become one
+    # annotator, structure, class_: imported name to new name; several names with one new name become one
     annotator: Mapping[str, str] = field(default_factory=dict)
     structure: Mapping[str, str] = field(default_factory=dict)
     class_: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: NameKind) -> Mapping[str, str]:
-        """Return the changes of one kind of name."""
+        """Return the changes of names of annotators, structures or classes."""
         return {"annotator": self.annotator, "structure": self.structure, "class": self.class_}[kind]
 
     def updated(self, others: NameChanges) -> NameChanges:
-        """Return these changes with others, which take precedence."""
+        """Return these changes combined with others, which take precedence."""
         return NameChanges(
             {**self.annotator, **others.annotator},
             {**self.structure, **others.structure},
@@ -192,8 +192,8 @@ def _refuse_doubles(masks: Sequence[AttributedMask]) -> None:
 def suggest_structures(masks: Sequence[AttributedMask]) -> dict[str, str]:
     """Suggest one name for the spellings of a structure: letter case, synonyms, TG-263 names.
 
-    A name is suggested only if it joins at least two names, of which no rater drew two on one image. It is
-    the TG-263 name if the structure has one that occurs, else the most frequent spelling.
+    A suggestion joins at least two names; no rater may have drawn two of them on one image. It is the TG-263
+    name if that occurs, else the most frequent spelling.
     """
     count = Counter(mask.structure for mask in masks)
     groups: dict[str, list[str]] = defaultdict(list)
@@ -212,7 +212,7 @@ def suggest_structures(masks: Sequence[AttributedMask]) -> dict[str, str]:
 
 
 def suggest_classes(names: Mapping[str, int]) -> dict[str, str]:
-    """Suggest the most frequent spelling for classes that differ in letter case and spaces alone."""
+    """Suggest the most frequent spelling for classes that differ only in letter case and spaces."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
         groups[_fold(name)].append(name)
@@ -230,7 +230,7 @@ def _fold(name: str) -> str:
 
 
 def _concept(name: str) -> str:
-    """Return what all spellings of a structure have in common."""
+    """Return a key that all spellings of a structure share."""
     target = _TARGET.fullmatch(name.strip())
     return _fold(target[1] if target else tg263_name(name) or name)
 
@@ -245,7 +245,7 @@ def _drawn_together(masks: Sequence[AttributedMask], names: Collection[str]) -> 
 _LISTED = 6
 
 _WithoutImage: TypeAlias = tuple[ClickTable | PointTable, dict[str, int]]
-"""A table, and its marks on each image that neither the files nor the study have."""
+"""A table, and its marks on each image that is neither in the files nor in the study."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class ImportPreview:
     layouts: tuple[TableLayout, ...] = ()
     notices: tuple[str, ...] = ()  # what is skipped or assumed, and why, a sentence each
     unsized: tuple[str, ...] = ()  # images with clicks whose size is unknown
-    # (width, height) or None: smallest size, in whole pixels, that holds all positions on them
+    # (width, height) or None: smallest size, in whole pixels, that contains all positions
     extent: tuple[int, int] | None = None
     programs: frozenset[str] = frozenset()  # annotators that are programs
     placed: tuple[tuple[AttributedMask, str], ...] = ()  # masks, and the names of their images
@@ -275,7 +275,8 @@ def preview_readings(
 
     Raises `OtherGrid` and `InputError` as `store`, for masks that fit no image.
 
-    `entries`: images of the study; `renamed`: present names of its structures by those in files.
+    `entries`: images of the study.
+    `renamed`: names of structures in files to their present names.
     """
     sites = list_sites(entries, readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
@@ -335,7 +336,7 @@ def describe(preview: ImportPreview) -> list[str]:
 
 
 def _explain_merged(structures: Iterable[str], renamed: Mapping[str, str]) -> Iterable[str]:
-    """Name structures that are the same as others of the study, whose masks they replace."""
+    """Report structures that are the same as others of the study, whose masks they replace."""
     for present in dict.fromkeys(renamed.get(name, name) for name in structures):
         names = [present, *(name for name, new in renamed.items() if new == present)]
         if len(names) > 1:

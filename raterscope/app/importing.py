@@ -64,14 +64,14 @@ from raterscope.text import counted, natural
 _File = TypeVar("_File", ImageFile, VolumeFile)
 
 _LOOKED, _OF_IMAGE = 0.7, 0.1
-"""Share of the time to find out what the files are, and the time for an image, less than for a mask."""
+"""Share of the time for the classification of files, and time per image relative to that per mask."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The columns of a table, as they were read."""
+    """Columns of a table, and their interpretation."""
 
     path: Path
     kind: str  # {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
@@ -84,9 +84,9 @@ class TableLayout:
 class Readings:
     """Contents read from some files, each kind in the order of the files.
 
-    `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
-    read, by kind. `left` are files of a folder that were not read. `programs` names the annotators that are
-    programs.
+    `attributed` are the masks of all files with their annotators. `others` are the contents from the readers
+    of other kinds, by kind. `left` are files of a folder that were not read. `programs` names the annotators
+    that are programs.
     """
 
     images: tuple[ImageFile, ...] = ()
@@ -127,7 +127,8 @@ def read_files(
     `mappings`: fields of columns by file, named by hand.
     `reading`: options of masks that the user set.
     `label_annotator`: annotator of label files without annotators; by default that of `reading`.
-    `at_hand`: images that the masks may have been drawn on, besides those that are read; tasks and items.
+    `at_hand`: available images, tasks and items, besides those in the files; masks may be drawn on these
+        images.
     `asks`: whether the user can be asked about detections exported from this program; otherwise they are
         truth.
     `sources`: holds the files until a question is answered, if they are read more than once.
@@ -199,7 +200,7 @@ def read_files(
     truths += [table for table in tables if isinstance(table, PointTable)]
     return Readings(
         images=images,
-        # A table without clicks tells the sizes of images, which tables of clicks may need.
+        # A table without clicks contains the sizes of images, which tables of clicks may need.
         clicks=tuple(sorted(clicks, key=lambda table: len(table) > 0)),
         truths=tuple(truths),
         left=tuple(candidates.left),
@@ -234,7 +235,7 @@ def _cut_short_in_words(images: Sequence[ImageFile]) -> list[str]:
 
 
 def _with_distinct_names(files: Sequence[_File]) -> tuple[_File, ...]:
-    """Put the folder before names that several files have: CASE/image.nii.gz."""
+    """Prefix names that several files share with their folder: CASE/image.nii.gz."""
     times = Counter(file.name for file in files)
     return tuple(
         file
@@ -256,12 +257,12 @@ def _programs_among(labels: Sequence[LabelFile]) -> frozenset[str]:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table by its name."""
+    """Return whether a file's name is that of a table."""
     return path.suffix.casefold() in TABLE_SUFFIXES
 
 
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
-    """Infer the kind of a table from the column mapping, where no kind was selected."""
+    """Infer the kind of a table from the column mapping if no kind was selected."""
     # Layers of points in napari are then read like other tables.
     by_hand = [path for path in candidates.points if is_table(path) and path in mappings]
     candidates.points = [path for path in candidates.points if path not in by_hand]
@@ -332,7 +333,7 @@ def _read_each(
     sources: Sources,
     watch: Watch,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError], list[TableLayout]]:
-    """Read images or tables; return also why optional ones were skipped, and the columns of tables."""
+    """Read images or tables; return also the errors of skipped optional files, and table layouts."""
     tables: list[ImageFile | ClickTable | PointTable] = []
     layouts: list[TableLayout] = []
     refused: list[InputError] = []
@@ -353,7 +354,7 @@ def _read_each(
 
 
 def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]:
-    """Return the layout of each table that has columns; several tables of a file have one."""
+    """Return the layout of each table with columns; the tables of one file share a layout."""
     fields: dict[Path, dict[str, str]] = {}
     kinds: dict[Path, str] = {}
     for table in tables:
@@ -391,7 +392,7 @@ def store(
     may_resample: bool = False,
     class_order: Sequence[str] = (),
 ) -> list[str]:
-    """Store what was read, completely or not at all; return sentences about the imported contents.
+    """Store the readings, completely or not at all; return sentences about the imported contents.
 
     Raises `OtherGrid` for masks on another grid than their image; nothing is stored then.
 
@@ -496,7 +497,7 @@ def _left_in_words(left: Sequence[Path]) -> list[str]:
 
 
 def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
-    """Explain what is skipped or assumed before anything is stored, a sentence each."""
+    """Explain what is skipped or assumed, before anything is stored, one sentence each."""
     files: list[_Table | MaskTable] = [
         *readings.clicks, *readings.truths, *readings.labels, *readings.pairs, *readings.masks
     ]  # fmt: skip

@@ -29,13 +29,14 @@ PATIENCE_SECONDS = 0.5
 REST_SECONDS = 1.0
 LEAVING_MS = 20
 GIVES_WAY = 5
-"""How much more willingly than the window and the study long work leaves a processor to others (`nice`).
+"""Increment of `nice` for the threads of long work.
 
-More would hold the window up where other programs are at work too: what it waits for would get no processor.
+With more, work that the window waits for would get no processor while other programs are busy.
 """
 
 _AT_WORK: set[Job] = set()
-"""Jobs that a thread may still be inside: nothing else may delete them, not even the end of the window."""
+"""Jobs that a thread may still be executing; this reference keeps them alive, even after the window is
+closed."""
 
 
 class Pace:
@@ -91,15 +92,15 @@ class Job(QObject):
         self.binding = binding
         self.quiet = quiet
         self.costly = costly  # whether closing asks for a confirmation before it stops this job
-        # whether the user need not wait for it: the status line shows it, and Fuse stays
+        # whether the job runs in the background: the status line shows it, and Fuse stays available
         self.background = background
         self.state: State = "running"
         self.fraction = 0.0
         self.text = ""
         self.objective: float | None = None
         self.seconds_left: float | None = None
-        # raised, error, details: what kind of error, one sentence, and the traceback for who asks, after a
-        # failure
+        # raised, error, details: after a failure, the type of error, one sentence, and the traceback for a
+        # report
         self.raised: type[Exception] | None = None
         self.error = ""
         self.details = ""
@@ -147,13 +148,13 @@ class Job(QObject):
             self.progressed.emit()
 
     def abandon(self) -> None:
-        """Stop waiting for work that does not react, as within a library's call."""
+        """Stop waiting for work that does not react, such as a call into a library."""
         if not self.over:
             self._cancel.set()
             self._end("cancelled")
 
     def execute(self) -> None:
-        """Do the work. Called in the thread that does it."""
+        """Execute the work in the calling thread."""
         self._started = time.perf_counter()
         if not self.quiet and not self.binding:
             _give_way()
@@ -250,7 +251,7 @@ class Job(QObject):
 
 
 def in_turns(steps: Iterator[None], parent: QObject, then: Callable[[], object]) -> None:
-    """Run steps in the window's thread, one in each turn of the event loop; then call a function."""
+    """Run steps in the GUI thread, one per turn of the event loop; then call a function."""
     # Not `QTimer.singleShot`: two such calls may run before anything else does.
     turn = QTimer(parent, singleShot=True, interval=0)
 
@@ -268,7 +269,7 @@ def in_turns(steps: Iterator[None], parent: QObject, then: Callable[[], object])
 def _give_way() -> None:
     """Lower the priority of this thread and its children below the window's.
 
-    Elsewhere than on Linux a thread has no such measure of its own.
+    On other systems than Linux, a thread has no priority of its own.
     """
     if sys.platform == "linux":
         thread = threading.get_native_id()
@@ -292,7 +293,7 @@ def _in_words(error: Exception, details: str) -> str:
 
 
 def _unexpected(error: Exception, details: str) -> str:
-    """Write a file for the report of an internal error, and return the sentence that names it."""
+    """Write a file for the report of an internal error; return a sentence with its name."""
     from platformdirs import user_log_path
 
     path = user_log_path("raterscope") / "error.txt"
@@ -305,10 +306,10 @@ def _unexpected(error: Exception, details: str) -> str:
 
 
 class Lane:
-    """A thread that runs its jobs in order, as the study's, whose database has one owner."""
+    """A thread that runs its jobs in order, such as the study's thread, which owns the database."""
 
     def __init__(self, name: str) -> None:
-        # called in the thread whenever it has had nothing to do for a second
+        # called in the thread whenever it has been idle for a second
         self.rest: Callable[[], object] | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -374,11 +375,11 @@ class Jobs(QObject):
         costly: bool = False,
         background: bool = False,
     ) -> Job:
-        """Start work in a thread of its own, or at the end of a lane.
+        """Start work in a separate thread, or at the end of a lane.
 
         Quiet work is not listed. The user waits for it, and it has priority over other work.
 
-        Connect to the job's signals at once: none arrives before control is back in the event loop.
+        Connect to the job's signals at once: no signal arrives before control returns to the event loop.
         """
         self._begun += 1
         binding = lane is not None

@@ -60,7 +60,7 @@ class Inputs(Generic[Given]):
     decision: int = 0  # the last decision that is taken into account
     imported: int = 0  # the last import
     excluded: tuple[str, ...] = ()  # excluded annotators
-    # by name: the main name of each name that was joined with others
+    # joined name to main name
     aliases: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()  # annotators that are programs
     weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
@@ -106,7 +106,7 @@ def successful(outcomes: Mapping[str, Outcome[Result]]) -> dict[str, Result]:
 def one_by_one(
     inputs: Inputs[Given], plan: Plan, fuse: Callable[[Given, Plan, Watch], Result], watch: Watch = silent
 ) -> Answer[Plan, Inputs[Given], Result]:
-    """Fuse items in sequence, all processors on each; a failure does not affect the others.
+    """Fuse items in sequence, each on all processors; a failure does not affect the others.
 
     Partial results are reported as a `Draft`.
     """
@@ -196,10 +196,10 @@ def gather(
     *,
     text: str,
 ) -> Inputs[Given]:
-    """Read the input of a fusion for items of a study, in order, by the decisions made so far.
+    """Read the input of a fusion for items of a study, in order, with the decisions made so far.
 
-    `items`: names by number. `read`: returns the input of the item with a number, by the expert's decisions;
-    None omits the item. `text`: progress text before the item's name.
+    `items`: names by number. `read`: returns the input of an item, given its number and the expert's
+    decisions; None omits the item. `text`: progress text before the item's name.
     """
     state = study.review_state()
     numbers: dict[str, int] = {}
@@ -280,13 +280,13 @@ def keep_questions(
 
 
 _LIMITS = ("iterations", "max_iterations", "detection_iterations", "samples")
-"""Settings that limit an iteration."""
+"""Settings that limit the number of iterations."""
 
 _TOLERANCES = ("tolerance", "detection_tolerance")
 
 
 def explain_limit(algorithm: Algorithm | None, values: object, counts: Iterable[int]) -> str:
-    """Report that an algorithm did not converge, and which setting to change.
+    """Report that an algorithm did not converge, and the setting to change.
 
     `values`: settings as stored with the run. `counts`: iterations of each search that did not converge;
     empty if all did.

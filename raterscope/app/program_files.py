@@ -1,4 +1,4 @@
-"""The program's own files and variables: suffixes, state of a study's file, names from the environment."""
+"""The program's files and environment variables: suffixes, state of a study's file, user's name."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def login_name() -> str:
 
 @dataclass(frozen=True)
 class FileState:
-    """State of an open study's file: where it is, and whether it is complete."""
+    """State of an open study's file: its path, and whether it is complete."""
 
     moved: bool = False  # it is no longer where it was opened: it was moved, renamed, deleted or replaced
     path: Path | None = None  # where it is now, as far as the system says; None for a deleted file
-    # the file beside the study that has what was done last; None where the study itself is complete
+    # the file beside the study with the latest changes; None if the study itself is complete
     log: Path | None = None
     why: str = ""  # why it is not complete, in a sentence

@@ -1,4 +1,4 @@
-"""The report of a study, as HTML or PDF: gathered case by case, with the sections that all kinds share."""
+"""Report of a study as HTML or PDF, gathered case by case, with the sections that all kinds share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".html", ".pdf")
 
 _MOST = 200
-"""Decisions that are listed one by one: of an afternoon there are thousands. Also of failed cases."""
+"""Maximum number of decisions listed, as an afternoon yields thousands; also of failed cases."""
 
 
 def write_report(
@@ -87,8 +87,8 @@ def write_report(
     `question`: number of the only question of labels or pairs to report. By default everything is reported.
     `options`: further measurements of the kinds by name, see `Report.read_options` of each. For clicks:
         `crowd_size`, settings for measuring against the number of annotators. For labels: `folds`, settings
-        for ROC curves by cross-validation, and `over_time`, the class for whose decisions rates are followed
-        ("" for the last). For masks: `methods`, names of methods to compare, all if empty.
+        for ROC curves by cross-validation, and `over_time`, the class for rates over time ("" for the last).
+        For masks: `methods`, names of methods to compare, all if empty.
     """
     path = Path(path)
     check_report_name(path)
@@ -189,7 +189,7 @@ def _gather(
 
 
 def _trust(study: Study, fused: Mapping[str, Sequence[Item]]) -> dict[str, Trust]:
-    """Compare what the results claim with what is known, by the title of each result."""
+    """Compare the probabilities of results with known answers, by the title of each result."""
     trusts: dict[str, Trust] = {}
     for name, entries in fused.items():
         kind = KINDS[name]
@@ -219,7 +219,7 @@ def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
 
 
 def _about(study: Study) -> str:
-    """Describe what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
+    """Describe the input: "24 images of clicks, 1 question of labels; 39 annotators"."""
     counts = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
     phrases = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in counts.items() if number]
     number = len(study.annotators()) - len(study.review_state().aliases)
@@ -227,7 +227,7 @@ def _about(study: Study) -> str:
 
 
 def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:
-    """Return the items of a kind for which a run is shown."""
+    """Return the items of a kind that have a run shown."""
     present = {entry.id for entry in kind.items(study)}
     return [
         entry for entry in entries if entry.id in present and study.shown.run(entry.id, kind.name) is not None
@@ -246,7 +246,7 @@ _ABOUT = (
 
 
 def experts_section(study: Study) -> Section | None:
-    """Describe the merged reads and the agreement of the experts; None for a study of one expert."""
+    """Describe the merged reads and the agreement of the experts; None for a study with one expert."""
     reads, agreements = study.settings.reads, list(read_agreement(study))
     if not (reads or agreements):
         return None
@@ -323,7 +323,7 @@ def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Blo
 
 
 def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
-    """Name the control images, and those whose mark an accepted spot contradicts."""
+    """Name the control images, and the marks that an accepted spot contradicts."""
     marks: dict[str, list[str]] = {}
     for decision, name in entries:
         mark = (
@@ -388,7 +388,7 @@ def methods_section(
     study: Study,
     items: Mapping[tuple[str, int], str],
 ) -> Section:
-    """Describe the methods behind all results of the report.
+    """Describe the methods of all results in the report.
 
     `runs`: all runs of the report. `parts`: sections of the kinds. `items`: names by kind and number.
     """
@@ -408,7 +408,7 @@ def methods_section(
 
 
 def plan_in_words(run: RunEntry) -> str:
-    """Describe the algorithms and settings; those of another version as they are stored."""
+    """Describe the algorithms and settings; those of another version as stored."""
     try:
         return KINDS[run.kind].functions.read_plan(run.settings).in_words()
     except SettingsError:
@@ -486,8 +486,8 @@ def _decisions_on(
 ) -> list[tuple[Decision, str]]:
     """Select the decisions on some items, and on annotators, each with the names of its items.
 
-    `decisions`: the whole journal. `items`: names by kind and number of the item. `state`: state that follows
-    from the journal.
+    `decisions`: the whole journal. `items`: names by kind and number of the item. `state`: state derived from
+    the journal.
     """
     selected = []
     for decision in decisions:
@@ -506,7 +506,7 @@ def _decisions_section(
     state: ReviewState,
     views: Mapping[int, Sequence[View]] | None = None,
 ) -> Section:
-    """Summarise decisions by expert, and list them in their order.
+    """Summarise decisions by expert, and list them in order.
 
     `entries`: decisions and names of their items, see `_decisions_on`. `views`: views of spots of clicks, by
     image of the report.
@@ -542,7 +542,7 @@ def _decisions_section(
 
 
 def _reading_section(study: ReaderStudy) -> Section:
-    """Describe the reads of a reader study: cases, marks and times of each reader, and what is missing."""
+    """Describe the reads of a reader study: cases, marks and times of each reader, and missing reads."""
     readers = {progress.reader for progress in study.progress}
     reads = max((progress.read for progress in study.progress), default=1)
     text = f"{counted(len(readers), 'reader')} read the cases" + (

@@ -1,4 +1,4 @@
-"""Samples of all kinds: files, studies created completely or not at all, runs stored once."""
+"""Sample studies: files, studies created completely or not at all, runs stored once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from raterscope.app.study.opening import give_name, translated_errors
 Kept = TypeVar("Kept", bound=Answer[Any, Any, Any])
 
 BEGUN = 1_772_442_000.0
-"""When the simulated crowds began, in seconds: the morning of 2 March 2026."""
+"""Start time of the simulated crowds, in seconds since 1970: the morning of 2 March 2026."""
 
 
 class Demonstrated(NamedTuple):
@@ -39,14 +39,14 @@ class ImportFiles(Protocol):
     def __call__(
         self, study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
     ) -> object:
-        """Read them; `structure` names what masks show."""
+        """Read files; `structure`: name of the masks' structure."""
 
 
 class WriteReport(Protocol):
     """Function that writes the report of a study."""
 
     def __call__(self, study: Study, path: Path, watch: Watch = silent) -> object:
-        """Write it as HTML or PDF, as the name ends."""
+        """Write it as HTML or PDF, by the suffix of the name."""
 
 
 class Tools(NamedTuple):
@@ -77,7 +77,7 @@ def write_picture(path: Path, picture: NDArray[np.uint8], description: str) -> N
 def write_pictures(
     folder: Path, names: Sequence[str], draw: Callable[[int], NDArray[np.uint8]], watch: Watch
 ) -> list[Path]:
-    """Write pictures of red blood cells; ``draw(number)`` draws one. Gives the files."""
+    """Write pictures of red blood cells; ``draw(number)`` draws one. Returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, name in enumerate(names):
@@ -89,9 +89,9 @@ def write_pictures(
 
 @contextmanager
 def made_whole(path: Path) -> Iterator[Study]:
-    """Create a study under a temporary name; it gets its name when it is filled.
+    """Create a study under a temporary name; it gets its final name when it is filled.
 
-    A sample that another program finished meanwhile stays, and this one is dropped: they are the same.
+    If another process finished the same sample meanwhile, this one is dropped.
     """
     draft = draft_for(path)
     try:
@@ -107,7 +107,7 @@ def made_whole(path: Path) -> Iterator[Study]:
 def keep_once(
     study: Study, answer: Kept, digest: str, keep: Callable[[Kept, Study, Watch], int], watch: Watch = silent
 ) -> None:
-    """Store a run, unless the study has the same run already: the demo may be repeated."""
+    """Store a run, unless the study contains the same run already: the demo may be repeated."""
     new = digest, answer.plan.as_dict(), versions()
     if all((run.digest, run.settings, run.versions) != new for run in study.runs.all()):
         keep(answer, study, watch)

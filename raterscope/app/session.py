@@ -1,4 +1,4 @@
-"""Session: state of a workspace that its views observe, and background tasks that keep the newest answer."""
+"""Session: state of a workspace, observed by its views; background tasks that deliver the latest answer."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Session(QObject, Generic[S, A]):
     """State of one workspace, observed by its views and controllers.
 
     A scene is one item of the study (an image, a case, a question) with the result of a run; the analysis is
-    computed from it. All changes of a ``with session.change():`` block are made before the
-    first observer is called, so that every observer sees the same state and each frame is painted once.
+    computed from it. All changes in a ``with session.change():`` block are made before the first observer is
+    called. Every observer sees the same state, and each frame is painted once.
     """
 
     scene_changed = Signal(object)  # scene: another scene is shown. Never None.
     cleared = Signal()  # no scene is shown any more
     scene_amended = Signal(object)  # scene: the scene shown was replaced by an amended copy; see `amend`
-    # scene: in the next turn of the event loop after `scene_changed`, unless the scene changed again: for
-    # slow drawing
+    # for slow drawing: the scene, in the next turn of the event loop after `scene_changed`, unless it changed
+    # again
     scene_settled = Signal(object)
     part_changed = Signal(str)  # another part of the same scene is reviewed: a structure
     # scene: once after `scene_changed`, `part_changed`, or a change of `covered`
@@ -51,21 +51,21 @@ class Session(QObject, Generic[S, A]):
         self._scene: S | None = None
         self._analysis: A | None = None
         self.previous: S | None = None
-        """The scene shown before a change, while observers are called."""
+        """Scene before the current change, while observers are called."""
         self.blind = False
         """Whether names, votes and results are hidden until the expert decides."""
         self.part = ""
-        """The part of the scene that is reviewed; empty where it has but one."""
+        """Part of the scene under review; empty if there is only one."""
         self.covered = False
-        """Whether the part is hidden while it is undecided."""
+        """Whether the part is hidden until it is decided."""
         self.selection: tuple[Any, ...] = ()
-        """The annotators that are selected."""
+        """Selected annotators."""
         self.chosen_run: int | None = None
         """The run chosen to be shown; None for the latest of each item."""
         self.run: RunEntry | None = None
         """The stored run whose result is on screen."""
         self.inspected: Change | None = None
-        """The difference between two runs that is inspected."""
+        """The inspected difference between two runs."""
         self._changed: set[str] = set()
         self._depth = 0
         self._notifying = False
@@ -79,7 +79,7 @@ class Session(QObject, Generic[S, A]):
 
     @property
     def scene(self) -> S:
-        """The scene that is shown; `LookupError` without one."""
+        """The scene shown; `LookupError` without one."""
         if self._scene is None:
             raise LookupError("no scene is shown")
         return self._scene
@@ -128,7 +128,7 @@ class Session(QObject, Generic[S, A]):
             self._changed |= {"part", "view"}
 
     def set_covered(self, covered: bool) -> None:
-        """Cover the part that is reviewed, or uncover it."""
+        """Cover or uncover the part under review."""
         if covered != self.covered:
             with self.change():
                 self.covered = covered
@@ -161,7 +161,7 @@ class Session(QObject, Generic[S, A]):
             self._changed.add("inspected")
 
     def _notify(self) -> None:
-        """Call observers until no change is left; those made by an observer come after its own."""
+        """Call observers until no change is left; changes made by an observer follow the current one."""
         if self._notifying:
             return
         self._notifying = True
@@ -204,7 +204,7 @@ class Session(QObject, Generic[S, A]):
 def while_shown(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
     """Make a method of an object with a `_session` do nothing while no scene is shown.
 
-    As a slot it takes as many arguments of the signal as the method does.
+    As a slot, it accepts as many arguments of the signal as the method.
     """
     takes = len(signature(method).parameters) - 1
 
@@ -221,27 +221,27 @@ Deliver = Callable[[Any], object]
 
 
 class Busy(Protocol):
-    """A panel that shows whether a measurement runs, and its progress."""
+    """Panel that shows whether a measurement is running, and its progress."""
 
     def set_busy(self, busy: bool, fraction: float = 0.0) -> None:
-        """Show that it runs, or that it does not."""
+        """Show whether the measurement is running."""
 
 
 class LatestTask:
-    """Background work of one purpose: a new job replaces those that run, unless it runs beside them.
+    """Background work of one purpose: a new job replaces the running ones, unless it runs beside them.
 
-    `cancel` drops the answers of all of them. A job that is followed reports here only: exactly one of
-    `deliver` and `stopped` is called for it, unless it is cancelled first. When a callback runs, its job no
-    longer counts as running, so that a callback may follow the next job.
+    `cancel` drops the answers of all jobs. A followed job reports only here: exactly one of `deliver` and
+    `stopped` is called for it, unless it is cancelled first. When a callback runs, its job no longer counts
+    as running: a callback may follow the next job.
     """
 
     def __init__(self) -> None:
         self._running: dict[Job, bool] = {}
-        """Jobs, and whether each must finish."""
+        """Running jobs, and whether each must finish."""
 
     @property
     def busy(self) -> bool:
-        """True while a job runs whose answer is needed."""
+        """True while a job runs."""
         return bool(self._running)
 
     def follow(
@@ -255,13 +255,13 @@ class LatestTask:
         must_finish: bool = False,
         beside: bool = False,
     ) -> None:
-        """Deliver the answer of a job that has just been started.
+        """Deliver the answer of a newly started job.
 
         `deliver`: called with the answer.
         `progressed`: called with the job while it runs.
         `failed`: called with the reason if the job fails; `stopped` follows.
-        `stopped`: called if the job ends without an answer, because it failed or something else cancelled it.
-        `must_finish`: whether the job writes: `cancel` drops its answer and lets it finish.
+        `stopped`: called if the job ends without an answer, because it failed or was cancelled elsewhere.
+        `must_finish`: whether the job writes a file; then `cancel` drops its answer and lets it finish.
         `beside`: whether earlier jobs continue.
         """
         if not beside:
@@ -273,7 +273,7 @@ class LatestTask:
             job.progressed.connect(partial(self._on_progressed, job, progressed))
 
     def measure(self, job: Job, panel: Busy, deliver: Deliver, failed: Callable[[str], object]) -> None:
-        """Follow a measurement, which a panel shows as running until it ends."""
+        """Follow a measurement; a panel shows it as running until it ends."""
 
         def done(answer: Any) -> None:
             panel.set_busy(False)
@@ -286,7 +286,7 @@ class LatestTask:
         self.follow(job, done, progressed=progressed, failed=failed, stopped=partial(panel.set_busy, False))
 
     def cancel(self) -> None:
-        """Stop all jobs; none of them reports any more."""
+        """Stop all jobs without a report."""
         running, self._running = self._running, {}
         for job, must_finish in running.items():
             if not must_finish:

@@ -1,7 +1,7 @@
-"""Work distributed over processes that can be killed at any moment, and settings of their memory.
+"""Worker processes that may be killed at any moment, and settings of their memory.
 
-The pool of the standard library hangs if a worker is killed while a large task is sent to it. Here each
-worker has its own pipe, and gets a task only when it waits for one.
+The pool of the standard library hangs if a worker is killed while it receives a large task. Here each worker
+has its own pipe, and gets a task only when it waits for one.
 
 References
 ----------
@@ -31,27 +31,27 @@ _MAP_ABOVE = -3
 """Numbers of the parameters M_ARENA_MAX, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h."""
 
 _LARGEST_MAPPED = 32 << 20
-"""The largest value that glibc accepts for M_MMAP_THRESHOLD."""
+"""Maximum of M_MMAP_THRESHOLD that glibc accepts."""
 
 
 def limit_heaps() -> None:
-    """Let all threads share two heaps. With eight per core, the default of glibc, memory fragments."""
+    """Let all threads share two heaps; glibc's default of eight per core fragments the memory."""
     _set(_HEAPS_AT_MOST, HEAPS)
 
 
 def collect_garbage_rarely() -> None:
     """Search for unused cycles of objects after 50,000 new objects instead of 700.
 
-    Loading modules and compiling kernels make many objects, of which few become garbage.
+    Loading modules and compiling kernels create many objects, but little garbage.
     """
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
 
 
 def keep_freed_memory(most: int = 2**31 - 1) -> None:
-    """Keep the memory of freed arrays for the next ones, which then need no new pages of zeros.
+    """Keep the memory of freed arrays for later arrays, which then need no new pages.
 
-    All threads and Arrow share one heap: memory freed in another one does not serve the others.
+    All threads and Arrow share one heap, because memory freed in one heap is not available to others.
 
     `most`: number of bytes to keep. Only commands that end after their work keep all.
     """
@@ -62,7 +62,7 @@ def keep_freed_memory(most: int = 2**31 - 1) -> None:
 
 
 def free_gradually(*collections: dict[Any, Any]) -> None:
-    """Empty dictionaries in a thread, entry by entry: to free many objects at once stops all threads."""
+    """Empty dictionaries in a thread, entry by entry: freeing many objects at once stops all threads."""
 
     def empty() -> None:
         for collection in collections:
@@ -73,7 +73,7 @@ def free_gradually(*collections: dict[Any, Any]) -> None:
 
 
 def release_freed_memory() -> None:
-    """Return freed memory to the system: larger arrays could not use it."""
+    """Return freed memory to the system, because larger arrays could not use it."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
@@ -99,7 +99,7 @@ _READY = None
 
 
 class Workers:
-    """Worker processes that start with the first tasks and stay for later ones, until the context ends.
+    """Worker processes that start with the first tasks and stay for later tasks, until the context ends.
 
     `jobs`: maximum number of processes.
     """
@@ -123,11 +123,11 @@ class Workers:
 
     @property
     def running(self) -> bool:
-        """Whether workers are there already or start at present."""
+        """Whether workers run or are starting."""
         return bool(self._processes)
 
     def start(self, load: Callable[[], object] | None = None) -> None:
-        """Start all processes, for tasks that come soon.
+        """Start all processes, for tasks that follow soon.
 
         `load`: called in each process before its first task; a function at the top of a module.
         """
@@ -143,13 +143,13 @@ class Workers:
     ) -> dict[str, Result]:
         """Call a function for each task; return the answers, except of tasks whose process died.
 
-        `function`: at the top of a module, so that a process can find it. It answers and does not raise.
+        `function`: defined at the top of a module, for other processes to import. It must not raise.
         `tasks`: arguments by name, in the order in which tasks start.
         `tick`: called every 50 ms with the number of finished tasks. Its exceptions end the tasks; leave the
             context then.
-        `meanwhile`: answers the task of a name in this process; called for the last tasks until all new
+        `meanwhile`: answers a task, given its name, in this process; called for the last tasks until all new
             workers have started.
-        `then`: called with each answer of a worker; returns further tasks, which start after the others.
+        `then`: called with each answer of a worker; returns further tasks, which start last.
         """
         from multiprocessing.connection import Connection, wait  # every command imports this module
 
@@ -225,7 +225,7 @@ def in_processes(
     jobs: int,
     tick: Callable[[int], None],
 ) -> dict[str, Result]:
-    """Call a function for each task in at most so many new worker processes; see `Workers.answer`."""
+    """Call a function for each task in new worker processes, at most `jobs`; see `Workers.answer`."""
     with Workers(jobs) as workers:
         return workers.answer(function, tasks, tick)
 
@@ -251,7 +251,7 @@ def _serve(pipe: Connection, load: Callable[[], object] | None = None) -> None:
 
 @contextmanager
 def _holding_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C never reaches, not even before they ignore it; this one answers later."""
+    """Start processes that Ctrl-C never reaches, even before they ignore it; handle it here later."""
     from multiprocessing import resource_tracker
 
     if not hasattr(signal, "pthread_sigmask"):
@@ -267,7 +267,7 @@ def _holding_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Limit processes that start within the context to one thread for linear algebra."""
+    """Limit processes started within the context to one thread for linear algebra."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:

@@ -1,1 +1,1 @@
-"""The annotators of a study, or of several, whatever they marked."""
+"""Annotators of one or several studies, over all kinds of annotation."""

@@ -1,4 +1,4 @@
-"""Acceptance sampling of a study: draw the sample that an expert re-reads; plans in words."""
+"""Acceptance sampling of a study: the sample that an expert re-reads, and descriptions of plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = 12
 
 
 def list_undecided(kind: str, study: Study, watch: Watch = silent) -> Sequence[SampledItem]:
-    """List the answers of the runs shown that the expert did not decide.
+    """List the answers of the runs shown that the expert has not decided.
 
     Raises `InputError` where there are none.
     """
@@ -37,9 +37,9 @@ def list_undecided(kind: str, study: Study, watch: Watch = silent) -> Sequence[S
 
 
 def draw_sample(kind: str, listed: Sequence[SampledItem], settings: AcceptanceSettings) -> Decision:
-    """Draw a seeded sample of answers, and make the decision that records it with its plan.
+    """Draw a seeded sample of answers, and return the decision that records sample and plan.
 
-    Raises `ValueError` where no plan for so many answers keeps both risks.
+    Raises `ValueError` if no plan for this number of answers keeps both risks.
     """
     plan = make_plan(settings, len(listed))
     order = np.random.default_rng(settings.seed).permutation(len(listed))[: plan.most]
@@ -52,7 +52,7 @@ def draw_sample(kind: str, listed: Sequence[SampledItem], settings: AcceptanceSe
 
 
 def plan_in_words(plan: SingleSampling | SequentialSampling) -> str:
-    """Describe a plan and its risks, a line each."""
+    """Describe a plan and its risks, one per line."""
     return _single_in_words(plan) if isinstance(plan, SingleSampling) else _sequential_in_words(plan)
 
 

@@ -4,12 +4,11 @@ Changes from one run to the next concern undecided items: a decision of the expe
 
 A value is compared with the crowd's median in robust standard deviations. It counts as unusual if its whole
 interval is farther from the ideal than the median, also after the correction of Benjamini and Hochberg for
-the number of annotators; without an interval it does not. The order also includes the value's own
-uncertainty, so that three votes do not precede three hundred. It decides nothing.
-
-Usual annotators differ, too. The p-value of an annotator is therefore the larger of two: that of the median,
-given the interval, and that of a distance as large among usual annotators, who are normally distributed with
-the crowd's robust standard deviation. Shares are compared by the arcsine of their root, since the binomial
+the number of annotators; without an interval it does not. The order includes the value's own uncertainty: an
+annotator with three votes does not precede one with three hundred. The table decides nothing. Usual
+annotators differ, too. The p-value of an annotator is therefore the larger of two: that of the median, given
+the interval, and that of a distance as large among usual annotators, who are normally distributed with the
+crowd's robust standard deviation. Shares are compared by the arcsine of their root, since the binomial
 distribution of a share near the ideal is skewed, and its tail is longer than a normal one [anscombe1948]_.
 
 References
@@ -41,7 +40,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.text import counted, figure
 
 MOST_LISTED = 500
-"""Changes that are listed; all are counted."""
+"""Maximum number of changes listed; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class Changes:
     newly_disputed: int  # number of items with the same result that are disputed now
     listed: tuple[Change, ...]  # the first `MOST_LISTED` by size
     ranks: int = 0  # of pairs: items that changed their place in the corrected ranking
-    # how many items were disputed before and are decided by the expert since; of pairs, annotators that the
-    # expert flagged or cleared since
+    # number of items that were disputed before and that the expert has decided since; of pairs, of annotators
+    # that the expert has flagged or cleared since
     decided: int = 0
 
     def in_words(self) -> str:
@@ -138,7 +137,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorTable:
-    """The N annotators of a study, in the order in which they came."""
+    """The N annotators of a study, in the order of their import."""
 
     names: tuple[str, ...]  # (N,): main names
     # by main name: all names of each joined annotator, the main name first
@@ -162,7 +161,7 @@ class AnnotatorTable:
 
     @cached_property
     def _rows(self) -> tuple[NDArray[np.int64], ...]:
-        """Of each kind, the row of the evidence that belongs to each annotator, (N,); -1 for none."""
+        """By kind, the row of each annotator in the evidence, (N,); -1 for none."""
         rows_by_kind = []
         for evidence in self.evidence:
             rows = np.full(len(self.names), -1, dtype=np.int64)
@@ -212,7 +211,7 @@ class AnnotatorTable:
 
     @cached_property
     def searched(self) -> Column:
-        """The text of each row in which a filter looks for words, in lower case."""
+        """The text of each row that a filter searches, in lower case."""
         texts = [column for column in self.columns.values() if column.dtype == object]
         return np.array([" ".join(row).casefold() for row in zip(*texts, strict=True)], dtype=object)
 
@@ -223,7 +222,7 @@ class AnnotatorTable:
         return total
 
     def weight(self, name: str) -> float:
-        """Return as how much of an annotator one counts; 0 for an excluded one."""
+        """Return the weight of an annotator in a fusion; 0 if excluded."""
         return 0.0 if name in self.excluded else self.weighed.get(name, (1.0, ""))[0]
 
     def reason(self, name: str) -> str:
@@ -235,7 +234,7 @@ class AnnotatorTable:
         return self.aliases.get(name, (name,))
 
     def values(self, name: str) -> Sequence[Value]:
-        """Return everything that is known of an annotator in numbers, kind by kind."""
+        """Return all values of an annotator, kind by kind."""
         values = []
         for evidence, rows in zip(self.evidence, self._rows, strict=True):
             row = int(rows[self.index[name]])
@@ -273,7 +272,7 @@ def _weighed(state: ReviewState) -> dict[str, tuple[float, str]]:
 
 
 def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
-    """Read what all kinds know of the annotators of a study, from the runs shown."""
+    """Read the evidence of all kinds on the annotators of a study, from the runs shown."""
     state = study.review_state()
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
     evidence_by_kind = []
@@ -328,7 +327,7 @@ def preview_change(
 
 
 MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pairs": "match"}
-"""The probability that each kind's reliability is read from; it needs an interval."""
+"""By kind, the probability that measures the reliability of an annotator; it needs an interval."""
 
 
 def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> PersonReliability | None:
@@ -352,7 +351,7 @@ def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> 
 
 
 def effects_of_exclusion(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[str, ...]:
-    """Describe for each kind what the first fusion without an annotator changed, a sentence each.
+    """Describe what the first fusion without an annotator changed, one sentence per kind.
 
     Other decisions that were made before that fusion changed it too, and are named as such.
     """
@@ -385,18 +384,18 @@ def _first_without(names: Collection[str], kind: str, study: Study) -> list[RunE
 
 
 FAR = 3.0
-"""Robust standard deviations from which a value is unusual."""
+"""Distance from the median, in robust standard deviations, from which a value is unusual."""
 FEWEST = 4
-"""Annotators with a value that make a crowd."""
+"""Minimum number of annotators with a value to compare annotators."""
 FALSE_SHARE = 0.1
-"""Most of the unusual values of a measure, in expectation, whose annotators are usual."""
+"""Maximum expected share of usual annotators among those with an unusual value of a measure."""
 LEVEL = 0.05
-"""Probability of naming any annotator who did not change, over the whole crowd."""
+"""Probability, over the whole crowd, of reporting a change for any annotator who did not change."""
 FLAGGED = 4.0
-"""Deviations that a flag of the tests for position bias and for copies counts as, at least."""
+"""Minimum deviation of an annotator flagged for position bias or copying, in robust standard deviations."""
 MAD = 1.4826
 WIDTH = 3.92
-"""Standard deviations in a 95 % interval."""
+"""Width of a 95 % interval, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +405,7 @@ class Unusual:
     # (N,): deviations z of the most unusual value as z / (1 + z), 0 where nothing is unusual
     score: NDArray[np.float64]
     words: tuple[str, ...]  # (N,): "accuracy 0.55, crowd 0.88"; empty where nothing is
-    # (N,): column of the most unusual value, or of the group that may copy; empty where nothing is
+    # (N,): column of the most unusual value, or of the group that may copy; empty where nothing is unusual
     columns: tuple[str, ...]
     marked: Mapping[str, NDArray[np.bool_]]  # by column: values that are unusual
 
@@ -460,7 +459,7 @@ def _deviations(
     away = np.abs(value - measure.ideal)
     ends = np.abs(np.stack([low, high]) - measure.ideal)
     nearest = np.where((low <= measure.ideal) & (measure.ideal <= high), 0.0, ends.min(axis=0))
-    # Where most have the ideal value, as with a few votes each, the median says nothing of the others.
+    # Where most have the ideal value, as with a few votes each, the median does not describe the others.
     middle = float(np.median(away[known])) or float(away[known].mean())
     spread = max(MAD * float(np.median(np.abs(away[known] - middle))), 0.2 * middle, 1e-9)
     z = np.where(known, (away - middle) / spread, 0.0)

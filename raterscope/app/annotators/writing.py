@@ -5,8 +5,8 @@ comparisons, joined by `and`, `or` and `not`, with parentheses. The left side na
 column's name is enough where it is unique. The right side is a number, or a text, in quotes if it has spaces.
 Text without a comparison selects rows that contain all its words.
 
-The feedback page has strengths, values with intervals, the clearest mistakes, and a course over time. It has
-no other annotator's name: the crowd appears as medians.
+The feedback page shows strengths, values with intervals, the clearest mistakes, and a course over time. It
+names no other annotator: the crowd appears as medians.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Mask = NDArray[np.bool_]
 Columns = Mapping[str, NDArray[Any]]
 
 DEEPEST = 50
-"""Nested parentheses and negations, at most."""
+"""Maximum depth of nested parentheses and negations."""
 
 _UNITS = ("", "_mm", "_px")
 
@@ -171,7 +171,7 @@ class _Parser:
         return holds & np.isfinite(column)  # an unknown value is in no relation to a number
 
     def _column(self, name: str) -> str:
-        """Return the column of a name, or the one whose name ends with it, without the unit too."""
+        """Return the column with this name, or whose name, or name without the unit, ends with it."""
         requested = name.casefold()
         if requested in self._columns:
             return requested
@@ -231,7 +231,7 @@ ALL_ANNOTATORS = Export(
 
 
 def find_studies(paths: Sequence[Path]) -> list[Path]:
-    """Return the studies among paths: files as they are, and all studies in folders and the folders in them.
+    """Return the studies among paths: files as given, and all studies in folders and their subfolders.
 
     Raises `InputError` where there is none.
     """
@@ -322,14 +322,14 @@ def _text(value: float) -> str:
 
 
 FEWEST = 4
-"""Annotators with a value that make a crowd."""
+"""Minimum number of annotators with a value for a median of the crowd."""
 
 
 def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -> Path:
     """Write the feedback page of an annotator as HTML or PDF.
 
-    Raises `InputError` if there is no such annotator, nothing of theirs was fused, or the file cannot be
-    written.
+    Raises `InputError` if there is no such annotator, none of their annotations were fused, or the file
+    cannot be written.
 
     `name`: any name of the annotator.
     """
@@ -368,14 +368,14 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
 
 
 def _crowd(table: AnnotatorTable, value: Value) -> float:
-    """Return the median of a value over all annotators; NaN of few."""
+    """Return the median of a value over all annotators; NaN with fewer than `FEWEST`."""
     column = np.asarray(table.columns[f"{value.kind}_{value.measure.name}"], dtype=float)
     known = column[np.isfinite(column)]
     return float(np.median(known)) if len(known) >= FEWEST else math.nan
 
 
 def _strengths(table: AnnotatorTable, main: str, values: Sequence[Value]) -> list[Section]:
-    """Return the values that are as good as most, and those that are unusual."""
+    """Return the values that are as good as those of most annotators, and the unusual ones."""
     unusual = find_unusual(table)
     row = table.index[main]
     good: list[tuple[str, str]] = []
@@ -424,7 +424,7 @@ def _words(value: Value) -> str:
 
 
 def _chart(course: Course) -> Picture:
-    """Draw a share by blocks, with its band."""
+    """Draw a share by blocks of marks, with its confidence band."""
     x = np.arange(1, len(course.values) + 1, dtype=float)
     value, low, high = course.values.T
     line = Line(title=course.measure.title, x=x, y=value, low=low, high=high, ink="#2f6fbf")

@@ -1,1 +1,1 @@
-"""Cohorts: many cases fused one after the other or in parallel, each into a study of its own."""
+"""Cohorts: many cases fused one after the other or in parallel, each into its own study."""

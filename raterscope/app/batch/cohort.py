@@ -1,10 +1,10 @@
 """Cohorts: scheduling of cases over processes or a dask cluster, and gathering of their studies in one.
 
-The task, `task.run_group`, is the same everywhere, so that results differ in nothing but times.
+All executors call the same function, `task.run_group`: their results differ only in times.
 
-Cases are copied one after the other, each completely or not at all, so that memory does not grow with the
-cohort. The study appears under its name when it is complete. An interrupted gathering is continued, and a
-gathered study takes cases that were done later.
+Cases are copied one after the other, each completely or not at all; memory does not grow with the cohort. The
+study appears under its name when it is complete. An interrupted gathering is continued, and later cases can
+be added to a gathered study.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class _Progress:
         self._failed += record.status != "done"
 
     def report(self) -> None:
-        """Report the cases so far and the time left."""
+        """Report the number of finished cases and the time left."""
         done, cases = self._done, self._cases
         text = f"{done:,} of {cases:,} cases" + (f", {self._failed:,} failed" if self._failed else "")
         elapsed = time.monotonic() - self._begun
@@ -190,7 +190,7 @@ def _shut_down(executor: CaseExecutor) -> Iterator[CaseExecutor]:
 
 
 _NEWEST = 0.3
-"""Weight of a group's seconds for each case against those of earlier groups."""
+"""Weight of the newest group in the moving average of seconds per case."""
 
 
 @dataclass(frozen=True)
@@ -240,12 +240,12 @@ class CaseQueue:
 
 
 _SECONDS = 2.0
-"""Time between two commits."""
+"""Seconds between two commits."""
 _OF_TARGET = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR")
-"""Errors of writing, which end the gathering; others are of the case."""
+"""Errors of the gathered study's disk, which end the gathering; other errors concern one case."""
 NOT_RUN = "not run"
 _UNNAMED = {("questions", labels.UNNAMED), ("questions", pairs.UNNAMED)}
-"""Names of questions whose files do not name them."""
+"""Names that stand for questions without a name in their file."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def gather_cohort(output: Path, path: Path, watch: Watch) -> Gathered:
 
 
 def list_cases(output: Path) -> list[CohortCase]:
-    """List the cases of a cohort in the order of its status table, with their present state."""
+    """List the cases of a cohort in the order of its status table, with their current state."""
     table = output / STATUS_FILE
     if not table.is_file():
         raise InputError(f"has no {STATUS_FILE}; expected a folder of `raterscope batch -o`", file=output)
@@ -299,7 +299,7 @@ def list_cases(output: Path) -> list[CohortCase]:
 
 @contextmanager
 def _target(path: Path) -> Iterator[tuple[Study, int]]:
-    """Open the gathered study, or a draft of it that gets its name at the end; also the first run to fill."""
+    """Yield the gathered study, or a draft that is renamed at the end, and the number of the next run."""
     if os.path.lexists(path):
         with Study.open(path) as study:
             if not study.settings.cohort:
@@ -342,7 +342,7 @@ class _Gathering:
         return Gathered(tuple(listed), added, tuple(changed))
 
     def _find_repeated(self, cases: Sequence[CohortCase], watch: Watch) -> None:
-        """Find the names that several cases have; cases that cannot be read are met again later."""
+        """Find the names that several cases share. Cases that cannot be read are reported later."""
         count: Counter[tuple[str, str]] = Counter()
         for done, case in enumerate(cases):
             watch(done / len(cases), "reading the names of images and questions")

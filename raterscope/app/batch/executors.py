@@ -31,7 +31,7 @@ CONNECT_SECONDS = 30
 RECONNECT_SECONDS = 120
 _COUNT_SECONDS = 5.0
 _KEPT = 64 << 20
-"""Bytes of freed memory that a worker of dask keeps, as glibc does after a large array was freed."""
+"""Bytes of freed memory that a dask worker keeps, as glibc does after it freed a large array."""
 
 
 class WorkerDiedError(Exception):
@@ -43,7 +43,7 @@ class LostError(Exception):
 
 
 class CaseExecutor(Protocol):
-    """Executor that knows how many tasks it can use."""
+    """Executor with the number of tasks to submit at a time."""
 
     @property
     def slots(self) -> int:
@@ -51,7 +51,7 @@ class CaseExecutor(Protocol):
 
     @property
     def task_seconds(self) -> float:
-        """Seconds of work for a task, where each has a cost of its own; 0 for a case in each task."""
+        """Target duration of a task in seconds, if each task has an overhead; 0: one case per task."""
 
     def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
         """Begin a task."""
@@ -79,7 +79,7 @@ class LocalExecutor:
         self._ended = False
 
     def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
-        """Begin a task in a process that is free."""
+        """Begin a task in a free process."""
         return self._threads.submit(self._call, function, arguments)
 
     def shutdown(self) -> None:
@@ -178,7 +178,7 @@ class DaskExecutor:
         answer.set_exception(WorkerDiedError() if isinstance(error, self._killed) else error)
 
     def _check_workers(self, output: Path) -> None:
-        """Refuse a cluster whose workers would give other results, or write elsewhere."""
+        """Refuse a cluster whose workers have another version, or do not see the output folder."""
         probe = output / f".probe-{uuid4().hex}"
         probe.touch()
         try:
@@ -243,7 +243,7 @@ def local_executor(jobs: int) -> MakeExecutor:
 
 
 def dask_executor(address: str, output: Path) -> MakeExecutor:
-    """Return a function that connects to a scheduler; later calls wait longer, until it is back."""
+    """Return a function that connects to a scheduler; later calls wait longer for it."""
     connect_seconds = CONNECT_SECONDS
 
     def make() -> CaseExecutor:

@@ -1,9 +1,9 @@
-"""Manifest of a cohort: a table of cases, checked completely before any work begins; search of its cases.
+"""Manifest of a cohort (a table of cases, checked completely before any work begins), and search for cases.
 
 The search finds them in a folder or by a pattern, by the names of files. Masks are one case per image: names
 are matched as at import, names of the Brain Imaging Data Structure by their entities. Tables of clicks,
-labels and pairs are one case per folder and kind, because the annotations of a study share what is learned of
-its annotators.
+labels and pairs are one case per folder and kind, because annotators are estimated from all annotations of a
+study.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SETTING = re.compile(r"([a-z_]+)=(.*)")
 
 @dataclass(frozen=True)
 class Case:
-    """What is fused together: a volume with its masks, a study of clicks, a question of labels or pairs."""
+    """Files to fuse together: a volume with its masks, a study of clicks, a question of labels or pairs."""
 
     name: str  # unique in the cohort; also the name of the folder of its results
     kind: str
@@ -174,7 +174,7 @@ class FoundCase:
 
 @dataclass(frozen=True)
 class FoundCases:
-    """The cases that were found, with notices about files that were left out."""
+    """The cases that were found, with notices about skipped files."""
 
     cases: tuple[FoundCase, ...]
     notices: tuple[str, ...] = ()
@@ -262,7 +262,7 @@ def _kind_of(source: Source) -> str | None:
 
 
 def _mask_cases(voxels: Sequence[Path], root: Path, naming: str | None) -> tuple[list[FoundCase], list[str]]:
-    """Group masks by image; images of the Brain Imaging Data Structure go to the masks of their name."""
+    """Group masks by image; names of the Brain Imaging Data Structure assign images to masks."""
     is_bids = {path: parse_bids(path) is not None for path in voxels}
     marked = [
         path for path in voxels if is_bids[path] or not (any(is_bids.values()) and _is_bids_image(path))

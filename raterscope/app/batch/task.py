@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 Status = Literal["done", "bad input", "temporary fault", "internal error"]
 CASES, RECORD, LOG, STUDY, RESULTS = "cases", "record.json", "log.txt", "study.rscope", "results"
 DRAFTS = ".drafts"
-"""Folder of the cohort with the folders of cases at work; it is as deep as that of the cases."""
+"""Folder of unfinished cases; it is as deep as that of finished ones, so that relative paths hold."""
 FILES = "files"
-"""Folder of the cohort with the files of addresses, which studies refer to."""
+"""Name of the cohort's folder for downloaded files, to which the studies refer."""
 
 STATUS_FILE = "status.csv"
 STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "attempts", "host", "folder")
@@ -61,7 +61,7 @@ class CaseRecord:
     status: Status
     reason: str  # why it failed, in a sentence
     digest: str  # of the input's files, algorithm, settings and version; see `digest_of_case`
-    # seconds, memory_mb: elapsed time, and the largest memory of the worker meanwhile
+    # seconds, memory_mb: elapsed time, and the peak memory of the worker
     seconds: float
     memory_mb: float
     attempts: int
@@ -106,7 +106,7 @@ def write_status(
 ) -> Path:
     """Write the table of all cases of the manifest, including those that are not processed yet.
 
-    `records`: outcomes of this start by case. A fault may have left results of an earlier one in place.
+    `records`: outcomes of this start by case. A fault may have left results of an earlier start in place.
     """
     latest = {} if records is None else records
 
@@ -188,14 +188,14 @@ _EARLIER = ".earlier"
 
 @dataclass(frozen=True)
 class GroupRecord:
-    """Records of a group of cases, and the seconds that the group took now."""
+    """Records of a group of cases, and the seconds that the group took."""
 
     records: tuple[CaseRecord, ...]
     seconds: float
 
 
 def run_group(cases: Sequence[tuple[Case, int]], output: Path) -> GroupRecord:
-    """Run cases with the number of their attempt, one after the other."""
+    """Run cases, with the number of the attempt of each, one after the other."""
     begun = time.perf_counter()
     records = tuple(run_case(case, output, attempt) for case, attempt in cases)
     return GroupRecord(records, time.perf_counter() - begun)
@@ -273,7 +273,7 @@ def _fetched(case: Case, output: Path) -> Case:
 
 
 def _explain(error: Exception, log: list[str]) -> tuple[Status, str]:
-    """Return whose fault an error is, and a sentence."""
+    """Return the status of an error ("bad input", "temporary fault", ...), and a sentence."""
     status: Status
     if (missing := missing_package(error)) is not None:
         status, reason = "internal error", missing
@@ -289,7 +289,7 @@ def _explain(error: Exception, log: list[str]) -> tuple[Status, str]:
 
 
 def _finished(case: Case, output: Path, digest: str) -> CaseRecord | None:
-    """Return the record of results of the same input."""
+    """Return the record of earlier results, if they are of the same input."""
     record = read_record(output, case.name)
     return record if record is not None and (record.status, record.digest) == ("done", digest) else None
 
@@ -311,7 +311,7 @@ def _draft(output: Path, case: Case) -> Path:
 
 
 def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> CaseRecord:
-    """Complete a folder and put it in the place of an earlier one."""
+    """Complete a folder and replace the earlier one with it."""
     draft.mkdir(parents=True, exist_ok=True)
     write_text(draft / LOG, "\n".join(log) + "\n")
     write_record(draft, record)
@@ -326,7 +326,7 @@ def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> C
 
 
 def _clear(output: Path, folder: Path) -> None:
-    """Remove the drafts that killed workers left of a case; put results back that one moved away."""
+    """Remove the drafts that killed workers left of a case; restore results that a killed worker moved."""
     folder.parent.mkdir(exist_ok=True)
     for left in (output / DRAFTS).glob(f"{folder.name}.*"):
         if left.name.endswith(_EARLIER) and not folder.exists():
@@ -381,7 +381,7 @@ def _named(what: str, form: str) -> str:
 
 
 def _reset_peak_memory() -> None:
-    """Reset the peak of memory to the present use, so that it is of this case."""
+    """Reset the peak memory to the current use, so that it measures this case alone."""
     if sys.platform == "linux":
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")

@@ -105,7 +105,7 @@ def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:
 
 
 def _write_provenance(output: Path, options: argparse.Namespace) -> None:
-    """Note who processed what, with which versions; one line for each start."""
+    """Add one line per start: user, input and versions."""
     content = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": ["raterscope", *sys.argv[1:]],

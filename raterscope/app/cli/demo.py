@@ -66,7 +66,7 @@ def demo(options: argparse.Namespace) -> int:
 def _show(studies: Sequence[Path], pictures: Sequence[Path]) -> int:
     """Open the window on the first study; without a display, save a picture of each."""
     if has_display():
-        # A process of its own: Qt ends it where the display does not answer.
+        # In a separate process, because Qt ends it if the display does not answer.
         window = subprocess.run([sys.executable, "-m", "raterscope", str(studies[0])], check=False)
         if window.returncode == 0:
             return 0
@@ -90,7 +90,7 @@ def _take_pictures(studies: Sequence[Path], pictures: Sequence[Path]) -> None:
 
 
 def simulate_files(options: argparse.Namespace) -> int:
-    """Draw a set-up, write its files, and print the commands that fuse and import them."""
+    """Simulate a set-up, write its files, and print the commands that fuse and import them."""
     from raterscope.app.simulation.setups import find_setup
     from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
 

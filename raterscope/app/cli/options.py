@@ -134,7 +134,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 }
 
 PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
-"""Whose figures `papers` measures, as `papers.page` lists them."""
+"""Names of the papers that `papers` can measure, as in `papers.page`."""
 
 _NEGATIVE = re.compile(r"-[\d.]+[,=]")
 _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
@@ -158,7 +158,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def parser_of(command: str = "") -> Parser:
-    """Return the parser of all commands, or of one alone: to describe all takes longest."""
+    """Return the parser of all commands, or of one: describing all takes longest."""
     parser = Parser(
         prog="raterscope",
         usage=_USAGE,

@@ -14,7 +14,7 @@ from raterscope.text import counted
 
 
 def _dicom_files(path: Path) -> list[Path]:
-    """Return a file itself; of a folder, the DICOM files in it."""
+    """Return a file as given, or the DICOM files in a folder."""
     from raterscope.app.formats.volumes import walk_files
 
     if not path.is_dir():
@@ -30,7 +30,7 @@ def _dicom_files(path: Path) -> list[Path]:
 
 
 def pacs(options: argparse.Namespace) -> int:
-    """Carry out one of the three."""
+    """Run `find`, `get` or `store`."""
     from raterscope.app.formats.remote.archives import connect, fetch_all, find_series, store_files
     from raterscope.app.formats.remote.protocols import Series
 

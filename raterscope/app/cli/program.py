@@ -1,7 +1,7 @@
 """The command line: `raterscope` opens the window, `raterscope COMMAND` does one thing and ends.
 
-Exit status 0, or 1 with one line on stderr that says what was wrong and where; 130 when interrupted. The
-heavy libraries are imported by the commands that need them, so that help comes at once.
+Exit status 0, or 1 with one line on stderr that says what was wrong and where; 130 when interrupted. Heavy
+libraries are imported by the commands that need them, so that help appears at once.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _versions() -> int:
-    """Print what a report of a fault should name."""
+    """Print the versions and paths that a bug report should contain."""
     import platform
 
     from raterscope.app.outcome import versions

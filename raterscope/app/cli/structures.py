@@ -22,7 +22,7 @@ _NAMED = 5
 
 
 def structures(options: argparse.Namespace) -> int:
-    """List structures with their coding, or set that of one."""
+    """List structures with their coding, or set the coding of one structure."""
     if options.find is not None:
         for code in find_code(options.find):
             print(f"{code.scheme}:{code.value}\t{one_line(code.meaning)}")
@@ -84,7 +84,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _code(text: str, among: tuple[Code, ...]) -> Code:
-    """Parse SCHEME:VALUE=MEANING, a value alone, or the words of a meaning."""
+    """Parse a code: SCHEME:VALUE=MEANING, a value alone, or words of the meaning."""
     parts, _, meaning = text.partition("=")
     if meaning:
         scheme, _, value = parts.partition(":")

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _kind_of(options: argparse.Namespace) -> Kind:
-    """Return the kind of annotation of an algorithm; of several kinds, the one in the study."""
+    """Return an algorithm's kind of annotation; if there are several, the one in the study."""
     algorithms = {name: _algorithms(kind, chosen_by_run=True) for name, kind in KINDS.items()}
     named = [kind for kind, names in algorithms.items() if options.algorithm in names]
     if not named:
@@ -126,7 +126,7 @@ def _kind_of(options: argparse.Namespace) -> Kind:
 
 
 def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
-    """Name the algorithms of a kind: those that `run` takes, or those that an option of it takes."""
+    """List the algorithms of a kind that `run` accepts, as its argument or in one of its options."""
     return [
         name
         for catalogue in kind.catalogues
@@ -136,7 +136,7 @@ def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
 
 
 def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> WriteOutcome[int] | None:
-    """Store a run in its study, or in a copy elsewhere; nothing if all items failed."""
+    """Store a run in its study, or in a copy elsewhere; store nothing if all items failed."""
 
     def store(target: Study, watch: Watch) -> int:
         return keep(answer, target, watch)
@@ -225,7 +225,7 @@ def _group(options: argparse.Namespace) -> int:
 def _previewed(
     readings: Readings, study: Path | None, changes: NameChanges, options: argparse.Namespace
 ) -> tuple[ImportPreview, Readings]:
-    """Describe what was read, and change its names."""
+    """Describe the import, and rename annotators, structures and classes."""
     entries: Sequence[ImageEntry] = ()
     renamed: Mapping[str, str] = {}
     if study is not None and options.preview:
@@ -254,7 +254,7 @@ def _only_program(options: argparse.Namespace) -> str | None:
 
 
 def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
-    """Download what is at an address, into a folder beside the study, which refers to it."""
+    """Download files of addresses into a folder beside the study, which refers to them."""
     files: list[Path] = []
     for word in words:
         if is_address(word) or is_zarr(Path(word)):
@@ -412,7 +412,7 @@ def annotators(options: argparse.Namespace) -> int:
 
 
 _LISTED = 20
-"""Conflicts that are printed; all are in the table."""
+"""Maximum number of conflicts printed; the table has all."""
 
 
 def merge(options: argparse.Namespace) -> int:
@@ -507,7 +507,7 @@ _VERDICTS = {
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the number of cases, the plan or its decision; draw a sample, or print how far it was re-read."""
+    """Print the number of cases, a plan or its decision; draw a sample, or print its progress."""
     try:
         print(_WORK[options.plan](options))
     except ValueError as problem:

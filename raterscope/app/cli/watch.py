@@ -41,7 +41,7 @@ def watch(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _made_or_opened(path: Path) -> Iterator[Study]:
-    """Open the study, or make it; it is removed again when nothing of the source could be read."""
+    """Open or create the study; a new study is removed if nothing of the source could be read."""
     if os.path.lexists(path):
         with Study.open(path) as study:
             yield study
@@ -112,7 +112,7 @@ def _take_up(following: LiveSource, study: Study, stop: threading.Event) -> bool
 
 
 def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
-    """Fuse all images fully, and report those whose figures change."""
+    """Fuse all images completely, and report those whose figures change."""
     names = {entry.id: entry.name for entry in study.images()}
     figures_before = {image: _figures(names[image], answer) for image, answer in following.watched.items()}
     images = following.settle(_canceller(stop))

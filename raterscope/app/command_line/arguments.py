@@ -1,4 +1,4 @@
-"""Options of the command line: shapes that several commands have, and what their values may be."""
+"""Options of the command line that several commands share, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Parser(argparse.ArgumentParser):
     """Argument parser with one-line errors and lazily listed algorithms."""
 
     listing: Callable[[bool], str] | None = None
-    """Gives the algorithms as text, with their settings where the argument is true."""
+    """Returns the algorithms as text, with their settings if the argument is true."""
     examples: Sequence[str] = ()
-    """What stands after `raterscope`, a line each."""
+    """Arguments after `raterscope`, one example per line."""
 
     def error(self, message: str) -> NoReturn:
-        """Report what is wrong, and where help is."""
+        """Report what is wrong, and how to get help."""
         raise UsageError(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
@@ -145,7 +145,7 @@ def add_settings(parser: Parser) -> None:
 
 
 def add_fields(parser: Parser, settings: type[Settings], omitted: Sequence[str] = ()) -> None:
-    """Add an option for each setting; what is not given is not among the parsed options."""
+    """Add an option for each setting; options that are not given are missing in the parsed ones."""
     for spec in settings.specs():
         names = dict.fromkeys((f"--{spec.name.replace('_', '-')}", f"--{spec.name}"))
         if spec.name in omitted:
@@ -160,7 +160,7 @@ def add_fields(parser: Parser, settings: type[Settings], omitted: Sequence[str] 
 
 
 def entered(options: argparse.Namespace, settings: type[SettingsT]) -> SettingsT:
-    """Return the settings that the options of `add_fields` state, by default the defaults."""
+    """Return the settings of the options of `add_fields`; others keep their defaults."""
     return settings(**{name: vars(options)[name] for name in settings.names() if name in options})
 
 
@@ -176,7 +176,7 @@ def _value(spec: Spec) -> Callable[[str], Any]:
 
 
 def _help(spec: Spec) -> str:
-    """Return what `--list-settings` says of a setting, with the default; argparse formats with %."""
+    """Return the help of a setting with its default, escaped for argparse, which formats with %."""
     default = f"(default: {spec.as_text(spec.default)})"
     return f"{spec.label}; {spec.values_in_words()}. {spec.help} {default}".replace("%", "%%")
 

@@ -1,4 +1,4 @@
-"""Output of the commands: progress and text in the terminal, folders of results, and raise_failures."""
+"""Output of the commands: progress and text in the terminal, folders of results, and failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 class ProgressLine:
     """A watch that draws a progress line on a terminal, and clears it at the end.
 
-    Where the stream is no terminal nothing is written.
+    If the stream is not a terminal, nothing is written.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -176,7 +176,7 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True)
 class WriteOutcome(Generic[Written]):
-    """Result of writing, its path, and why it is not the intended one; empty if it is."""
+    """Result of writing, its path, and why this is not the intended path; empty if it is."""
 
     answer: Written
     path: Path
@@ -191,7 +191,7 @@ class WriteOutcome(Generic[Written]):
 def write_with_fallback(
     write: Callable[[Path], Written], path: Path, elsewhere: Callable[[Path], Written] | None = None
 ) -> WriteOutcome[Written]:
-    """Write something, to an alternative path if the intended one fails.
+    """Write results, to an alternative path if the intended path fails.
 
     `path`: the intended path.
     `elsewhere`: writes to an alternative path, which does not exist yet; `write` by default.

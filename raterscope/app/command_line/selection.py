@@ -1,4 +1,4 @@
-"""Selection of items and questions by the command line, and the options that answer open questions."""
+"""Selection of items and questions by the command line, and hints at options that resolve an ambiguity."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ QuestionType = TypeVar("QuestionType", bound=Named)
 
 
 def select_question(questions: list[QuestionType], question: str | None) -> list[QuestionType]:
-    """Select the question of a name, case-insensitive; without a name, all."""
+    """Select the question with this name, ignoring case; without a name, all."""
     if question is None:
         return questions
     matches = [entry for entry in questions if entry.name.casefold() == question.casefold()]
@@ -82,7 +82,7 @@ def select_question(questions: list[QuestionType], question: str | None) -> list
 
 @contextlib.contextmanager
 def answered_by_options() -> Iterator[None]:
-    """Add the option that resolves an ambiguity to its error."""
+    """Add to the error of an ambiguity the option that resolves it."""
     try:
         yield
     except UnknownColumns as unknown:
