@@ -1,8 +1,8 @@
 """The record of a kind of annotation: everything that the program needs of clicks, masks, labels or pairs.
 
 A kind is one `Kind`, registered once in `raterscope.app.kinds.registry`. The command line, the report, the
-import, the demo and the window use the record and never branch by the name of a kind. Its words are there at
-once, for help texts. Algorithms, functions, report and sample are four records that it imports when needed.
+import, the demo and the window use the record and never branch by the name of a kind. Its texts are available
+at once, for help. Algorithms, functions, report and sample are four records that are imported when needed.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Reader(NamedTuple):
 
     # ``recognises(source)`` returns whether a file holds annotations of the kind
     recognises: Callable[[Source], bool]
-    # ``read(sources, kind, watch)`` reads files; `kind` is one of `Kind.file_kinds` where one was named
+    # ``read(sources, kind, watch)`` reads files; `kind`: the member of `Kind.file_kinds` that the user named
     read: Callable[[Sequence[Source], str | None, Watch], Any]
-    # ``store(what was read, study, watch)`` stores it and returns what came in, a sentence each
+    # ``store(contents, study, watch)`` stores them and returns sentences about the imported contents
     store: Callable[[Any, Study, Watch], Sequence[str]]
 
 
@@ -75,7 +75,7 @@ class Reader(NamedTuple):
 class FuseCommand:
     """Description of the command `raterscope fuse KIND`."""
 
-    # summary, description: one line for the list of commands, and the text of its own help
+    # summary, description: line in the list of commands, and text of the command's help
     summary: str
     description: str
     examples: tuple[str, ...]  # arguments after `raterscope`
@@ -105,7 +105,7 @@ class Functions:
     read_plan: Callable[[Mapping[str, Any]], Plan]
     # ``gather(items, study, plan, hold_truth, watch)`` reads the input of some items
     gather: Callable[[Sequence[int], Study, Any, bool, Watch], Inputs[Any]]
-    # ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study; `jobs`: number of processes, or these
+    # ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study; `jobs`: processes, or their number
     fuse: Callable[[Any, Any, int | Workers | None, Watch], Answer[Any, Any, Any]]
     # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
@@ -113,17 +113,18 @@ class Functions:
     summarise: Callable[[Any, Study, argparse.Namespace, Watch], Summary]
     # carries out `raterscope fuse KIND`: fuses files, writes the results and returns the exit status
     fuse_files: Callable[[argparse.Namespace], int]
-    # ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had
+    # ``annotators_of(study, item, run)`` names the annotators of an item whose annotations a run used
     annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
     # ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences
     compare_runs: Callable[[ComparedItem, Differences], None]
-    # ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
-    # nothing can be compared
+    # ``trust(study, items, watch)`` compares the claims of the runs shown with known answers; None without
+    # any
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
     writers: Mapping[str, Writer]  # by the name of an export
-    # ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert did not decide
+    # ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert has not decided
     undecided: Callable[[Study, ReviewState, Watch], Sequence[SampledItem]] = _nothing_undecided
-    # ``start_processes(workers, plan, items)`` starts those that so many items need, before they are read
+    # ``start_processes(workers, plan, items)`` starts the processes for a number of items before these are
+    # read
     start_processes: Callable[[Workers, Any, int], None] = _no_processes
     # returns the settings that the options of `run` name, as text
     plan_texts: Callable[[argparse.Namespace], dict[str, str]] = settings_of
@@ -162,10 +163,10 @@ class Report:
 
     # ``gather(request, watch)`` reads and measures the kind's part in the report
     gather: Callable[[ReportRequest, Watch], ReportPart]
-    # makes `ReportRequest.options` of them
+    # converts the parsed options to `ReportRequest.options`
     read_options: Callable[[argparse.Namespace], dict[str, Any]] = lambda _options: {}
-    # ``held_fixed(run, decisions then, names of items, fixed)`` gives the sentence for a run in which no
-    # decision was held fixed, and further sentences about what a run was given besides annotations
+    # ``held_fixed(run, decisions then, names of items, fixed)`` gives the sentence for a run without
+    # decisions held fixed, and further sentences about inputs of a run besides annotations
     held_fixed: Callable[[RunEntry, ReviewState, Mapping[tuple[str, int], str], bool], tuple[str, str]] = (
         _nothing_more
     )
@@ -175,7 +176,7 @@ class Report:
 class Sample:
     """The sample study of the demo."""
 
-    # ``demonstrate(folder, results, tools, watch)`` makes the sample study where there is none yet, fuses it
+    # ``demonstrate(folder, results, tools, watch)`` makes the sample study if it does not exist, fuses it,
     # and writes its results and a report
     demonstrate: Callable[[Path, Path, Tools, Watch], Demonstrated]
     about: Callable[[Path], str]  # ``about(study path)`` describes the sample's files
@@ -185,7 +186,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of annotation: words that are imported at once, and records that are imported when needed."""
+    """A kind of annotation: texts that are imported at once, and records that are imported when needed."""
 
     name: str  # in files, in the study and on the command line: "clicks"
     title: str  # on tabs and in headings: "Clicks"
@@ -198,7 +199,7 @@ class Kind:
     load_catalogues: Callable[[], Sequence[Catalogue]]
     load_functions: Callable[[], Functions]
     load_report: Callable[[], Report]
-    # imports settings that `--list-settings` lists below the algorithms, by what takes them
+    # imports settings that `--list-settings` lists below the algorithms, by heading
     load_further_settings: Callable[[], Mapping[str, type[Settings]]] = dict
     run_options: tuple[str, ...] = ()  # options of the command `run` that only some kinds take
     exports: tuple[Export, ...] = ()  # in the order of the menu
@@ -207,16 +208,16 @@ class Kind:
     add_report_options: Callable[[Parser], None] = lambda _parser: None
     doubt: str = "disputed"  # state of a detail that the expert should look at: "disputed", "flagged"
     holds_decisions: bool = True  # whether a fusion holds decisions fixed; otherwise they take effect at once
-    # imports what the kind knows of its annotators
+    # imports the kind's functions on its annotators
     load_annotators: Callable[[], AnnotatorFunctions] | None = None
-    # imports how the study stores a kind that `study.kinds` does not list
+    # imports the storage of a kind that `study.kinds` does not list
     load_storage: Callable[[], StoredKind] | None = None
-    # imports what reads files of this kind; clicks, masks, labels and pairs are read together
+    # imports the reader of this kind's files; clicks, masks, labels and pairs are read together
     load_reader: Callable[[], Reader] | None = None
 
     @property
     def catalogues(self) -> Sequence[Catalogue]:
-        """The algorithms; the ones that `run` names come first."""
+        """The algorithms, those that `run` accepts first."""
         return self.load_catalogues()
 
     @property

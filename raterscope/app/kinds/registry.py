@@ -38,7 +38,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (CLICKS, MASKS, LABELS, PA
 
 @contextmanager
 def registered(kind: Kind) -> Iterator[None]:
-    """Register another kind for a while. Raises `ValueError` where a kind of this name is registered."""
+    """Register another kind within a `with` block. Raises `ValueError` if the name is registered already."""
     from raterscope.app.study.kinds import stored
 
     if kind.name in KINDS:
@@ -52,7 +52,7 @@ def registered(kind: Kind) -> Iterator[None]:
 
 
 def exports() -> tuple[Export, ...]:
-    """List everything that can be exported: kind by kind, then decisions and reads, of all kinds."""
+    """List all exports: kind by kind, then decisions and reads of all kinds."""
     of_kinds = (
         replace(export, kinds=(kind.name,), write=partial(_write, kind))
         for kind in KINDS.values()
@@ -93,9 +93,9 @@ def _write_plugin(name: str, write: Writer, study: Study, request: Request, watc
 
 
 def find_export(what: str, kinds: Sequence[str]) -> Export:
-    """Find an export of some kinds by its name, the first kind's first.
+    """Find an export by its name, in the order of the kinds.
 
-    Raises `InputError` where none of the kinds has it.
+    Raises `InputError` if none of the kinds has it.
     """
     for kind in kinds:
         for export in exports():

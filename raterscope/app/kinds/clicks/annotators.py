@@ -54,8 +54,8 @@ class RunInputs:
     items: dict[str, int]  # the images' numbers
     clicks: dict[str, Clicks]  # with what was held fixed
     fusions: dict[str, Fusion]
-    # clicks of images on which the expert decided or viewed spots since, or with annotators who were excluded
-    # or down-weighted since, with what is held fixed now
+    # clicks of images on which the expert has decided or viewed spots since the run, or whose annotators have
+    # been excluded or down-weighted since, with the current decisions
     decided: dict[str, Clicks]
 
 
@@ -66,7 +66,7 @@ class ChangedSpot:
     image: int
     name: str  # of the image
     cluster: int | None  # in the run's fusion; None where there is none yet
-    # x, y: place in pixels
+    # x, y: position in pixels
     x: float
     y: float
     # before, after: "detected", "rejected", "no spot"
@@ -84,7 +84,7 @@ class Recount:
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
-    """Read the inputs of a run, with the decisions that it held fixed and those of now, and its results."""
+    """Read a run's results, and its inputs both with the decisions held fixed and with the current ones."""
     entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
     state = study.review_state(entry.known)
@@ -123,9 +123,9 @@ def recount(
 ) -> Recount:
     """Fuse a run's images again without some annotators, or with another weight, and list changed decisions.
 
-    Present decisions hold, as in the next fusion. Only the images with these annotators, or with decisions
-    since the run, are clustered again. With a plan that learns across images, all are
-    detected again with the others' experience of the crowd.
+    Current decisions are held fixed, as in the next fusion. Only the images with these annotators, or with
+    decisions since the run, are clustered again. With a plan that learns across images, detection is repeated
+    on all images with the rates estimated from the others.
 
     `weight`: new weight of the annotators; None excludes them. `state`: the current decisions, which do not
     change.
@@ -234,11 +234,11 @@ SCATTER = Measure(
 MEASURES = (SENSITIVITY, PRECISION, RELIABILITY, OFFSET, SCATTER)
 
 INLIER = 0.5
-"""Probability from which a click counts for offset and scatter."""
+"""Minimum inlier probability of a click for offset and scatter."""
 TINY = 1e-6
-"""Smallest standard error of an offset, pixels."""
+"""Minimum standard error of an offset, in pixels."""
 LISTED = 200
-"""Changed answers that a preview lists, at most."""
+"""Maximum number of changed answers in a preview."""
 
 
 def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry, Fusion]]:
@@ -281,8 +281,8 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 def _moments(clicks: Clicks, fusion: Fusion) -> FloatArray:
     """Return sums of each annotator's displacements from structures, (5, R), for `_placement`.
 
-    These are number, sums along both axes, sum of squares, and the weight. The centre of k clicks contains
-    the annotator's own: a displacement has (k - 1) / k of the offset, and as much of the variance.
+    The rows are number, sums along both axes, sum of squares, and weight. The centre of k clicks includes the
+    annotator's own: a displacement has (k - 1) / k of the offset, and of the variance.
     """
     cluster = fusion.clustering.nearest[fusion.mark]
     on = cluster >= 0
@@ -299,9 +299,10 @@ def _moments(clicks: Clicks, fusion: Fusion) -> FloatArray:
 def _placement(pool: Pool, moments: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Return offset and scatter of each annotator with 95 % intervals, two (K, 3).
 
-    The mean displacement has a normal distribution along both axes, so that the square of its length has a
-    noncentral chi-squared one. Its ends are the offsets for which the measured length is at 97.5 and 2.5 %;
-    the length itself is too large where the offset is small, and the interval then begins at 0.
+    The mean displacement is normally distributed along both axes, and the square of its length has a
+    noncentral chi-squared distribution. The ends of the interval are the offsets for which the measured
+    length is the 97.5 and 2.5 % quantile. For a small offset the length overestimates it, and the interval
+    begins at 0.
     """
     from scipy.special import chdtri, chndtrinc
 
@@ -324,7 +325,7 @@ def _placement(pool: Pool, moments: Sequence[FloatArray]) -> tuple[FloatArray, F
 
 
 def _verdicts(fusion: Fusion, image: int, state: ReviewState) -> tuple[IntArray, IntArray]:
-    """Count each annotator's marks on spots that the expert accepted, and rejected."""
+    """Count each annotator's marks on accepted spots, and on rejected spots."""
     spots = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
     clusters = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
     counts = []
@@ -408,7 +409,7 @@ def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
 def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
     """Return Krippendorff's alpha of the marks of annotators on the spots of the runs shown.
 
-    Each annotator of an image marked each of its spots or did not. See `AnnotatorFunctions`.
+    An annotator either marked a spot of an image or did not. See `AnnotatorFunctions`.
     """
     spots, marks, total = [], [], 0
     state = study.review_state()
@@ -433,11 +434,11 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
 MISTAKES = 5
 CLEAR = 0.9
 _SIDE, _SHOWN = 96, 288
-"""Width of a picture in pixels of the image and of the page."""
+"""Width of a picture, in pixels of the image and of the page."""
 
 
 class _Mistake(NamedTuple):
-    """A spot that the annotator missed, or marked though there is nothing."""
+    """A structure that the annotator missed, or a mark where there is no structure."""
 
     certain: float
     name: str
@@ -449,7 +450,7 @@ class _Mistake(NamedTuple):
 
 
 def mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
-    """List up to five spots that an annotator clearly missed, or clearly marked in error."""
+    """List up to five structures that an annotator clearly missed, or marks that are clearly wrong."""
     state = study.review_state()
     listed: list[_Mistake] = []
     marked_any = False
@@ -497,7 +498,7 @@ def mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section
 
 
 def _crop(study: Study, mistake: _Mistake, watch: Watch) -> Picture | None:
-    """Cut the surroundings of a spot; None where the image is missing or too large for that."""
+    """Cut out the surroundings of a spot; None if the image is missing or too large."""
     from raterscope.app.formats.images import load_image
     from raterscope.app.formats.pyramids import is_large
 

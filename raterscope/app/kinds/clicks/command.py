@@ -1,4 +1,4 @@
-"""`raterscope fuse clicks`: tables of clicks in, a folder of results out, without a study."""
+"""`raterscope fuse clicks`: fuse tables of clicks into a folder of results, without a study."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ from raterscope.text import counted
 
 _TRUE_FIELDS = {"image", "x", "y"}
 _LONG = 2_000_000
-"""Bytes of clicks from which processes start while they are read: some 60,000 clicks, seconds of work."""
+"""Bytes of click tables from which processes start while the tables are read (about 60,000 clicks)."""
 
 
 def fuse_clicks(options: argparse.Namespace) -> int:
-    """Fuse tables of clicks and write the results, by the options of the command line."""
+    """Fuse tables of clicks and write the results, as the options of the command line state."""
     plan = FusionPlan.make(options.algorithm, plan_texts(options))
     radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
@@ -190,7 +190,7 @@ def _with_controls(
 
 
 def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str, str]) -> dict[str, Clicks]:
-    """Add a program's detections to each image. Columns named for the clicks are understood too."""
+    """Add a program's detections to each image. The column mapping of the clicks applies too."""
     try:
         table = read_scores(path)
     except UnknownColumns as unknown:
@@ -244,7 +244,7 @@ def summary_of(
 def read_named(
     path: Path, kind: str | None, mapping: Mapping[str, str], watch: Watch
 ) -> ClickTable | PointTable | ImageFile:
-    """Read a file. The error for unknown columns says how to map them."""
+    """Read a file. The error for unknown columns explains how to map them."""
     try:
         return formats.read(path, kind, mapping or None, watch)
     except UnknownColumns as unknown:
@@ -252,7 +252,7 @@ def read_named(
 
 
 def _has_annotations(source: Source) -> bool:
-    """Return whether a file holds points, or other annotations that are no table of clicks."""
+    """Return whether a file contains points, or annotations other than a table of clicks."""
     if has_points(source):
         return True
     return may_hold_annotations(source.path) and source.document() is not None
@@ -284,7 +284,7 @@ def _clicks_of(
 
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
-    """Read the true positions. Columns named for the clicks are understood too."""
+    """Read the true positions. The column mapping of the clicks applies too."""
     source = Source(path)
     if not mapping and _has_annotations(source):
         (truth,) = assign_annotators([read_points(source)], images, truth=True).truths
@@ -311,7 +311,7 @@ def _left_out(
 
 
 def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:
-    """Read an image's size, or a table of sizes."""
+    """Read the size of an image, or a table of sizes."""
     try:
         source = formats.read(path)
     except UnknownColumns as unknown:

@@ -1,8 +1,8 @@
-"""Evaluation of clicks: against ground truth, by decisions, by run, and by the number of annotators.
+"""Evaluation of clicks: against ground truth and decisions, between runs, and by number of annotators.
 
-`Accuracy` is one computation for the window, `fuse` and the report. A detection matches a true position one
-to one within the matching radius, a setting of the study (see `StudySettings`). Measures of several images
-are means over the images on which they are defined.
+The window, `fuse` and the report all use `Accuracy`. A detection matches a true position one to one within
+the matching radius, a setting of the study (see `StudySettings`). Measures of several images are means over
+the images on which they are defined.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from raterscope.app.study.runs import Answers
 from raterscope.text import counted
 
 _LOOKED_AT = 8
-"""Images whose annotators are counted."""
+"""Maximum number of images for the mean number of annotators."""
 
 
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
-    """Compare the posteriors of all spots of the images shown with ground truth, or else with decisions."""
+    """Compare the posteriors of all spots of the images shown with ground truth, otherwise with decisions."""
     past = EarlierRuns(study)
     state, radius = study.review_state(), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
@@ -84,14 +84,14 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
 
 
 class EarlierRuns:
-    """Runs with the decisions they held fixed, and their posteriors before a spot was decided."""
+    """Earlier runs, their decisions held fixed, and their posteriors before a spot was decided."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._runs = study.runs.all()
 
     def free(self, run: RunEntry, image: int, fusion: Fusion) -> BoolArray:
-        """Return for each cluster of a run whether no decision was held fixed on it."""
+        """Return which clusters of a run had no decision held fixed."""
         is_held = apply_decisions(fusion, self._study.review_state(run.known).spots(image)).decided
         return np.asarray(~is_held[: len(fusion.detection.posterior)])
 
@@ -118,7 +118,7 @@ class EarlierRuns:
 
 
 def _comparable(study: Study, images: Sequence[int]) -> str:
-    """Describe calibration on crowds with as many annotators per image."""
+    """Describe the calibration on crowds with a similar number of annotators per image."""
     results = [study.shown.result(image) for image in images[:_LOOKED_AT]]
     counts = [len(result[1].marked) for result in results if result is not None]
     return comparable_in_words("clicks", float(np.mean(counts)), ("annotator", "image")) if counts else ""
@@ -204,7 +204,7 @@ def measure_runs(
 class DecidedSpots:
     """The M spots of an image: its clusters, then the spots that the expert added."""
 
-    # x, y: (M,): pixels; where the expert moved a spot, the new place
+    # x, y: (M,): position in pixels; the new position if the expert moved a spot
     x: FloatArray
     y: FloatArray
     present: np.ndarray  # (M,): whether it counts as a structure
@@ -248,7 +248,7 @@ def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpot
 def _class_shares(
     fusion: Fusion | None, spots: Sequence[Spot], clusters: Sequence[int | None], count: int
 ) -> dict[str, FloatArray]:
-    """Return the probability of each class of the spots of an image, decisions applied."""
+    """Return the class probabilities of an image's spots, with decisions applied."""
     classes = None if fusion is None else fusion.classes
     names = sort_classes([*(() if classes is None else classes.names), *(spot.label for spot in spots)])
     if not names:
@@ -318,7 +318,7 @@ NO_TRUTH = "no image has ground truth to measure crowds of several sizes against
 Curves = tuple[CrowdSizeCurve, ...]
 
 Crowds = tuple[dict[str, Clicks], dict[str, FloatArray]]
-"""Clicks and true places of images, by name."""
+"""Clicks and true positions of images, by name."""
 
 
 _FIGURES = ("sensitivity", "precision", "sensitivity_error", "precision_error")
@@ -382,7 +382,7 @@ def store_crowd_sizes(
     study: Study,
     watch: Watch = silent,
 ) -> CrowdSizes:
-    """Store curves in the study in place of the previous ones."""
+    """Store curves in the study; they replace the previous ones."""
     watch(0.0, "storing the measurements")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day} on {counted(images, 'image')} within {radius:g} px: {settings.in_words()}."
@@ -452,7 +452,7 @@ def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
 
 
 def crowd_sizes_in_words(curves: Curves) -> Iterator[str]:
-    """Summarise each method with the smallest and the largest crowd, a line each."""
+    """Summarise each method for the smallest and the largest crowd, one line each."""
     for curve in curves:
         ends = " to ".join(
             f"{curve.sensitivity[at]:.3f}/{curve.precision[at]:.3f}" for at in dict.fromkeys((0, -1))
@@ -462,7 +462,7 @@ def crowd_sizes_in_words(curves: Curves) -> Iterator[str]:
 
 
 def undecided_detections(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
-    """List the detections of the runs shown that the expert did not decide."""
+    """List the detections of the runs shown that the expert has not decided."""
     outlines = study.shown.answers()
     listed = []
     for image, step in steps_of(watch, study.items()["clicks"]):

@@ -72,8 +72,7 @@ class Results:
     plan: FusionPlan
     record: Mapping[str, Any]  # see `run_record`
     evaluations: Mapping[str, Evaluation] | None = None  # by image: where a truth is known
-    # the image of every row of the input, so that the clicks are written in the input's order; without it
-    # they are written image by image
+    # the image of every input row: clicks are written in the order of the input; without it, image by image
     order: Sequence[str] = ()
 
 
@@ -315,14 +314,14 @@ def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
 
 _X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
 _WRITERS = {"geojson": write_geojson, "napari": write_layer}
-"""Formats that hold one image a file."""
+"""Writers of formats with one image per file."""
 
 _WRITERS_OF_ALL = {"coco": write_coco, "cvat": write_cvat}
-"""Formats that hold all images in a file."""
+"""Writers of formats with all images in one file."""
 
 
 def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the detections of a study, of each image those of the run shown; see `exports.Writer`.
+    """Write the detections of a study, those of the run shown of each image; see `exports.Writer`.
 
     A table has a row for each cluster, with the expert's verdict, and one for each spot that the expert
     added. Other formats hold the detections; GeoJSON and napari write a file for each of several images into
@@ -533,7 +532,7 @@ _MEASUREMENT_COLUMNS = (
 
 
 def export_measurements(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the measured lengths and outlines, a row each; see `exports.Writer`.
+    """Write the measured lengths and outlines, one per row; see `exports.Writer`.
 
     A length is that of the line or of the outline; points are x y pairs in pixels. Raises `InputError` when
     nothing was measured.

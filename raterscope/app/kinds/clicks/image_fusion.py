@@ -1,7 +1,7 @@
 """Fusion of images of clicks, in this process and in others.
 
-Images are spread over processes if that is faster; a failing image does not lose the others. The records of
-one class are sent as one array for each field, as each array costs microseconds to pickle and to unpickle.
+Images are spread over processes if that is faster; if one image fails, the others are kept. Processes
+exchange records of one class as one array per field, because pickling costs microseconds per array.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, eq=False)
 class _Arrays:
-    """Arrays of one type and number of axes: their values one behind the other, and their shapes."""
+    """Arrays of the same type and number of axes: their concatenated values, and their shapes."""
 
     values: np.ndarray
     shapes: np.ndarray  # (arrays, axes)
@@ -65,7 +65,7 @@ class _Arrays:
 
 
 class _Repeated(NamedTuple):
-    """One value of all records."""
+    """A value that all records share."""
 
     value: Any
     times: int
@@ -96,7 +96,7 @@ class RecordBatch(Generic[Record]):
         return cls(kind, len(records), columns)
 
     def records(self) -> list[Record]:
-        """Return the records, as they were."""
+        """Return the original records."""
         names = tuple(self.columns)
         columns = [_values(column) for column in self.columns.values()]
         records = []
@@ -139,15 +139,15 @@ def _values(column: Any) -> Iterable[Any]:
 
 
 def from_column(column: Any) -> list[Any]:
-    """Return the values that `to_column` was given."""
+    """Return the values that `to_column` packed."""
     return list(_values(column))
 
 
 _MANY = 2000
-"""Images from which processes start while the clicks are read: seconds of work."""
+"""Number of images from which processes start while the clicks are read (seconds of work)."""
 
 _WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
-# Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
+# By algorithm with library calls that hold the GIL and cannot be cancelled: clicks that take 50 ms.
 _HOLDS_GIL = ("hac", "hdbscan")
 _HOLDS_GIL_FROM = 2500
 _NAMED = 0.9  # share of the time for positions, where the clicks have classes
@@ -163,13 +163,13 @@ class Draft:
 
 
 def start_processes(workers: Workers, plan: FusionPlan, images: int = _MANY) -> None:
-    """Start processes for a fusion that comes soon, if it uses several, and so many images need them."""
+    """Start processes for a fusion that follows soon, if it uses several and there are enough images."""
     if workers.jobs > 1 and images >= _MANY and not carries_reliability(plan):
         workers.start(_load)
 
 
 def _load() -> None:
-    """Load what the first fusion of a process needs."""
+    """Import the modules that the first fusion of a process needs."""
     from raterscope.algorithms.compiling import load_compiler
 
     load_compiler()
@@ -275,7 +275,7 @@ def _fuse_jointly(
     workers: Workers,
     watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
-    """Detect again on the fused images, which learn from each other. If it fails, all fail."""
+    """Repeat detection on the fused images with rates estimated from all of them. If it fails, all fail."""
     fused = outcome.successful(separate)
     started = time.perf_counter()
 
@@ -311,9 +311,9 @@ def _fuse_jointly(
 def _learn_in_processes(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, workers: Workers, watch: Watch
 ) -> list[Fusion] | None:
-    """Learn from all images, and from each half of them, in worker processes; None if one of these fails.
+    """Estimate rates from all images, and from each half, in worker processes; None if one fails.
 
-    The images are divided when their evidence is known, so that all processes judge them.
+    The images are divided once their evidence is known, and all processes detect on their part.
     """
     halves = halves_of(clicks, plan)
     shared = share_votes(clicks, fusions, plan)
@@ -350,7 +350,7 @@ def _learn_in_processes(
 
 
 def _weigh(*arguments: Any) -> list[tuple[list[int], Any]]:
-    """Return the evidence of each part of the images: who has any, counted within the part, and a column."""
+    """Return the evidence of each part of the images: indices within the part, and a column."""
     *fields, plan, parts = arguments
     evidence = SharedVotes(*map(from_column, fields)).weigh(plan, silent)
     answer = []
@@ -406,10 +406,10 @@ def _outcome(
 
 
 _TASK = 6000
-"""Clicks of a task for a process, some 300 ms of work; a larger image is a task of its own."""
+"""Clicks per task of a process, about 300 ms of work; a larger image is a separate task."""
 
 _FEWEST_TASKS = 8
-"""Tasks for each process, so that none waits long for the last of the others."""
+"""Minimum number of tasks per process, so that none waits long for the last task of another."""
 
 
 def _outcomes(
@@ -423,7 +423,7 @@ def _outcomes(
 
 
 def _fuse_all(names: Sequence[str], clicks: Sequence[Clicks], plan: FusionPlan) -> list[Outcome[Fusion]]:
-    """Fuse images together where that is faster, or else, or if it fails, each by itself."""
+    """Fuse images together if that is faster; otherwise, or if that fails, one by one."""
     started = time.perf_counter()
     fusions = attempt(partial(fuse_each, clicks, plan))[0] if learns_across_images(plan) else None
     if fusions is None:
@@ -433,7 +433,7 @@ def _fuse_all(names: Sequence[str], clicks: Sequence[Clicks], plan: FusionPlan) 
 
 
 def _tasks_of(clicks: Mapping[str, Clicks], jobs: int) -> list[list[str]]:
-    """Divide images into tasks, the longest first: no process is left alone with a long one at the end."""
+    """Divide images into tasks, the longest first, so that no long task runs alone at the end."""
     most = min(_TASK, sum(map(_work_of, clicks.values())) / (_FEWEST_TASKS * jobs))
     tasks: list[list[str]] = []
     work = math.inf

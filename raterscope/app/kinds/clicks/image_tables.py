@@ -1,4 +1,4 @@
-"""Tables of a study's images: their quality, measured once and stored, and which need no more annotators."""
+"""Tables of a study's images: their quality, measured once and stored, and the images to retire."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from raterscope.app.study.records import ImageQuality
 from raterscope.app.study.references import subjects_of
 
 OVERVIEW = 2048
-"""Pixels along the longer side of the copy in which the focus of a large image is measured."""
+"""Longer side, in pixels, of the reduced copy in which the focus of a large image is measured."""
 UNREADABLE = ImageQuality(None, None)
 COLUMNS = ("image", "focus", "saturated_percent")
 
@@ -61,7 +61,7 @@ Located = Sequence[tuple[ImageEntry, Path]]
 
 
 def find_unmeasured(study: Study, watch: Watch = silent) -> tuple[dict[int, ImageQuality], Located]:
-    """Return the quality of the images that were measured, and the others with their files, if available."""
+    """Return the quality of the measured images, and the other images with their files, if available."""
     watch(0.0, "reading")
     known = dict(study.settings.image_quality)
     entries = [entry for entry in study.images() if entry.grid is None and entry.id not in known]
@@ -151,7 +151,7 @@ def export_retirement(study: Study, request: Request, watch: Watch = silent) -> 
 
 
 def _runs(study: Study) -> Iterator[tuple[FusionPlan, list[_Fused]]]:
-    """Read the images shown by the run that fused them together."""
+    """Read the images shown, grouped by the run that fused them together."""
     runs, images = {}, defaultdict(list)
     for entry in study.items()["clicks"]:
         result = study.shown.result(entry.id)

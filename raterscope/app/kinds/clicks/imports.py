@@ -25,7 +25,7 @@ from raterscope.app.study.references import ImageNames
 from raterscope.text import counted
 
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
-"""Prefix of uploaded files' names in Label Studio."""
+"""Prefix that Label Studio adds to the names of uploaded files."""
 
 
 class AttributedPoints(NamedTuple):
@@ -147,7 +147,7 @@ def _annotator_from_name(name: NameParts) -> str | None:
 def _image_name(
     stated_name: str, hint: str | None, path: Path, known_images: ImageNames, images: Sequence[str]
 ) -> str:
-    """Name an image as it is known, or else as the file or its name states."""
+    """Return the name of a known image, otherwise the name that the file or its name states."""
     if stated_name != UNKNOWN:
         uploaded = _UPLOADED.match(stated_name)
         known_image = known_images.find(stated_name) or (
@@ -179,7 +179,7 @@ def _is_within(image: str, path: Path) -> bool:
 def _split_truth(
     file: PointFile, annotators: Sequence[str], pictures: Sequence[str]
 ) -> tuple[ClickTable, PointTable]:
-    """Name annotators and images, and separate the true points from the clicks."""
+    """Assign annotators and images, and separate the true points from the clicks."""
     table = file.clicks
     names, number = first_seen([name for name in annotators if not is_truth(name)])
     number_of = np.full(len(annotators), -1, dtype=np.int64)
@@ -226,9 +226,9 @@ class _ImagePieces:
 
 
 def unify_images(tables: Sequence[ClickTable]) -> list[ClickTable]:
-    """Give an image that tables name with and without its suffix one name, that with it.
+    """Give an image that tables name with and without suffix one name, with the suffix.
 
-    A name that belongs to several files, such as x to x.bmp and x.png, stays as it is.
+    A name that fits several files, such as x for x.bmp and x.png, stays unchanged.
     """
     names = dict.fromkeys(name for table in tables for name in table.images)
     files: dict[str, list[str]] = {}
@@ -296,7 +296,7 @@ def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
 def _rows_by_image(
     table: PointTable, rows: FloatArray, covered: Collection[int], images: Iterable[str]
 ) -> dict[str, FloatArray]:
-    """Divide the rows of a table by image; only those on covered images, whose names are known."""
+    """Group the rows of a table by image; rows on images that are not covered are dropped."""
     names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
     for index in sorted(covered):

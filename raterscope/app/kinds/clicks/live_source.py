@@ -1,8 +1,8 @@
-"""Live watching of a source of clicks: reads, stores, follows and keeps what arrives, and resumes later.
+"""Live watching of a source of clicks: reading, storing, following and resuming.
 
-While clicks come, every image is followed by itself. As soon as there is time, and before a run is kept, the
-images that changed are fused from all their clicks and all images learn from each other. The answers are then
-those that `raterscope run` and the window's Fuse give, in whatever order the clicks came.
+While clicks arrive, every image is followed separately. When there is time, and before a run is stored, the
+changed images are fused from all their clicks, with rates estimated from all images. The answers are then
+those of `raterscope run` and of Fuse in the window, whatever the order of the clicks.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from raterscope.text import counted
 
 _ALONE = 0.6  # share of the time for the images that changed, each by itself
 _SAME = 1e-3
-"""A change of posteriors below which an image keeps its former answer, with the same detections."""
+"""Change of posteriors below which an image with unchanged detections keeps its former answer."""
 
 
 def refit(
     watched: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch = silent
 ) -> WatchedImage:
-    """Fuse an image again from all its clicks with the experience of other images, and revise its last step.
+    """Fuse an image again from all its clicks, with the experience from others; revise its last step.
 
-    The answer no longer depends on the order in which the clicks came.
+    The answer no longer depends on the order of the clicks.
     """
     if not can_share_streams(plan.stream):
         return watched
@@ -82,24 +82,24 @@ class _SettledImage:
 
 
 class Settler:
-    """Settles watched images together, and remembers those that have not changed since."""
+    """Settling of watched images together, with a record of images that have not changed since."""
 
     def __init__(self) -> None:
         self.seconds = 0.0  # duration of the last settling
-        # changed, detections: decisions that the last settling changed, and detections after it
+        # changed, detections: number of decisions that the last settling changed, and of detections after it
         self.changed = self.detections = 0
         self.ended = 0.0  # when it ended; 0 before the first
         self._settled: dict[int, _SettledImage] = {}
 
     def has_settled(self, image: int, answer: WatchedImage | None) -> bool:
-        """Return whether an image's answer is that of the last settling."""
+        """Return whether an image still has the answer of the last settling."""
         settled = self._settled.get(image)
         return settled is not None and settled.answer is answer
 
     def is_due(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
-        """Return whether an image changed since, and at least the last duration has passed."""
+        """Return whether an image changed since the last settling, and at least its duration has passed."""
         if time.monotonic() - self.ended < self.seconds:
             return False
         return self.is_needed(watched, pending, plan)
@@ -107,7 +107,7 @@ class Settler:
     def is_needed(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
-        """Return whether a complete image changed, was added or removed since."""
+        """Return whether a complete image changed, was added or removed since the last settling."""
         if not can_share_streams(plan.stream):
             return False
         complete = _complete_answers(watched, pending)
@@ -208,14 +208,15 @@ class WatchRequest:
     source: Path  # a file, or a folder of files, that grows
     plan: WatchPlan
     mapping: Mapping[str, str]  # by column: names columns by hand
-    # (width, height): size in pixels of images that neither the study nor the source knows the size of
+    # (width, height): size in pixels of images whose size is in neither the study nor the source
     extent: tuple[float, float] | None = None
 
 
 class LiveSource:
     """A watched source of clicks.
 
-    Methods that take a study run in its thread; `look` and `advance` may run in another, one at a time.
+    Methods with a study as argument run in its thread; `look` and `advance` may run in another thread, one at
+    a time.
     """
 
     def __init__(self, study: Study, request: WatchRequest) -> None:
@@ -230,10 +231,10 @@ class LiveSource:
         entry = streams.begin(study, request.source.resolve(), settings)
         # position up to which the source was read
         self.position = Position.from_dict(entry.position) if entry.position else Position()
-        # by image: the state of each image
+        # state of each image
         self.watched: dict[int, WatchedImage] = streams.kept(study, entry.id, WatchedImage)
         self._stream = entry.id
-        # (clicks, annotators, images): clicks, annotators and images at the last `gather`
+        # numbers of clicks, annotators and images at the last `gather`
         self.counts = (0, 0, 0)
         self._received = False
         self._given: dict[int, PendingClicks] = {}
@@ -243,7 +244,7 @@ class LiveSource:
         self.gather(study)
 
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
-        """Read what was appended to the source since the last position; all of it at its end."""
+        """Read what was appended to the source since the last position; with `ended`, up to its end."""
         growth = look(self.request.source, self.position, self.request.mapping or None, watch, ended=ended)
         self._received = True
         return growth
@@ -257,7 +258,7 @@ class LiveSource:
             self.position = growth.position
 
     def gather(self, study: Study, watch: Watch = silent) -> list[int]:
-        """Read the pending clicks from the study; return the images that have some."""
+        """Read the pending clicks from the study; return the images with pending clicks."""
         images = [entry.id for entry in study.items()["clicks"]]
         self._given = read_pending(study, images, self.request.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
@@ -286,7 +287,7 @@ class LiveSource:
 
     @property
     def is_settling_due(self) -> bool:
-        """Whether images changed since, and it is time to settle them again."""
+        """Whether images changed since the last settling, and it is time to settle them again."""
         return self._settler.is_due(self.watched, self._given, self.request.plan)
 
     def is_settled_image(self, image: int) -> bool:
@@ -295,7 +296,7 @@ class LiveSource:
 
     @property
     def settling_text(self) -> str:
-        """What the last settling changed, or may change."""
+        """Description of the changes by the last settling, or of possible changes by the next."""
         settler = self._settler
         if not can_share_streams(self.request.plan.stream):
             return "With these settings, images are not settled together."
@@ -316,13 +317,13 @@ class LiveSource:
         return "" if settler.ended and few else self.settling_text
 
     def settle(self, watch: Watch = silent) -> list[int]:
-        """Fuse the complete images as a run over all of them does; return those changed."""
+        """Fuse the complete images as a run over all of them does; return the changed images."""
         answers = self._settler.settle(self.watched, self._given, self.request.plan, watch)
         self.watched.update(answers)
         return list(answers)
 
     def clicks(self, image: int) -> Clicks:
-        """Return the clicks behind an image's answer, in its numbering of rows and annotators."""
+        """Return the clicks of an image's answer, with its numbering of rows and annotators."""
         pending = self._given[image]
         return pending.clicks(pending.reached(self.watched[image]) or 0)
 
@@ -331,7 +332,7 @@ class LiveSource:
         streams.keep(study, self._stream, {image: self.watched[image] for image in images})
 
     def end(self, study: Study, reason: str) -> None:
-        """Record why watching ended. A source that could never be read is forgotten."""
+        """Record why watching ended. A source that was never readable is not kept."""
         if self.resumed or self._received:
             streams.end(study, self._stream, reason)
         else:
@@ -340,7 +341,7 @@ class LiveSource:
     def keep_run(self, study: Study) -> int | None:
         """Store the answers as a run without images that have pending clicks; return its number.
 
-        Decisions and views since the last reading are held fixed, and the images are settled. The result is
+        Decisions and views since the last reading are held fixed; the images are settled first. The result is
         None without a complete image.
         """
         reviewed = [
@@ -379,7 +380,7 @@ class LiveSource:
         )
 
     def annotators(self, image: int) -> tuple[str, ...]:
-        """List the annotators behind an image's answer."""
+        """List the annotators of an image's answer."""
         pending, annotators = self._given[image], self.watched[image].fusion.marked.shape[0]
         return tuple(pending.names[number] for number in pending.arrivals.order[:annotators].tolist())
 
@@ -392,9 +393,9 @@ class LiveSource:
         )  # fmt: skip
 
     def next_image(self) -> tuple[int | None, float]:
-        """Return the unsettled image that gains most from another annotator, and the expected gain.
+        """Return the image with the largest expected gain from another annotator, and that gain.
 
-        None where every image is firm.
+        None if every image meets the stop rule.
         """
         loose = [image for image, answer in self.watched.items() if not answer.firm]
         if not loose:
@@ -404,7 +405,7 @@ class LiveSource:
         return loose[int(best.image[0])], float(best.gain[0])
 
     def rank_for(self, image: int) -> RankedAnnotators:
-        """Rank the annotators who have not looked at an image."""
+        """Rank the annotators who have not viewed an image."""
         fusion, experience = self.watched[image].fusion, self.experience(image)
         return rank_annotators(self.clicks(image), fusion, self.request.plan.stream, experience)
 
@@ -419,7 +420,7 @@ def _since(entry: streams.StreamEntry) -> int:
 
 
 def _by_annotator(table: ClickTable) -> ClickTable:
-    """Group the clicks of each annotator, who may alternate with others."""
+    """Group clicks by annotator; annotators may alternate in the input."""
     rows = np.lexsort((np.arange(len(table)), _rank(table.annotator), table.image))
     time = None if table.time is None else table.time[rows]
     return replace(

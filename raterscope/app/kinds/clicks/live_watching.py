@@ -1,11 +1,11 @@
-"""Live watching of an image: clicks taken up step by step until the image is settled.
+"""Live watching of an image: clicks are processed step by step until the image is settled.
 
-`Arrivals` cuts the clicks on an image into steps of equally many annotators, in the order in which they came.
-The same clicks in the same steps give the same answer, whether they are followed in one go or in several.
+`Arrivals` divides the clicks on an image into steps with equal numbers of annotators, in order of arrival.
+The same clicks in the same steps give the same answer, whether they are followed at once or in parts.
 `replay` lets the annotators of a finished set of clicks arrive again, one after the other.
 
-The export of retired images applies the same stop rule: an image needs no more annotators when few decisions
-are expected to change with further ones, and its last annotators, left out of a fusion, changed no more.
+The export of retired images applies the same stop rule. An image needs no more annotators when few decisions
+are expected to change with further annotators, and a fusion without its last annotators changes no more.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
 
 MOST_STEPS = 4
-"""Steps an annotator, on average, above which an import was not sorted by annotator and is one step."""
+"""Average steps per annotator above which an import is not sorted by annotator, and becomes one step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +56,9 @@ class Arrivals:
     time: FloatArray = field(default_factory=lambda: np.empty(0))  # (N,): seconds, NaN if unknown
     # (N,): index into `order`
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # (R,): numbers of the annotators in the study, in the order in which they came
+    # (R,): numbers of the annotators in the study, in order of arrival
     order: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # rows, annotators: (S,): clicks and annotators that have come after each step
+    # rows, annotators: (S,): numbers of clicks and annotators that have arrived after each step
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     annotators: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -66,17 +66,14 @@ class Arrivals:
         return len(self.rows)
 
     def step_of(self, rows: int, annotators: int) -> int | None:
-        """Return the step after which so many clicks of so many annotators had arrived.
-
-        None where no step ended there.
-        """
+        """Return the step that ends after these numbers of clicks and annotators; None without one."""
         if rows == annotators == 0:
             return 0
         matches = np.flatnonzero((self.rows == rows) & (self.annotators == annotators))
         return int(matches[0]) + 1 if len(matches) else None
 
     def clicks(self, step: int, names: Sequence[str]) -> Clicks:
-        """Return the clicks that arrived until a step."""
+        """Return the clicks that had arrived after a step."""
         rows, annotators = (int(self.rows[step - 1]), int(self.annotators[step - 1])) if step else (0, 0)
         time = self.time[:rows]
         return Clicks(
@@ -98,8 +95,8 @@ def append_steps(
 ) -> Arrivals:
     """Append records in steps of `per_step` annotators. Only the first step may span several imports.
 
-    `records`: number of the import and marks, in the order of import.
-    `since`: the import up to which all is one step.
+    `records`: number of the import and marks, in order of import.
+    `since`: the imports up to this one become one step.
     `excluded`: annotators whose clicks are left out.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
@@ -145,7 +142,7 @@ def append_steps(
 def _steps(
     annotator: IntArray, looked: IntArray, excluded: frozenset[int], known_annotators: set[int], per_step: int
 ) -> list[tuple[int, list[int]]]:
-    """Divide an import into steps: the end row of each, and its new annotators."""
+    """Divide an import into steps; return the end row of each, and its new annotators."""
     change = np.flatnonzero(np.diff(annotator)) + 1
     ends = [*change.tolist(), len(annotator)] if len(annotator) else []
     annotators = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
@@ -217,8 +214,7 @@ class WatchedImage:
     state: StreamState
     outlook: ExpectedChanges  # expected changes by further annotators
     history: StreamHistory
-    # experience with annotators from other images, when the first clicks arrived or all images were last
-    # settled
+    # experience with annotators from other images, from the first clicks or the last settling of all images
     experience: Experience
     excluded: tuple[str, ...]  # annotators that were left out
     known: KnownSpots  # the expert's decisions
@@ -250,12 +246,12 @@ class PendingClicks:
     scores: FloatArray | None = None  # (K, 3): as `Clicks.scores`
 
     def clicks(self, step: int) -> Clicks:
-        """Return all clicks that had arrived until a step."""
+        """Return all clicks that had arrived after a step."""
         clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
         return clicks.with_weights(self.weights) if self.weights else clicks
 
     def reached(self, watched: WatchedImage) -> int | None:
-        """Return the steps that an answer includes; None if it is not based on these arrivals."""
+        """Return the number of steps in an answer; None if it is not based on these arrivals."""
         if watched.excluded != self.excluded:
             return None
         step = self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
@@ -264,10 +260,7 @@ class PendingClicks:
         return step
 
     def has_more(self, watched: WatchedImage | None) -> bool:
-        """Return whether the answer is out of date.
-
-        Clicks, annotators, exclusions, weights, or what the expert knows.
-        """
+        """Return whether new clicks, annotators, exclusions, weights or decisions outdate the answer."""
         if watched is None:
             return len(self.arrivals) > 0
         return self.reached(watched) != len(self.arrivals) or not _has_same_knowledge(watched, self)
@@ -356,7 +349,7 @@ def _next_answer(
 def _apply_new_decisions(
     previous: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch
 ) -> WatchedImage:
-    """Hold new decisions fixed. No step is added to the history: there were no clicks."""
+    """Hold new decisions fixed. No step is added to the history, because no clicks arrived."""
     clicks = pending.clicks(len(pending.arrivals))
     state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
     ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
@@ -428,7 +421,7 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
 
     `clicks`: their `known` spots are held fixed from the first step on.
     `order`: annotators by the time of their first click, those without a time last, or at random.
-    `per_step`: annotators whose clicks come together.
+    `per_step`: number of annotators whose clicks arrive together.
     `seed`: seed of the random order.
     """
     if per_step < 1:

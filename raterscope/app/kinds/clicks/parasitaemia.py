@@ -44,23 +44,23 @@ NEEDED = {
     "scale": "set the scale of the images",
 }
 FEW, MANY = 200, 500
-"""Leukocytes that parasites are counted against: at first, and where parasites are few."""
+"""Number of leukocytes to count parasites against: the usual one, and the one for few parasites."""
 ENOUGH = 100
-"""Parasites below which they are few."""
+"""Number of parasites below which they are few."""
 
 _CELLS: Mapping[str, tuple[str, ...]] = {
     "leukocytes": ("leukocyte", "leucocyte", "white blood", "white cell", "wbc"),
     "red_cells": ("erythrocyte", "red blood", "red cell", "rbc"),
     "others": ("platelet", "thrombocyte", "artefact", "artifact", "debris"),
 }
-"""Parts of the names of classes that are no parasites."""
+"""Parts of the class names of other cells than parasites."""
 
 _COLUMNS = ("image", "quantity", "value", "low", "high", "unit", "formula")
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """An image and the M spots on it, each a parasite with some probability."""
+    """An image with M spots, each a parasite with some probability."""
 
     image: int  # the image's number in the study
     name: str
@@ -77,7 +77,7 @@ class Field:
 
     @property
     def detected(self) -> int:
-        """The number of spots that count as structures."""
+        """Number of spots that count as structures."""
         return int(self.present.sum())
 
     def weighed(self, share: FloatArray, present: BoolArray) -> Field:
@@ -103,13 +103,13 @@ class Field:
 
     @property
     def expected(self) -> float:
-        """The number of parasites that is expected."""
+        """Expected number of parasites."""
         return float(self.posterior.sum())
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure with its formula, or what is missing for it."""
+    """One figure with its formula, or with the missing input."""
 
     title: str
     unit: str
@@ -146,7 +146,7 @@ def kind_of_cell(name: str) -> str:
 
 
 def counted_noun(fields: Sequence[Field], measures: Measures) -> str:
-    """Return the plural name of what is counted: as set, or parasites where blood cells are counted too."""
+    """Return the plural noun of the counted structures: as set, or parasites beside blood cells."""
     cells = {kind_of_cell(name) for field in fields for name in field.shares}
     of_blood = measures.of_blood or not cells.isdisjoint(("leukocytes", "red_cells"))
     return measures.noun or (PARASITES if of_blood else STRUCTURES)
@@ -248,7 +248,7 @@ def _quantities_of(
 
 
 def describe_intervals(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
-    """Describe what the intervals include and which assumptions were made; see `compute_quantities`."""
+    """Describe the sources of uncertainty in the intervals, and the assumptions; see `compute_quantities`."""
     noun = plain(counted_noun(fields, measures))
     if image is not None:
         fields = [field for field in fields if field.image == image]
@@ -309,9 +309,9 @@ def _rows_by_group(
 
 
 def measures_of_groups(measures: Measures, noun: str) -> Measures:
-    """Omit the cells that were counted on all images together, which are not those of a group.
+    """Omit cell counts of all images together, because they are not of one group.
 
-    `noun`: see `counted_noun`, of all images.
+    `noun`: `counted_noun` of all images.
     """
     together = measures.counting.get(None, CountingSubject())
     own = replace(together, leukocytes=None, red_cells=None, noun=noun)
@@ -335,7 +335,7 @@ def count_groups(
 def _rows(
     fields: Sequence[Field], measures: Measures, *, summary: bool = False
 ) -> Iterator[Sequence[object]]:
-    """Yield the figures of all images together, if there are several, and of each; or a summary alone."""
+    """Yield the figures of all images together, if there are several, and of each unless `summary`."""
     all_images = (None,) if summary or len(fields) > 1 else ()
     for image in (*all_images, *(() if summary else (field.image for field in fields))):
         image_fields = [field for field in fields if image in (None, field.image)]
@@ -356,7 +356,7 @@ def _rows(
 
 
 def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
-    """Return the distribution of the number of parasites on fields, and its expectation."""
+    """Return the distribution of the number of parasites on several fields, and its mean."""
     posterior, low, high = (
         np.concatenate([getattr(field, name) for field in fields]) for name in ("posterior", "low", "high")
     )

@@ -1,7 +1,7 @@
 """Fusion runs over images of clicks: gather, fuse and keep.
 
-A fusion holds fixed what the expert decided. It may learn from images that are not fused again, as earlier
-runs have them.
+A fusion holds the expert's decisions fixed. It may use the results of earlier runs on images that are not
+fused again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def gather_others(
 ) -> OtherImages:
     """Read the results shown of all images that are not fused now.
 
-    An image is left out if its run is outdated, or used another plan of clustering.
+    An image is skipped if its run is outdated, or used other settings of clustering.
 
     `fused`: numbers of the images that are fused. `views`: views by image.
     """
@@ -77,7 +77,7 @@ def gather_others(
 
 
 def others_in_words(log: Mapping[str, Any]) -> str:
-    """Name the earlier runs that a run learned from, by its log; empty without any.
+    """Name the earlier runs that informed a run, by its log; empty without any.
 
     `log`: log of a `RunEntry`.
     """
@@ -132,9 +132,9 @@ def gather(
 ) -> Inputs:
     """Read the clicks on images of a study, in the given order.
 
-    What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
-    left without a decision go along, and what control images are known to hold. With a plan, the images
-    that are not fused are read too, as their shown runs have them.
+    The expert's decisions are held fixed; with `hold_truth`, imported truth too. The inputs include spots
+    that were viewed and left without a decision, and the known contents of control images. With a plan, they
+    include the results shown of images that are not fused.
     """
     from raterscope.app.review import current_names
 
@@ -225,7 +225,7 @@ def run_record(
     controls: Mapping[str, bool] | None = None,
     scores: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went.
+    """Return the contents of run.json: all that is needed to reproduce the results, and the fusion's log.
 
     `weights` are the reduced weights of annotators, `controls` states for control images whether they contain
     structures, and `scores` is the source of a program's scores.

@@ -1,4 +1,4 @@
-"""The sample study of clicks: files, study, and what the demo fuses and writes of it."""
+"""The sample study of clicks: files, study, fusion and results of the demo."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
 
 
 def about() -> str:
-    """Describe the simulated parts of the sample, which are all."""
+    """Describe the sample, which is simulated completely."""
     return _TEXT.format(clicks=CLICKS, truth=TRUTH, study=STUDY)
 
 

@@ -54,7 +54,7 @@ _CROP_COLUMNS = (
 )  # fmt: skip
 _SMALLEST_SIDE, _SIDE_STEP = 32, 16
 _SURROUNDINGS = 2.0
-"""Side of a crop over the extent of a typical cluster, four standard deviations."""
+"""Side of a crop as a multiple of the extent of a typical cluster (four standard deviations)."""
 
 
 @dataclass(frozen=True)

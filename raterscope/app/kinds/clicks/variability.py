@@ -74,7 +74,7 @@ class PairAgreement:
 class CountVariability:
     """Variability of the annotators' counts."""
 
-    # mapping of annotator to mapping of image to count: of the annotators that are compared
+    # annotator to image to count, for the compared annotators
     counts: dict[str, dict[int, float]]
     readers: ReaderComparison | None
     icc: IntraclassCorrelation | None  # of the first reads of images that `complete` annotators all viewed
@@ -236,7 +236,7 @@ def _mean_of(variability: CountVariability, pairs: Sequence[Pair], key: str) -> 
 
 
 def _agreement_with_others(variability: CountVariability, name: str) -> Coefficient:
-    """Average the detection agreement of a reader with each of the others, who are taken as independent."""
+    """Average the detection agreement of a reader with each of the others, taken as independent."""
     shares = [
         agreement.detection.share.value
         for pair, agreement in variability.pairs.items()

@@ -82,9 +82,9 @@ GOLD_ANSWERED = Measure("gold_answered", "gold answered", "Number of votes on go
 MEASURES = (ACCURACY, AGREEMENT, GOLD, WORST, DRIFT, SECONDS, CHANGE, GOLD_ANSWERED)
 
 FEWEST = 3.0
-"""Expected votes on a class from which it may be called the worst."""
+"""Minimum expected number of votes on a class for the worst class."""
 LISTED = 200
-"""Changed labels that a preview lists, at most."""
+"""Maximum number of changed labels in a preview."""
 
 
 def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
@@ -92,7 +92,7 @@ def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
 
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
-    """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
+    """Return the values of exports and reports over all questions; see `AnnotatorFunctions`."""
     state = study.review_state()
     pool = Pool(state.aliases, len(MEASURES))
     verdicts, gold = [], []
@@ -164,7 +164,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 
 def _votes(answered: Answered) -> np.ndarray:
-    """Count each annotator's votes as exports do; of excluded ones those that would count."""
+    """Count each annotator's votes as exports do; for excluded annotators, the votes that would count."""
     labels, plan = answered.question.labels, plan_of(answered.run)
     votes = labels.votes_of_annotators() if plan is None else counted_votes(labels, plan)
     excluded = answered.question.excluded
@@ -174,7 +174,7 @@ def _votes(answered: Answered) -> np.ndarray:
 def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
     """Return the lowest share of right votes on a class, (K, 3), and the class; NaN and -1 with few votes.
 
-    There is an interval where a single output stands for the class.
+    There is an interval if a single output stands for the class.
     """
     labels, rates = answered.question.labels, answered.rates
     assert labels.meaning is not None
@@ -197,7 +197,7 @@ def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
 
 
 def _covered_classes(names: Sequence[str], classes: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which of J classes each name stands for, (len(names), J): itself, or those below a parent."""
+    """Return the classes of each name, (len(names), J): itself, or the descendants of a parent class."""
     tree = class_tree(classes)
     covers = np.zeros((len(names), len(classes)), dtype=bool)
     for row, name in enumerate(names):
@@ -230,7 +230,7 @@ def _shares(hits: np.ndarray, number: np.ndarray) -> FloatArray:
 
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
-    """Return the expected share of right votes by blocks of votes in time, and that on gold tasks.
+    """Return the expected share of right votes by blocks of votes in time, and the share on gold tasks.
 
     See `AnnotatorFunctions`.
     """
@@ -266,7 +266,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 
 def _course(measure: Measure, right: FloatArray, noun: str) -> Course:
-    """Return the share of right votes, given in time, by blocks with Wilson's interval."""
+    """Return the share of right votes by blocks in time, with Wilson's interval."""
     titles, values = [], []
     for block in blocks(len(right)):
         hits, number = float(right[block].sum()), block.stop - block.start
@@ -335,12 +335,12 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
 
 MISTAKES = 5
 CLEAR = 0.9
-"""Posterior of another class from which an answer counts as a clear mistake."""
+"""Minimum posterior of another class for an answer to be a clear mistake."""
 _LONGEST = 600
 
 
 def mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
-    """List up to five clear mistakes of an annotator on each question, the certain ones first."""
+    """List up to five clear mistakes of an annotator on each question, the most certain first."""
     sections = []
     questions = study.questions()
     for entry, step in steps_of(watch, questions):

@@ -1,4 +1,4 @@
-"""`raterscope fuse labels`: files of votes, or a study, in; a folder of results out."""
+"""`raterscope fuse labels`: fuse files of votes, or a study, into a folder of results."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _OF_FILES = {
     "programs": "--program",
     "weights": "--weight",
 }
-"""Options that a study has answered already."""
+"""Options for files of votes, whose values a study already contains."""
 
 
 def is_study(paths: Sequence[Path]) -> bool:
@@ -106,11 +106,10 @@ def is_study(paths: Sequence[Path]) -> bool:
 def fuse_study(
     options: argparse.Namespace, plan: LabelPlan, watch: Watch
 ) -> tuple[Answer, list[dict[str, object]]]:
-    """Fuse the questions of a study as its window does, or read a run; return also sources for run.json.
+    """Fuse the questions of a study as the window does, or read a run; return also sources for run.json.
 
-    Decisions are held fixed and excluded annotators are left out. The study is not changed. Raises
-    `InputError` if other files are named beside the study, for options of files, and for unknown runs or
-    questions.
+    Decisions are held fixed, and excluded annotators are omitted. The study is not changed. Raises
+    `InputError` for other files besides the study, for options of files, and for unknown runs or questions.
 
     `options`: options of the command line.
     `plan`: not used if `options.run` names a run.
@@ -142,7 +141,7 @@ def fuse_study(
 
 
 def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
-    """Read the results of a run with the votes behind them."""
+    """Read the results of a run, with its votes."""
     run = study.runs.get(number)
     plan = plan_of(run) if run.kind == "labels" else None
     if plan is None:
@@ -169,13 +168,13 @@ def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
 
 _TRUE_FIELDS = {"task", "label", "truth", "question"}
 _DOUBTFUL = 0.9
-"""A task whose most probable class is less probable is disputed."""
+"""Probability of the most probable class below which a task is disputed."""
 
 Judged = dict[str, dict[str, Assessment]]
 
 
 def fuse_labels(options: argparse.Namespace) -> int:
-    """Fuse files of votes, or a study, and write the results, by the options of the command line."""
+    """Fuse files of votes, or a study, and write the results, as the options of the command line state."""
     texts = plan_texts(options)
     plan = LabelPlan.make(options.algorithm, texts)
     settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
@@ -263,7 +262,7 @@ def _with_programs(
 
 
 def summary_of(answer: Answer, judged: Mapping[str, Mapping[str, Assessment]]) -> Iterator[str]:
-    """Summarise the results in a few lines, with an assessment by method where there are truths."""
+    """Summarise the results in a few lines, with an assessment by method if there are truths."""
     questions = answer.inputs.given
     annotators = {
         question.labels.annotators[row]
@@ -349,7 +348,7 @@ def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
 
 
 def _read(options: argparse.Namespace, watch: Watch) -> list[LabelFile]:
-    """Read votes and truths. Columns named for the votes are understood in the truths too."""
+    """Read votes and truths. The column mapping of the votes applies to the truths too."""
     mapping = dict(options.mapping)
     paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
     count = len(paths) + (options.truth is not None)
@@ -440,7 +439,7 @@ def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str,
 
 
 def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
-    """Follow the rates of every question over time, for decisions on a class; "" is the last class."""
+    """Estimate the rates over time on every question, for decisions on a class; "" is the last class."""
     if chosen is None:
         return {}
     return {
@@ -492,7 +491,7 @@ def _write(
     sources: list[dict[str, object]],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the results of each question; return the files, and what is left out of them."""
+    """Write the results of each question; return the files, and notices about omitted files."""
     files: list[Path] = []
     omissions: list[str] = []
     for name, result, subfolder, step in folders_of(answer, folder, watch):

@@ -36,7 +36,7 @@ from raterscope.figures.layout import Style
 from raterscope.text import percent
 
 SHARES = (0.2, 0.4, 0.6, 0.8)
-"""The moments before the last: shares of each annotator's history."""
+"""Moments before the last, as shares of each annotator's history."""
 
 PARTS = 3
 """Number of moments of common tasks, with equal numbers of votes between them."""
@@ -52,7 +52,7 @@ class CommunityCourse:
     titles: Sequence[str]  # (T,): when each moment is: "at 40 %"
     caption: str  # description of the moments: "of each one's votes"
     names: tuple[str, ...]  # by lasting number
-    # T arrays, (C_t, J, L): means of the members' matrices at each moment, weighted by participation
+    # T arrays, (C_t, J, L): mean of the members' matrices at each moment, weighted by participation
     prototypes: tuple[FloatArray, ...]
 
     def participation(self, moment: int, annotator: int) -> FloatArray:
@@ -66,7 +66,7 @@ class CommunityCourse:
 
 
 def why_not_over_time(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
-    """Return why groups cannot be followed over time; empty if they can."""
+    """Return why communities cannot be followed over time; empty if they can."""
     if basis == "behaviour":
         if fusion is None or fusion.drift is None:
             return (
@@ -95,8 +95,9 @@ def follow_communities(
 ) -> CommunityCourse:
     """Find the communities at earlier moments and match them with the final ones.
 
-    For communities by behaviour, moments are shares of each annotator's own history. For those by common
-    tasks they are times, and all votes until then count (the dynamic combination paper, sections 9 and 10).
+    For communities by behaviour, moments are shares of each annotator's own history. For communities by
+    common tasks, moments are times, and all votes until then count (dynamic combination paper, sections 9 and
+    10).
 
     `mean`: (K, J, L), expected confusion matrices at the end. `groups`: communities of the last moment.
     """
@@ -133,7 +134,7 @@ def _moments_by_behaviour(
 def _rates_until(
     labels: Labels, fusion: LabelFusion, share: float, watch: Watch
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Estimate matrices after a share of each annotator's votes, as `rates_of` does after all of them."""
+    """Estimate matrices from a share of each annotator's votes, as `rates_of` does from all."""
     drift = fusion.drift
     assert drift is not None
     vote_counts = np.diff(drift.start)
@@ -221,13 +222,13 @@ TRACES = ("annotator", "vote", "votes_of_all", "true", "given", "probability")
 _SMALLEST, _LARGEST = 4.0, 16.0
 _BARS = Style(letters=13.0, edge=10.0)
 _MARKS, _ROWS = 5, 20
-"""Steps that are marked in a triangle, and that are written to a table."""
+"""Number of steps marked in a triangle, and number of steps written to a table."""
 _POINTS = 400
 _APART = 0.1
-"""Markers that are nearer to the one named last have no name: it would be written over."""
+"""Minimum distance of a marker from the last named one to get a name: texts must not overlap."""
 _EDGE = LINES[3]
 _TRACES = (LINES[0], LINES[2], *LINES[4:])
-"""Colours of classes: unlike that of the markers."""
+"""Colours of classes, distinct from those of markers."""
 
 
 def corners_of(
@@ -236,7 +237,7 @@ def corners_of(
     """Return the corners of a class's triangle, and the share of each output in them, (L, 3).
 
     With three outputs each is a corner, in their order. Otherwise the corners are the right answer, the most
-    frequent wrong one, and all others together.
+    frequent wrong answer, and all others together.
 
     `meaning`: (L,), the class that each output stands for. `mean`: (L,), frequency of each output for the
     class.
@@ -315,7 +316,7 @@ def participation_charts(course: CommunityCourse, annotators: Sequence[int], nam
 def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int]) -> Charts:
     """Draw the rows of annotators' matrices over their votes, aligned in time (Figs. 7 and 8).
 
-    Markers join the rows of all classes at the same number of votes of all annotators, which is beside them.
+    Markers join the rows of all classes at the same total number of votes, which stands beside them.
     """
     assert fusion.drift is not None
     assert labels.meaning is not None
@@ -342,7 +343,7 @@ def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int])
 def aligned_steps(
     labels: Labels, drift: Drift, annotator: int, marks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return evenly spaced steps of an annotator, and the number of all votes until each, (M,) int64 both."""
+    """Return evenly spaced steps of an annotator, and the number of all votes until each, both (M,)."""
     return _aligned(_places(labels), drift, annotator, marks)
 
 
@@ -363,7 +364,7 @@ def _aligned(
 
 
 def most_changed(constancy: Constancy | None, drift: Drift, limit: int) -> list[int]:
-    """Choose annotators to draw: those who changed, or else all, by number of votes."""
+    """Choose annotators to draw: those who changed, otherwise all, by number of votes."""
     vote_counts = np.diff(drift.start)
     among = np.arange(len(vote_counts)) if constancy is None else np.sort(constancy.changed())
     if not len(among):
@@ -383,7 +384,7 @@ def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
 
 
 def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    """Return the rows of the table of participation over time, without shares of 0."""
+    """Return the rows of the table of participation over time; shares of 0 are omitted."""
     for at, title in enumerate(course.titles):
         communities, identity = course.over.moments[at], course.over.identity[at].tolist()
         for row, annotator in enumerate(communities.members.tolist()):
@@ -470,7 +471,7 @@ CHART_FILES = (
     *(f"{name}.{form}" for name in ("communities_over_time", "participation", "traces")
       for form in ("csv", "svg")),
 )  # fmt: skip
-"""Files of `write_all`."""
+"""File names of `write_all`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,7 +485,7 @@ class GroupedAnswer:
     watch: Watch = silent  # of the search for communities of earlier moments
 
     def obstacle(self, chart: str) -> str:
-        """Return why an export cannot be shown; empty if it can."""
+        """Return why an export is not available; empty if it is."""
         if chart == "traces":
             dynamic = self.fusion.drift is not None
             return "" if dynamic else "traces need dynamic IBCC; fuse with --algorithm dynibcc"

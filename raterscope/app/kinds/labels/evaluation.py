@@ -56,7 +56,7 @@ from raterscope.figures.drawing import DASHES, LINES, PaperChart, line_chart, pa
 from raterscope.text import counted
 
 _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
-"""Kinds in the table of comparable crowds, by method."""
+"""By method, kind in the table of comparable crowds."""
 
 _NOT_MEASURED = "This method was not measured on comparable crowds."
 
@@ -66,7 +66,7 @@ _SHARED = (
 
 
 def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust | None:
-    """Compare the probability of each task's consensus with known truths, or else with decisions."""
+    """Compare the probability of each task's consensus with known truths, otherwise with decisions."""
     watch(0.0, "comparing with the ground truth")
     run, result = study.shown.run_and_result(question, "labels", None)
     if run is None or not isinstance(result, LabelResult):
@@ -93,7 +93,7 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
 
 
 def errors_shown(study: Study, question: int, run: RunEntry, fusion: LabelFusion) -> ExpectedErrors:
-    """Return how many labels of a run are expected to be wrong, by truths and by decisions made since."""
+    """Estimate how many labels of a run are wrong, by truths and by decisions made since."""
     truth = read_truths(study, study.question(question), fusion)
     decided, since = [], []
     decisions, label = study.review_state().tasks(question), fusion.label()
@@ -159,7 +159,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
 
 
 def undecided_labels(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
-    """List the labels of the runs shown whose tasks are neither decided nor of known truth."""
+    """List the labels of the runs shown whose tasks have neither a decision nor a known truth."""
     listed = []
     for question, step in steps_of(watch, study.questions()):
         step(0.0, "listing labels")
@@ -178,13 +178,13 @@ def undecided_labels(study: Study, state: ReviewState, watch: Watch = silent) ->
 
 CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
 AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_low", "fold_high", "seconds")
-"""Columns of the areas; a column for each fold follows."""
+"""Columns of the table of AUCs; a column for each fold follows."""
 
 ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
 
 _MOST_CLASSES = 12
 _MOST_KEPT = 2_000_000
-"""Probabilities that a study keeps at most."""
+"""Maximum number of probabilities of stored curves."""
 
 MEAN = "mean of classes"
 NO_TRUTH = "no known truths to measure ROC curves against; import true classes (task, label)"
@@ -193,10 +193,10 @@ NO_TRUTH = "no known truths to measure ROC curves against; import true classes (
 def cross_validate(
     question: Question, settings: FoldedSettings, plan: LabelPlan | None = None, watch: Watch = silent
 ) -> FoldedCurves:
-    """Measure the methods on a question, with the question's own plan for its algorithm.
+    """Measure the methods on a question, its own algorithm with its settings.
 
-    The consensus of every method is combined with the question's programs.
-    Raises `InputError` where no truth is known.
+    The consensus of every method is combined with the question's programs. Raises `InputError` if no truth is
+    known.
     """
     if not (question.truth != OPEN).any():
         raise InputError(NO_TRUTH)
@@ -215,7 +215,7 @@ class StoredFolds:
 def store_folds(
     question: int, folded: FoldedCurves, study: Study, watch: Watch = silent
 ) -> StoredFolds | None:
-    """Store curves in the study in place of the previous ones; None if they are too large."""
+    """Store curves in the study, replacing the previous ones; None if they are too large."""
     watch(0.0, "storing the measurements")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day}: {folded.settings.in_words()}."
@@ -274,7 +274,7 @@ def area_in_words(values: tuple[float, float, float]) -> str:
 
 
 def curves_in_words(folded: FoldedCurves) -> Iterator[str]:
-    """Summarise each method, a line each, the best first."""
+    """Summarise each method in one line, the best first."""
     yield (
         f"ROC by {folded.folds}-fold cross-validation of {counted(folded.truths, 'known task')}, "
         f"{counted(folded.votes, 'vote')} by {counted(folded.annotators, 'annotator')}:"

@@ -158,7 +158,7 @@ def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:
 
 
 def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
-    """List the expert's decisions on a question's tasks that are in effect, with who, when and why."""
+    """List the expert's decisions in effect on a question's tasks, with expert, time and reason."""
     state: ReviewState = study.review_state()
     labels = []
     for task, decision in state.tasks(entry.id).items():
@@ -255,7 +255,7 @@ def _write_training(
 ) -> list[Path]:
     """Write a row for each task with votes: picture, split by group, label, soft labels, entropy.
 
-    A task without a group is one by itself. Groups are all in train or all in val.
+    A task without a group forms its own. A group is either in train or in val.
     """
     watch(0.0, f"writing {request.what}")
     answered = _answer(study, entry)
@@ -364,14 +364,14 @@ def _write_assignments(
 
 
 def _write_cost(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
-    """Measure and write the accuracy against votes per task, and what stopping would have saved."""
+    """Measure and write the accuracy by votes per task, and the votes that a stop rule would have saved."""
     answered = _answer(study, entry)
     cost = measure_cost(answered.question, plan_of(answered.run), watch=watch)
     return [write_table(path, COST, cost_rows(cost))]
 
 
 def _write_retirement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
-    """Write the tasks that need no more votes: those with enough votes, and those that the expert decided."""
+    """Write the tasks that need no more votes: those with enough votes, and those decided by the expert."""
     watch(0.0, "writing the retirement list")
     answered = _answer(study, entry)
     tasks, answer, fusion = (
@@ -447,7 +447,7 @@ def _votes(answered: Answered) -> NDArray[np.int64]:
 
 
 def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
-    """Name the picture of each task: by its votes, or else the linked image."""
+    """Return the name of each task's picture: from its votes, otherwise the linked image."""
     crowd = study.vote_set(entry.id)
     if crowd.pictures:
         return crowd.pictures

@@ -66,7 +66,7 @@ DECISIONS = (
 )  # fmt: skip
 
 ROWS = {key: row for row, key in enumerate(METHODS)}
-"""Number of each method, which gives its colour."""
+"""Number of each method, which determines its colour."""
 
 ERRORS = ("sensitivity", "specificity", "prevalence")
 _Z = 1.96
@@ -75,7 +75,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A method's line, with its interval if there is one."""
+    """A method's curve, with its interval if there is one."""
 
     method: str  # key of `METHODS`
     # across, down: (T,)
@@ -104,9 +104,9 @@ class DecisionRates:
 def follow_question(
     question: Question, chosen: str | int | None = None, watch: Watch = silent
 ) -> DecisionRates:
-    """Follow the decisions on a class, by default the last.
+    """Estimate rates over time for decisions on a class, by default the last.
 
-    Raises `InputError` for an unknown class, and where they cannot be followed.
+    Raises `InputError` for an unknown class, and if rates cannot be estimated.
     """
     labels = question.labels
     class_index = len(labels.classes) - 1 if chosen is None else chosen
@@ -125,9 +125,9 @@ def follow_question(
 def follow_class_decisions(
     labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
 ) -> tuple[DecisionCourse, CourseAccuracy | None]:
-    """Follow the decisions on a class, and measure them by known truths.
+    """Estimate rates over time for decisions on a class, and measure them by known truths.
 
-    Raises `ClicksError` where that cannot be done.
+    Raises `ClicksError` if that is not possible.
     """
     course = follow_decisions(decisions_of(labels, chosen), watch=watch)
     is_positive = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
@@ -135,7 +135,7 @@ def follow_class_decisions(
 
 
 def decisions_of(labels: Labels, chosen: int) -> Decisions:
-    """Convert every vote into a decision on a class, in the order of time."""
+    """Convert every vote into a decision on a class, in order of time."""
     meaning = np.arange(len(labels.outputs)) if labels.meaning is None else labels.meaning
     means = meaning[labels.label]
     order = np.arange(len(labels.task))
@@ -151,7 +151,7 @@ def decisions_of(labels: Labels, chosen: int) -> Decisions:
 def series_of(
     course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int = -1
 ) -> Sequence[Series]:
-    """Return the lines of one quantity, one for each method.
+    """Return the curves of one quantity, one for each method.
 
     `measured`: only for quantities of decisions. `key`: "sensitivity", "specificity" or "prevalence"; for
     decisions "wrong", "found" (their sensitivity), "precision" or "roc"; "error 0" to "error 2" in dB, by
@@ -323,7 +323,7 @@ def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
 Row = Sequence[object]
 
 COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "most_central")
-"""Columns; the entries of the prototype follow, named "true: given"."""
+"""First columns of communities.csv; the entries of the prototype follow, named "true: given"."""
 
 NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
 EVALUATION = (
@@ -331,10 +331,10 @@ EVALUATION = (
     "calibration_error",
 )  # fmt: skip
 PROPOSED = 100
-"""Rows of next_votes.csv, at most."""
+"""Maximum number of rows of next_votes.csv."""
 
 MOST_ENTRIES = 20_000_000
-"""Entries of all annotators' matrices at one step up to which confusion.csv is written."""
+"""Maximum number of entries of all annotators' matrices, at one step, to write confusion.csv."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +345,7 @@ class QuestionOutput:
     plan: LabelPlan
     result: LabelResult
     record: Callable[[], Mapping[str, Any]]  # makes run.json, in another thread
-    # by method: on the tasks whose truth is known and was kept from the methods
+    # by method: assessment on tasks with a known truth that was not held fixed
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
     steps: int | None = 1  # of every annotator's history in confusion.csv; None for all
     curves: FoldedCurves | None = None  # ROC curves of all methods by cross-validation
@@ -423,12 +423,12 @@ def _write_tables(
 
 
 def has_confusion(output: QuestionOutput) -> bool:
-    """Return whether confusion.csv has a practicable size, which it has not with a thousand labels."""
+    """Return whether confusion.csv has a practicable size; with a thousand labels it has not."""
     return output.result.fusion.confusion.alpha.size <= MOST_ENTRIES
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
+    """Return the contents of run.json: all that is needed to reproduce the results, and the fusion's log."""
     outcome, question = answer.outcomes[name], answer.inputs.given[name]
     labels = question.labels
     assert labels.meaning is not None
@@ -449,7 +449,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
 
 
 def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
-    """Count every annotator's votes, (K,). Of repeated votes the ones that the plan uses count."""
+    """Count every annotator's votes, (K,); of repeated votes only those that the plan uses."""
     return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
 
 
@@ -468,7 +468,7 @@ def write_annotators_table(
     votes: NDArray[np.integer],
     watch: Watch = silent,
 ) -> Path:
-    """Write annotators.csv: the figures of each annotator in window and report.
+    """Write annotators.csv: the values of each annotator in window and report.
 
     Raises `InputError` if it cannot be written.
 
@@ -482,7 +482,7 @@ def write_annotators_table(
 def annotator_figures(
     question: Question, result: LabelResult, rates: Rates, watch: Watch = silent
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], list[str], FloatArray, list[str], NDArray[np.integer]]:
-    """Return the figures of annotators.csv as `write_annotators` takes them, from the accuracy on."""
+    """Return the columns of annotators.csv from the accuracy on, as arguments of `write_annotators`."""
     labels, fusion = question.labels, result.fusion
     accuracy = accuracies(rates)
     annotators = len(labels.annotators)
@@ -533,7 +533,7 @@ def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -
 
 
 def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
-    """Return the rows of evaluation.csv, a method each."""
+    """Return the rows of evaluation.csv, one per method."""
     for method, assessment in assessments.items():
         figures = (
             assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high, assessment.area,

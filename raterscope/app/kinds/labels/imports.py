@@ -39,7 +39,7 @@ from raterscope.text import counted
 
 _REMEDY = "--stands output=class changes it"
 _LONGEST_PRIOR = 1 << 20
-"""Bytes of a file."""
+"""Maximum size of a file with a prior, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,21 @@ class QuestionTables:
 class LabelInterpretation:
     """Meaning of labels as given by options."""
 
-    # outputs, classes: in order; empty for what the files have
+    # outputs, classes: in order; empty for those in the files
     outputs: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
-    # tuple of pairs: an output, and the class that it stands for; an empty one for none
+    # pairs of an output and the class that it stands for; an empty class for none
     stands: tuple[tuple[str, str], ...] = ()
-    # tuple of rows of float: pseudo-counts, a row a class and a number an output
+    # rows of pseudo-counts: one row per class, one number per output
     prior: tuple[tuple[float, ...], ...] | None = None
     ordered: bool | None = None  # whether the classes are grades; None to detect it
-    # all outputs and classes, from the lowest to the highest; empty where they are not declared
+    # all outputs and classes, from the lowest to the highest; empty if not declared
     grades: tuple[str, ...] = ()
 
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
 
-        Raises `InputError` for outputs, classes or a prior that do not go together.
+        Raises `InputError` if outputs, classes and prior do not fit together.
         """
         grades = _named(self.grades, "--grades")
         for names, source in (
@@ -124,9 +124,9 @@ class LabelInterpretation:
 def group_by_question(tables: Sequence[LabelFile]) -> tuple[list[QuestionTables], list[str]]:
     """Group files by their question, in the order of first appearance; also return notices on unused truths.
 
-    Votes are grouped by `group_by_name`; files have labels in common. True classes belong to the question of
-    their name, else to one with some of their tasks: preferably one whose labels they share, then the one
-    with most of their tasks.
+    Votes are grouped by `group_by_name`; files have labels in common. True classes belong to the question
+    with their name, otherwise to one with some of their tasks: preferably one with the same labels, then the
+    one with most of their tasks.
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
     votes_of = group_by_name(votes, UNNAMED, lambda table: table.outputs)
@@ -190,7 +190,7 @@ def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
     """Parse the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file.
 
     A file may begin with a row of the outputs' names, and its rows with the classes' names. Raises
-    `InputError` where it is neither.
+    `InputError` for any other text.
     """
     path = Path(text)
     rows: list[list[str]]
@@ -251,12 +251,12 @@ _PAIR = {"left", "right"}
 
 
 def names_label_columns(mapping: Mapping[str, str] | None) -> bool:
-    """Return whether a mapping names the columns of a table of labels."""
+    """Return whether a column mapping is that of a table of labels."""
     return not _OF_LABELS.isdisjoint((mapping or {}).values())
 
 
 def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
-    """Return the error for an unknown header that is more likely of labels or pairs than of clicks."""
+    """Return the error for an unknown header that fits labels or pairs better than clicks."""
     assert error.file is not None
     counts = [
         name
@@ -316,7 +316,7 @@ def tasks_of(study: Study) -> tuple[str, ...]:
 
 
 def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]:
-    """Return votes "absent" on the study's tags that files of the same set do not have."""
+    """Return votes "absent" for tags of the study that files of the same tag set do not contain."""
     parts: dict[tuple[Path, str], dict[str, LabelTable]] = {}
     for table in tables:
         if isinstance(table, LabelTable) and TAGS in table.columns.values():
@@ -337,7 +337,7 @@ def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]
 
 
 def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silent) -> list[str]:
-    """Store labels in a study, the votes first; return the different sentences on tables."""
+    """Store labels in a study, the votes first; return the notices on tables without repetitions."""
     sentences = []
     present = [(entry.name, entry.scheme.outputs) for entry in study.questions()]
     tables = [

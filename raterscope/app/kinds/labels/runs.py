@@ -1,7 +1,7 @@
 """Fusion runs over questions of labels, and their answers.
 
 A run reads the votes, fuses them, groups the annotators and keeps the result. An answer holds the votes, the
-fusion, the truths and the communities of one question, and is judged beside the answers of other methods.
+fusion, the truths and the communities of one question, and is compared with the answers of other methods.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class Question:
 
     labels: Labels  # the expert's decisions held fixed
     truth: ClassArray  # (N,)
-    # votes of excluded annotators and programs, which do not count as votes; tasks and annotators numbered as
-    # in `labels`
+    # votes of excluded annotators and programs, which do not count; numbered as in `labels`
     excluded: Labels | None = None
     # class probabilities of programs, combined with the consensus of the votes
     programs: tuple[Program, ...] = ()
@@ -77,7 +76,7 @@ def gather(
 ) -> Inputs:
     """Read the votes on questions of a study, in the given order; questions without votes are skipped.
 
-    `algorithm`: what they are fused by; earlier runs by it are compared with the decisions.
+    `algorithm`: algorithm of the fusion; its earlier runs are compared with the decisions.
     """
     annotators = study.annotators()
 
@@ -103,7 +102,7 @@ def gather(
 
 
 def fuse_inputs(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
-    """Fuse the questions one after the other. A failing question does not lose the others."""
+    """Fuse the questions one after the other; if one fails, the others are kept."""
     return outcome.one_by_one(inputs, plan, _fuse, watch)
 
 
@@ -168,11 +167,11 @@ def question_record(ended: Outcome[LabelResult], question: Question, plan: Label
 _TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
 _ADVICE: WeakKeyDictionary[LabelFusion, tuple[str, ...]] = WeakKeyDictionary()
 _DIGESTS: WeakKeyDictionary[Question, tuple[str, str]] = WeakKeyDictionary()
-"""Kept as long as the fusion or question is: the files, the summary and the notices need them."""
+"""Name and digest of each question, kept as long as the question: files, summary and notices share them."""
 
 
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
-    """Choose the weight of a vote for a model that counts each in full; None for other methods."""
+    """Choose the weight of a vote for a model that counts each vote fully; None for other methods."""
     if fusion.power < 1.0 or not is_modelled(fusion):
         return None
     if fusion not in _TEMPERINGS:
@@ -181,7 +180,7 @@ def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
 
 
 def rates_for(question: Question, result: LabelResult) -> Rates:
-    """Return the annotators' rates; for excluded annotators, by the others' answer."""
+    """Return the annotators' rates; those of excluded annotators by the answer of the others."""
     return rates_of(question.labels, result.fusion, question.excluded)
 
 
@@ -193,7 +192,7 @@ def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
 def stated_before(
     study: Study, question: int, by_run: Mapping[int, Sequence[tuple[str, str]]]
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return what runs stated on tasks that were open then, and whether their labels were right, (M,) each.
+    """Return what runs stated on tasks undecided then, and whether their labels were right, (M,) each.
 
     `by_run`: names of the tasks and their true classes, by the number of the run.
     """
@@ -213,9 +212,9 @@ def stated_before(
 
 
 def checked_before(study: Study, question: int, algorithm: str, run: RunEntry | None = None) -> Checked:
-    """Return the decisions that a run holds fixed, by what the latest run before each had stated.
+    """Return the decisions that a run holds fixed, with the probabilities of the latest run before each.
 
-    `run`: run by the algorithm; by default one that begins now.
+    `run`: run of the algorithm; by default one that begins now.
     """
     known = study.last_decision() if run is None else run.known
     classes = study.question(question).scheme.classes
@@ -238,7 +237,7 @@ def checked_before(study: Study, question: int, algorithm: str, run: RunEntry | 
 
 
 def errors_of(question: Question, fusion: LabelFusion) -> ExpectedErrors:
-    """Return how many labels of a fusion are expected to be wrong."""
+    """Estimate how many labels of a fusion are wrong."""
     return expected_errors(fusion, question.truth, question.checked.held())
 
 
@@ -274,7 +273,7 @@ def digest_of(questions: Mapping[str, Question]) -> str:
 
 
 def digest_once(name: str, question: Question) -> str:
-    """Return `digest_of` one question; it is computed once for a name."""
+    """Return `digest_of` one question, computed once for a name."""
     known = _DIGESTS.get(question)
     if known is None or known[0] != name:
         known = _DIGESTS[question] = name, digest_of({name: question})
@@ -292,7 +291,7 @@ class Answered:
 
     @cached_property
     def rates(self) -> Rates:
-        """The annotators' rates; for excluded annotators, by the others' answer."""
+        """The annotators' rates; those of excluded annotators by the answer of the others."""
         return rates_for(self.question, self.result)
 
 
@@ -312,7 +311,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
 
 
 def hold_decisions(study: Study, question: int, run: RunEntry, fusion: LabelFusion, labels: Labels) -> Labels:
-    """Return the votes of a run with the classes that it held fixed, and the parents that were decided."""
+    """Return the votes of a run with the classes that it held fixed, and the decided parent classes."""
     labels = replace(labels, known=fusion.known)
     if not run.known:
         return labels
@@ -343,7 +342,7 @@ def read_truths(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> Clas
 
 
 def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
-    """Order outputs and classes as in an answer made before their order changed."""
+    """Order outputs and classes as in an older answer, made before their order changed."""
     if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
         return labels
     assert labels.meaning is not None
@@ -379,7 +378,7 @@ class Groups:
 
     @property
     def basis(self) -> str:
-        """What members have in common: "behaviour" or "tasks"."""
+        """Basis of the communities: "behaviour" or "tasks"."""
         return self.communities.basis
 
 
@@ -421,7 +420,7 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
 
 
 def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
-    """Name communities by their behaviour, or else by number.
+    """Name communities by their behaviour, otherwise by number.
 
     `prototypes`: (C, J, L). `first`: number of the first one, from 0.
     """
@@ -432,7 +431,7 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
 
 
 VOTE = "majority"
-"""Method that models are compared with."""
+"""Baseline method of all comparisons."""
 
 
 def judge(
@@ -463,7 +462,7 @@ def judge_methods(
     `texts`: values of given settings, which other methods share if they have them.
     `all_methods`: assess all methods.
     The assessments are by method, the result's first, the majority vote's second; there are none without
-        truths. Sentences tell which methods failed, and why.
+    truths. Sentences state which methods failed, and why.
     """
     assessments, problems = judge(question, plan, result, part(watch, 0.0, 0.1)), list[str]()
     methods = [name for name in LABELLERS if name not in assessments] if assessments and all_methods else []
@@ -481,14 +480,14 @@ def judge_methods(
 
 
 def assess_result(result: LabelResult, question: Question) -> Assessment | None:
-    """Assess a result by the truths it was not given; None without any."""
+    """Assess a result by the truths that it did not use; None without any."""
     return assess(result.fusion.posterior, unseen_truths(result, question.truth), result.fusion.classes)
 
 
 def advice_on(
     question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
 ) -> tuple[str, ...]:
-    """Return reasons not to trust a result; see `advice`. Without assessments, those of the last call."""
+    """Return reasons not to trust a result; see `advice`. `judged` is None: those of the last call."""
     labels, fusion = question.labels, result.fusion
     if not judged and fusion in _ADVICE:
         return _ADVICE[fusion]

@@ -1,4 +1,4 @@
-"""The sample study of labels: files, study, and what the demo fuses and writes of it."""
+"""The sample study of labels: files, study, fusion and results of the demo."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def simulate_crowd(tasks: int = _TASKS, annotators: int = _ANNOTATORS) -> Simula
 
 
 def about() -> str:
-    """Describe the simulated parts of the sample, which are all."""
+    """Describe the sample, which is simulated completely."""
     crowd = simulate_crowd()
     return _TEXT.format(
         study=STUDY, votes=VOTES, truth=TRUTH, pictures=f"{PICTURES}/", tasks=_TASKS, annotators=_ANNOTATORS,
@@ -155,7 +155,7 @@ def _write_pictures(
 
 REPORT = "labels-report.html"
 METHODS = ("majority", "pooled", "dynibcc")
-"""The last is what the window shows."""
+"""Algorithms of the demo; the window shows the result of the last."""
 
 
 def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
@@ -196,7 +196,7 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
 def _write(
     folder: Path, answers: Mapping[str, Answer], judged: Mapping[str, Mapping[str, Assessment]], watch: Watch
 ) -> None:
-    """Write a folder for each method."""
+    """Write one folder per method."""
     for (method, answer), step in steps_of(watch, answers.items()):
         for name, result in answer.fusions.items():
             make_folder(folder / method)

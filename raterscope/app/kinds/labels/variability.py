@@ -1,4 +1,4 @@
-"""Agreement and observer variability of labels: between annotators, by answer and tag, and with oneself."""
+"""Agreement and observer variability of labels: between and within annotators, by answer and by tag."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from raterscope.text import counted
 
 AGREEMENT = ("answer", "scale", "coefficient", "value", "low", "high", "tasks", "votes")
 _MOST_ANSWERS = 100
-"""Answers of which each is measured by itself."""
+"""Maximum number of answers to measure one by one."""
 
 _NAMES = {
     "percent": "agreement",
@@ -68,7 +68,7 @@ def coefficients(agreement: VoteAgreement, scale: str) -> dict[str, Coefficient]
 def scales_of(labels: Labels) -> dict[Scale, tuple[float, ...] | None]:
     """Return the scales that fit the answers: all for more than two grades or numbers, else nominal.
 
-    Grades that are no numbers have the distance 1 to the next.
+    Grades other than numbers have distance 1 to the next grade.
     """
     try:
         values = tuple(float(name) for name in labels.outputs)
@@ -143,7 +143,7 @@ def rows_of_agreement(answer: str, scale: str, agreement: VoteAgreement) -> Iter
 
 
 def last_votes(labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return task, answer and annotator of every person's last vote on each task in their first read."""
+    """Return task, answer and annotator of each annotator's last vote on each task in their first read."""
     last = last_answers(labels.annotators, labels.annotator, labels.task)
     task, answer, annotator = (
         values[last].astype(np.int64) for values in (labels.task, labels.label, labels.annotator)
@@ -174,7 +174,7 @@ def find_tag_sets(questions: Sequence[QuestionEntry]) -> list[TagSet]:
 
 
 def measure_tag_agreement(votes: Sequence[Labels]) -> VoteAgreement:
-    """Measure the agreement over whole sets, from the votes on each tag."""
+    """Measure the agreement on whole tag sets, from the votes on each tag."""
     names = dict.fromkeys(name for labels in votes for name in labels.tasks)
     annotators = dict.fromkeys(name for labels in votes for name in labels.annotators)
     task_index = {name: at for at, name in enumerate(names)}
@@ -195,12 +195,12 @@ def measure_tag_agreement(votes: Sequence[Labels]) -> VoteAgreement:
 
 
 def write_tag_agreement(path: Path, votes: Sequence[Labels]) -> Path:
-    """Write the agreement over whole sets, with the columns of other answers."""
+    """Write the agreement on whole tag sets, with the columns of other answers."""
     return write_table(path, AGREEMENT, rows_of_agreement("", _SCALE, measure_tag_agreement(votes)))
 
 
 def tag_agreement_table(name: str, votes: Sequence[Labels]) -> Table:
-    """Show the agreement over whole sets."""
+    """Show the agreement on whole tag sets."""
     agreement = measure_tag_agreement(votes)
     figures = (agreement.percent, agreement.fleiss, agreement.gwet, agreement.krippendorff)
     note = (
@@ -221,7 +221,7 @@ def tag_columns(tags: Sequence[str]) -> tuple[str, ...]:
 def tag_rows(
     tags: Sequence[str], answers: Sequence[tuple[Sequence[str], NDArray[np.float64]]]
 ) -> Iterator[Sequence[object]]:
-    """Yield for each task its tags that are more probable than not, and the probability of each tag.
+    """Yield for each task the tags with a probability above 0.5, and the probability of each tag.
 
     `answers`: tasks and probabilities of each tag; a task without votes on a tag has no probability.
     """
@@ -248,13 +248,11 @@ class LabelVariability:
     question: str
     agreement: VoteAgreement  # of all annotators, on a nominal scale
     annotators: int
-    # by (str, str): Cohen's kappa and agreement of two annotators, and their common tasks; of those with the
-    # most votes
+    # (annotator, annotator) to Cohen's kappa, agreement and number of common tasks; of those with most votes
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]]
     with_others: dict[str, Coefficient]  # mean share of the others' votes that are equal
     repeats: list[RepeatedAnswers]  # of all together, then of each person
-    # by (str, str): Cohen's kappa of two annotators with linear and quadratic weights; empty without ordered
-    # answers
+    # (annotator, annotator) to Cohen's kappa with linear and quadratic weights; empty without ordered answers
     weighted: dict[Pair, tuple[Coefficient, Coefficient]] = field(default_factory=dict)
 
 

@@ -1,7 +1,7 @@
 """Vote budget of a question: cost of labels, and assignments of tasks to annotators.
 
-The cost is accuracy against votes per task, and what stopping would have saved. The budget and the costs of
-annotators are kept with the study.
+The cost is accuracy by votes per task, and the votes that stopping would have saved. The study stores the
+budget and the costs of annotators.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def measure_cost(
 def enough_in_words(
     fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH, decided: ClassArray | None = None
 ) -> str:
-    """Describe how many tasks have enough votes, with their error on gold tasks, or the expected one.
+    """Describe how many tasks have enough votes, with their error on gold tasks, or their expected error.
 
     `truth`: (N,), classes of gold tasks that were not held fixed, `OPEN` elsewhere. `decided`: (N,), classes,
     or from J on parents, that the expert decided since.
@@ -100,7 +100,7 @@ def enough_in_words(
 
 
 def cost_in_words(cost: Cost) -> str:
-    """Describe what stopping at the usual limit would have saved, its error, and the gain of more votes."""
+    """Describe the saving and the error of stopping at the usual limit, and the gain of more votes."""
     sentences = []
     replay = next((each for each in cost.replays if each.limit == ENOUGH), None)
     if replay is not None and replay.votes:
@@ -156,7 +156,7 @@ ASSIGNMENTS = ("annotator", "task", "gain", "cost", "label", "probability", "vot
 
 @dataclass(frozen=True)
 class Budget:
-    """A budget, and what annotators cost."""
+    """A budget, and the costs of annotators."""
 
     settings: BudgetSettings = field(default_factory=BudgetSettings)
     prices: Mapping[str, Price] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Budget:
 
 
 def stored_budget(study: Study) -> Budget:
-    """Return the budget kept with a study; the default without a readable one."""
+    """Return the budget stored in a study; the default without a readable one."""
     record = study.settings.vote_budget
     try:
         if record is None:
@@ -183,7 +183,7 @@ def stored_budget(study: Study) -> Budget:
 
 
 def read_budget(study: Study, texts: Mapping[str, str], costs: Path | None) -> Budget:
-    """Return the budget kept with a study, with settings as text and a table of costs instead of its own.
+    """Return the budget stored in a study, with settings given as text, and another table of costs if given.
 
     Raises `SettingsError` or `InputError` where these cannot be read.
     """
@@ -196,9 +196,9 @@ def read_budget(study: Study, texts: Mapping[str, str], costs: Path | None) -> B
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """Read a table of annotators: the cost of a vote, and most, the votes that they give at most.
+    """Read a table of annotators: cost of a vote, and most, the maximum number of votes.
 
-    Raises `InputError` that names the line.
+    Raises `InputError` with the line.
     """
     table = read_table(path)
     columns = {name.strip().casefold(): at for at, name in enumerate(table.header)}

@@ -1,7 +1,7 @@
 """Evidence on raters from masks: bias, overlap, distance and weight over cases, effect of an exclusion.
 
-Tables of raters: figures, agreement and disputes, and clusters over cases by overlap, or by the share of
-cases in which raters follow one consensus.
+Tables of raters: values, agreement and disputes, and clusters over cases by overlap, or by the share of cases
+in which raters follow the same consensus.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from raterscope.text import counted, percent
 
 HALF = 0.5
 LISTED = 200
-"""Changed structures that a preview lists, at most."""
+"""Maximum number of changed structures in a preview."""
 
 
 def _measures(unit: str) -> tuple[Measure, ...]:
@@ -73,7 +73,7 @@ def _measures(unit: str) -> tuple[Measure, ...]:
 def _figures(report: Report) -> FloatArray:
     """Return bias, Dice, HD95 and weight of each rater without intervals, (P, 4, 3).
 
-    Programs follow the raters; only Dice and HD95 of them are known.
+    Programs follow the raters; they have only Dice and HD95.
     """
     compared = (*report.compared, *report.programs_compared)
     figures = np.full((len(compared), 4, 3), np.nan)
@@ -94,7 +94,7 @@ def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry,
 
 
 def _outlined(fusion: MaskFusion, report: Report) -> tuple[str, ...]:
-    """Name the raters of a structure, and then the programs."""
+    """List the raters of a structure, then the programs."""
     return (*fusion.annotators, *(() if report.programs is None else report.programs.names))
 
 
@@ -132,7 +132,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 def _verdicts(
     study: Study, entry: ImageEntry, run: RunEntry, drawn: tuple[str, Sequence[str]], state: ReviewState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count the decided regions in which each mask mostly agrees with the decision, or does not.
+    """Count the decided regions in which each mask mostly agrees with the decision, and the other ones.
 
     `drawn`: a structure, and the raters and programs that outlined it.
     """
@@ -248,7 +248,7 @@ ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements, agreem
 
 @dataclass(frozen=True, eq=False)
 class FusedCase:
-    """A case as a run had it, with its result."""
+    """A case with the annotations of a run, and its result."""
 
     plan: MaskPlan
     case: Case
@@ -267,13 +267,13 @@ class ConsensusChange:
 
     structure: str
     changed: int  # voxels that are inside in one consensus only
-    # before, after: voxels inside
+    # before, after: number of voxels inside
     before: int
     after: int
 
 
 def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> FusedCase | None:
-    """Read a case as a run had it, with the present decisions; None if the run has no result."""
+    """Read a case with the annotations of a run and the current decisions; None if the run has no result."""
     watch(0.0, "reading the masks")
     entry = study.runs.get(run)
     state = study.review_state(entry.known)
@@ -302,9 +302,9 @@ def fuse_without(
 ) -> tuple[ConsensusChange, ...]:
     """Fuse a case again without raters, or with a weight, and compare each consensus with the one on screen.
 
-    That is the run's with the expert's decisions, which the fusion holds fixed.
-    Structures without these raters stay as they are. A structure that no other rater marked becomes empty.
-    Programs keep the weights of the run; they can be left out too.
+    The consensus on screen is that of the run with the expert's decisions, which the fusion holds fixed.
+    Structures without these raters stay unchanged. A structure that no other rater marked becomes empty.
+    Programs keep the weights of the run; they can be excluded too.
     """
     case, changes = fused.case, []
     marked = [fusion for fusion in fused.fusions if fused.drew(fusion.structures[0], raters)]
@@ -342,7 +342,7 @@ AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
 
 
 def volume_unit(*, calibrated: bool) -> str:
-    """Name the unit of volumes in tables: voxels where their size is not known."""
+    """Return the unit of volumes in tables: voxels if their size is unknown."""
     return "ml" if calibrated else "voxels"
 
 
@@ -367,7 +367,7 @@ TREE = ("basis", "distance", "annotators")
 def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreement]:
     """Return the similarity of the raters of every case and structure, by the latest run of the case.
 
-    Structures of earlier runs that were renamed or merged since are left out.
+    Structures of earlier runs that have been renamed or merged since are omitted.
     `runs`: runs of masks, the latest last. Only runs of the mixture have shared consensuses. `basis`: a key
     of `BASES`.
     """
@@ -428,7 +428,7 @@ def _by_consensus(fusion: MaskFusion) -> CaseAgreement:
 
 
 def clusters_in_words(tree: RaterTree) -> str:
-    """Name the raters who always follow the same consensus, and who is joined last, in a sentence."""
+    """Describe in a sentence which raters always follow the same consensus, and which join last."""
     together = [cluster for cluster in tree.cut(0.0) if len(cluster) > 1]
     groups = "; ".join(
         ", ".join(plain(name, 40) for name in sorted(cluster_names)) for cluster_names in together
@@ -474,11 +474,11 @@ def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
 def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
 
-    The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
-    (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
-    estimated over all voxels, mostly where all raters agree; so are Sigma (its square root), the
-    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters:
-    `program` is 1 for them, and `counts_as` is the number of raters that they count as near the outline.
+    The bias is that of window and report: the mean distance of the rater's outline outside the consensus's
+    (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity, estimated
+    over all voxels, most of them where all raters agree. So are the square root of Sigma, the standard
+    deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters: their
+    `program` is 1, and `counts_as` is the number of raters that they count as near the outline.
     """
     unit = "mm" if calibrated else "px"
     return (
@@ -508,7 +508,7 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Return the rows of agreement.csv for one structure: every pair of raters once."""
+    """Return the rows of agreement.csv for one structure, one per pair of raters."""
     for p, name in enumerate(fusion.annotators):
         for q in range(p + 1, len(fusion.annotators)):
             figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])

@@ -43,7 +43,7 @@ from raterscope.app.study.records import MaskRecord
 Row = Sequence[object]
 
 _WRITERS = 2
-"""Maps that are written at the same time."""
+"""Number of maps written in parallel."""
 
 CONSENSUS = "consensus"
 """Name of the consensus among the annotators of evaluation.csv."""
@@ -63,8 +63,8 @@ class CaseOutput:
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
     """Write maps, tables and run.json into an existing folder; return the files.
 
-    With several structures, the names of the maps contain the structure, and the tables begin with it. Names
-    of files are made of the names of raters and structures; run.json assigns each map. Each file replaces an
+    With several structures, the names of the maps contain the structure, and the tables begin with it. File
+    names contain the names of raters and structures; run.json describes each map. Each file replaces an
     existing one completely or not at all. run.json is removed first and written last: if it exists, all files
     that it describes exist.
     """
@@ -104,7 +104,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
+    """Return the contents of run.json: all that is needed to reproduce the results, and the fusion's log."""
     outcome = answer.outcomes[name]
     record = record_of(
         answer.plan, seed=getattr(answer.plan.settings, "seed", None),
@@ -156,11 +156,11 @@ PRODUCTS = {
 """Content of each map, by name."""
 
 BY_RATER = {
-    "weight": "the rater's share of what the consensus rests on, 0 to 1",
+    "weight": "the rater's share in the consensus, 0 to 1",
     "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
     "is far from the consensus; 0 outside the fused region",
 }
-"""Content of the maps of each rater, by the beginning of their names."""
+"""Content of the maps of each rater, by the prefix of their names."""
 
 
 def uncertainty_text(report: Report, *, calibrated: bool) -> str:
@@ -171,7 +171,7 @@ def uncertainty_text(report: Report, *, calibrated: bool) -> str:
 
 
 def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
-    """Place a map of a fusion, (Z, Y, X), on the whole image, with 0 elsewhere."""
+    """Place a map of a fusion, (Z, Y, X), in the whole image, with 0 elsewhere."""
     return _whole(fusion.frame, fusion.origin, values)
 
 
@@ -182,12 +182,12 @@ def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
-    """Place a mask on the whole image; probabilities above one half count as marked."""
+    """Place a mask in the whole image; probabilities above 0.5 count as marked."""
     return _whole(grid.shape, record.origin, record.values > 0.5)
 
 
 def units_per_ml(grid: Grid) -> float:
-    """Return the units of volumes in tables in a millilitre; see `volume_unit`."""
+    """Return the number of volume units in tables per millilitre; see `volume_unit`."""
     return 1.0 if grid.calibrated else 1000.0 / grid.voxel_volume
 
 
@@ -237,7 +237,7 @@ def _write_maps(
     used_names: set[str],
     watch: Watch,
 ) -> Iterator[tuple[Path, str, str | None]]:
-    """Write the maps of one structure; yield each file, its content, and its rater if it has one."""
+    """Write the maps of one structure; yield each file, its content, and its rater if any."""
     maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
         ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
         ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),

@@ -1,4 +1,4 @@
-"""`raterscope fuse masks`: files of masks in, a folder of results out, without a study."""
+"""`raterscope fuse masks`: fuse files of masks into a folder of results, without a study."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ Records = dict[str, dict[str, MaskRecord]]
 
 
 def fuse_masks(options: argparse.Namespace) -> int:
-    """Fuse files of masks and write the results, by the options of the command line."""
+    """Fuse files of masks and write the results, as the options of the command line state."""
     texts = dict(options.settings)
     plan = MaskPlan.make(options.algorithm, texts)
     plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
@@ -125,7 +125,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _compiler_loading() -> Iterator[None]:
-    """Load the compiler, which takes half a second, while files are read."""
+    """Load the compiler in another thread while files are read: it takes half a second."""
     tiny = Masks(np.ones((1, 1, 1, 1), dtype=np.bool_), ("",))
     thread = Thread(target=occupied, args=(tiny,))
     thread.start()
@@ -136,7 +136,7 @@ def _compiler_loading() -> Iterator[None]:
 
 
 def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, list[CaseAgreement]]:
-    """Compare raters case by case, on request or if the mixture was fitted to several cases."""
+    """Cluster raters over cases, on request or if the mixture was fitted to several cases."""
     results = list(answer.fusions.values())
     by_consensus = agreements_of_results(results, CONSENSUS)
     if not requested and (len(results) < 2 or not by_consensus):
@@ -308,7 +308,7 @@ def _write(
 
 
 def _notices(answer: Answer) -> Iterator[str]:
-    """Return the notices of the algorithms, with image and structure unless all share them."""
+    """Return the notices of the algorithms, with image and structure where these differ."""
     for name, result in answer.fusions.items():
         for fusion in result.fusions:
             for notice in fusion.notices:

@@ -41,16 +41,16 @@ from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.text import counted, percent
 
 FEWEST = 5
-"""Cases below which nothing is concluded; of decided regions, `FEW`."""
+"""Minimum number of cases for a conclusion; for decided regions, `FEW`."""
 
 _RANGES = 3
-"""Ranges of the probability that are tested."""
+"""Number of ranges of the probability to test."""
 
 SUSPECT = 0.05
-"""P value below which probabilities may be wrong, but are not contradicted."""
+"""P value below which probabilities are called doubtful, though not contradicted."""
 
 _LEAST_SPREAD = 0.01
-"""Standard deviation between cases that a test assumes at least."""
+"""Minimum standard deviation between cases in a test."""
 
 Measure = Literal["truth", "decisions", "raters", ""]
 _UNITS = {"truth": "case", "decisions": "region", "raters": "case", "": "case"}
@@ -61,9 +61,9 @@ class MasksTrust(Trust):
     """Probabilities of voxels compared with true outlines, decisions, or raters left out in turn."""
 
     measure: Measure  # "truth", "decisions", "raters", or nothing
-    # (C, B, 3): of each case: sum of the probabilities, voxels that are inside, and all voxels of each bin
+    # (C, B, 3): by case and bin: sum of the probabilities, number of voxels inside, number of voxels
     bins: FloatArray
-    # (C, 3): share of the outlines of left-out raters within the bands of `LEVELS`, of each case
+    # (C, 3): by case: share of the outlines of left-out raters within the bands of `LEVELS`
     held: FloatArray
     pairs: bool = False  # whether cases have two raters: then none can be left out
 
@@ -160,7 +160,7 @@ class MasksTrust(Trust):
 
 
 def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) -> MasksTrust | None:
-    """Compare the runs shown of some cases with true outlines, else decisions, else left-out raters.
+    """Compare the runs shown of some cases with true outlines, decisions or left-out raters, in this order.
 
     None without a run.
     """
@@ -219,7 +219,7 @@ def _bins_of(logged: dict[str, Any]) -> FloatArray:
 
 
 def _sum_cases(bins: FloatArray) -> Counted:
-    """Sum cases with equal weight."""
+    """Pool cases with equal weight."""
     sizes = bins[:, :, 2].sum(axis=1)
     bins = bins[sizes > 0]
     voxels = int(sizes.sum())
@@ -231,7 +231,7 @@ def _sum_cases(bins: FloatArray) -> Counted:
 
 
 def _least_p(apart: FloatArray) -> float:
-    """Return the p value for a zero mean of (C, K) differences, K tests together (Bonferroni)."""
+    """Return the p value for zero means of (C, K) differences, of K tests together (Bonferroni)."""
     from scipy.special import stdtr  # `scipy.stats` takes a second to import
 
     cases, tests = apart.shape
@@ -241,7 +241,7 @@ def _least_p(apart: FloatArray) -> float:
 
 
 def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
-    """Compare with true outlines; offset and correlation come from the other cases."""
+    """Compare with true outlines; offset and correlation are estimated from the other cases."""
     known_cases = {
         mask_entry.image for mask_entry in mask_entries(study) if mask_entry.annotator is None
     } & runs.keys()
@@ -267,8 +267,7 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
 def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
     """Compare with the voxels of regions that the expert decided.
 
-    The probability of the true outline depends on masks alone, so that decisions made before the run count
-    too.
+    The probability of the true outline depends on masks alone: decisions made before the run count too.
     """
     state = study.review_state()
     decided = {
@@ -356,7 +355,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
 
 
 def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[str, int | None]]:
-    """Return structure and number of the earlier run's regions that the expert decided."""
+    """Return structure and number of the earlier run's regions that the expert has decided."""
     return {
         (region.subject.structure, region.subject.number)
         for region in regions
@@ -385,7 +384,7 @@ def _least_voxels(fusion: MaskFusion, old_fusion: MaskFusion) -> float:
 
 
 def undecided_regions(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
-    """List the disputed regions of the runs shown that the expert did not settle."""
+    """List the disputed regions of the runs shown that the expert has not decided."""
     listed = []
     for image, step in steps_of(watch, study.items()["masks"]):
         step(0.0, "listing regions")

@@ -54,7 +54,7 @@ from raterscope.app.study.references import uneven_slices_note, volume_of
 
 
 def codings_of(study: Study) -> Callable[[str], Coding]:
-    """Return a function for each structure's coding: the expert's, or else by files and name."""
+    """Return a function that gives each structure's coding; see `known_coding`."""
     chosen, imported = chosen_codings(study), imported_codings(study)
     return lambda structure: known_coding(chosen, imported, structure)
 
@@ -62,7 +62,7 @@ def codings_of(study: Study) -> Callable[[str], Coding]:
 def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> Coding:
     """Return the coding of one structure: the expert's, else the files', else suggested by its name.
 
-    Programs state "tissue" if no code was chosen: a usual name is more specific.
+    Other programs write "tissue" if no code was chosen: a usual name is more specific.
     """
     if structure in chosen:
         return chosen[structure]
@@ -70,7 +70,7 @@ def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], s
 
 
 def coding_source(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
-    """Return the origin of a structure's codes: "chosen", "file", "name", or "" for none."""
+    """Return the origin of a structure's codes: "chosen", "file", "name", or "" without any."""
     if structure in chosen:
         return "chosen"
     of_files, of_name = imported.get(structure, NOTHING_CODED), suggest_coding(structure)
@@ -118,7 +118,7 @@ _PRODUCTS = ("another-rater", "true-outline", "uncertainty")
 
 @dataclass(frozen=True, eq=False)
 class LazyMap:
-    """A structure's name, its coding, the function that makes its map, and figures for structured reports."""
+    """A structure's name, its coding, the function that makes its map, and values for structured reports."""
 
     name: str
     coding: Coding
@@ -139,14 +139,14 @@ class FusedCase:
     result: CaseResult
     regions: Sequence[Region]
     identifying: frozenset[str] = frozenset()
-    """Names and numbers that must not stand in what is written."""
+    """Names and numbers that must not appear in written files."""
 
 
 def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write consensus, probability, uncertainty, weights, tau or alternatives, as files for each image.
 
-    Several images go into a folder. See `exports.Writer`. Raises `InputError` when nothing was fused yet, the
-    run has no such map, or the format does not hold it.
+    Several images go into a folder. See `exports.Writer`. Raises `InputError` if nothing was fused yet, the
+    run has no such map, or the format cannot store it.
     """
     by = deidentifier_of(study) if request.deidentify else None
     cases = {case: _structures(study, case, request) for case in fused_cases(study, request.items, by)}
@@ -256,7 +256,7 @@ def _suggest_export(export: str) -> str:
 
 
 def case_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
-    """Name a case's files: by its image, de-identified by its number."""
+    """Name a case's files by its image; by its number if de-identified."""
     return image_stem(entry.name) if by is None else case_pseudonym(entry)
 
 
@@ -265,7 +265,7 @@ def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
 
 
 def clean_name(case: FusedCase, name: str, number: int, by: Deidentifier | None) -> str:
-    """Remove raters' names from a structure's name. A name with the patient's becomes its number."""
+    """Remove raters' names from a structure's name; replace one with the patient's by a number."""
     return name if by is None else by.text(name, case.identifying, f"structure {number}")
 
 
@@ -287,7 +287,7 @@ def _write_case(
         for number, structure in enumerate(structures, start=1)
     ]
     several = request.format == "nifti" and request.what != "consensus" and len(structures) > 1
-    # Maps are made one at a time: those of all raters may not fit into memory together.
+    # Maps are made one at a time: the maps of all raters may exceed the memory.
     groups = [[structure] for structure in structures] if several else [structures]
     paths = file_names(path, ".nii.gz", [structure.name for structure in structures]) if several else [path]
     files = []
@@ -319,7 +319,7 @@ def _write_case(
 def _write_cvat(
     cases: Mapping[FusedCase, Sequence[LazyMap]], request: Request, by: Deidentifier | None, watch: Watch
 ) -> Path:
-    """Write the pictures of all cases into one file: CVAT replaces all annotations of a task by a file."""
+    """Write all cases into one file, because CVAT replaces all annotations of a task by those of a file."""
     labels: dict[str, str] = {}
     pictures = []
     for (case, structures), step in steps_of(watch, cases.items()):
@@ -411,9 +411,9 @@ def maps_of_structure(
 
 
 def _agreement(report: Report) -> tuple[Measure, ...]:
-    """Return the raters' agreement with each other: means over all pairs, but for those of two empty masks.
+    """Return the agreement between raters: means over all pairs, except pairs of two empty masks.
 
-    The distance to an empty mask is infinite; a mean with it is not written.
+    The distance to an empty mask is infinite; an infinite mean is not written.
     """
     pairs = np.triu_indices(len(report.pair_dice), 1)
     dice, distances = (
@@ -443,7 +443,7 @@ def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Reg
 
 
 def find_source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
-    """Find the DICOM series that an image belongs to, for references; with `images` any image."""
+    """Find the DICOM series of an image, for references; with `images`, any image."""
     if not (needed or entry.identifier):
         return None
     path = study.locate(entry)

@@ -1,7 +1,7 @@
 """Import of masks: reads files, assigns raters and structures, and finds the image of each mask.
 
-A mask is placed by its series, name, grid or folder. It is never resampled unasked; only the order and
-directions of its axes are adapted.
+A mask is placed by its series, name, grid or folder. It is resampled only if the user allows it; otherwise
+only the order and directions of its axes are adapted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from raterscope.app.study.records import Item
 from raterscope.app.study.references import locate, volume_of
 
 _NAMELESS = "structure"
-"""Name of unnamed structures."""
+"""Name given to unnamed structures."""
 
 
 def assign_raters(
@@ -43,11 +43,11 @@ def assign_raters(
     """Determine the rater of every mask.
 
     Names given by hand come first, then those of a given pattern, those in a file, and those guessed from all
-    file names. A DICOM file without any gets the name of its structure set or series, which must differ
-    between files. If several files name the same annotator for the same structure, as files of one program
-    do, the file names come first. A file with the name truth, gt or gold holds the truth. Raises
-    `UnknownAnnotators` for a mask without rater. Raises `InputError` if two files hold the same annotator's
-    mask of the same structure on the same image.
+    file names. A DICOM file without any annotator gets the name of its structure set or series, which must
+    differ between files. If several files of one program name the same annotator for the same structure, the
+    file names come first. A file with the name truth, gt or gold holds the truth. Raises `UnknownAnnotators`
+    for a mask without rater. Raises `InputError` if two files hold the same annotator's mask of the same
+    structure on the same image.
 
     `images`: names of the known images, with which names of masks may begin.
     `reading`: options with which the tables were read.
@@ -97,10 +97,10 @@ def assign_raters(
 def _derive_raters(
     tables: Sequence[MaskTable], names: Mapping[Path, NameParts], alike: Collection[Path]
 ) -> dict[Path, tuple[str, str]]:
-    """Return field and name, by file, for DICOM files of which neither content nor name gives a rater.
+    """Return field and name, by file, for DICOM files without a rater in content or name.
 
-    All take the same field: the first that every file has, and that differs between files of one image; or
-    else each its most distinctive field. A letter or a number in the names of files is no rater.
+    All use the same field: the first that every file has and that differs between files of one image;
+    otherwise each file its most distinctive field. A letter or a number in the names of files is no rater.
 
     `alike`: files of one program, which name the same annotator.
     """
@@ -132,7 +132,7 @@ def _derive_raters(
 
 
 def explain_derived(masks: Sequence[AttributedMask]) -> list[str]:
-    """Name the raters that were derived from fields of DICOM files, for a notice."""
+    """Write a notice of the raters that were derived from fields of DICOM files."""
     fields: dict[str, dict[Path, str]] = {}
     for mask in masks:
         if mask.origin and mask.annotator is not None:
@@ -151,7 +151,7 @@ def explain_derived(masks: Sequence[AttributedMask]) -> list[str]:
 
 
 def _signed_alike(tables: Sequence[MaskTable]) -> set[Path]:
-    """Find files that name the same annotator of the same structure of the same image as another file."""
+    """Find files with the same annotator, structure and image as another file."""
     files: dict[tuple[str, str | None, str | None], set[Path]] = {}
     for table in tables:
         for mask in table.masks:
@@ -168,21 +168,21 @@ class MaskOptions:
     # pattern of the files' names, see `naming.parse_name`: "{item}_{annotator}"
     naming: str | None = None
     structure: str | None = None  # structure of files that name none
-    # pattern of structure names that contain the rater, as GTV_Adler; empty if they do not; None for one that
-    # their names suggest, if nothing else names the raters
+    # pattern of structure names that contain the rater, as GTV_Adler; empty if they do not; None to infer it
+    # if nothing else names the raters
     structure_naming: str | None = None
     by_hand: Mapping[Path, str] = field(default_factory=dict)  # raters by file, `TRUTH_WORD` for the truth
 
 
 @dataclass(frozen=True)
 class StudyImages:
-    """Images of the study that new files may belong to."""
+    """The study's images that new files may belong to."""
 
     entries: tuple[ImageEntry, ...] = ()  # images that masks may lie on
     study: Path = Path()
-    # tuple of names: tasks and items that annotators judged, and the picture files named for them
+    # names of tasks and items, and of the picture files named for them
     tasks: tuple[str, ...] = ()
-    # tuple of names: of images that annotators clicked on and that are not there yet
+    # names of images with clicks whose files are still missing
     clicked: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)  # names of structures by those in files
 
@@ -191,7 +191,7 @@ class StudyImages:
         return tuple(entry.lattice.shape for entry in self.entries)
 
     def series(self, watch: Watch = silent) -> list[VolumeFile]:
-        """Find the DICOM series of the study again, which contours need; missing ones are skipped."""
+        """Find the DICOM series of the study, which contours need; missing ones are skipped."""
         volumes_found: list[VolumeFile] = []
         for entry in self.entries:
             path = locate(entry, self.study) if entry.identifier else None
@@ -212,10 +212,10 @@ def images_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
 
 
 DEFAULT_MASK_OPTIONS = MaskOptions()
-"""Options for files that name everything."""
+"""Options for files that name raters and structures."""
 
 NOTHING = StudyImages()
-"""No study is open."""
+"""Images without an open study: none."""
 
 
 def read_mask_files(
@@ -227,13 +227,13 @@ def read_mask_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[tuple[MaskTable, ...], list[InputError]]:
-    """Read the masks of files; return the tables, and the errors of optional files that were left out.
+    """Read the masks of files; return the tables, and the errors of skipped optional files.
 
     Raises `InputError` for the first file that cannot be read and is not optional.
 
-    `volumes`: volumes that come with the masks.
-    `optional`: files that are left out if they cannot be read.
-    `sources`: sources of files that may be open already; each is released when it is read.
+    `volumes`: volumes imported with the masks.
+    `optional`: files to skip if they cannot be read.
+    `sources`: sources of files that may be open already; each is released after it is read.
     """
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources
@@ -276,7 +276,7 @@ class AttributedMask:
 _CHANNEL = re.compile(
     r"0\d{3}|t1|t2|t1w|t2w|t1c|t1ce|t1gd|pd|flair|dwi|adc|dce|swi|bold|ct|pet|mr|mri|suv|pp"
 )
-"""Words for one of several series of a case: case_0001 of nnU-Net, case_flair, case_t2."""
+"""Words in a file's name for one of several series of a case: case_0001 of nnU-Net, case_flair, case_t2."""
 
 _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
@@ -311,11 +311,11 @@ def place_masks(
     The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
     else the only one of its shape if one of the two has no position. If there are several, it is the one
     whose folder is nearest to the mask's, or the first series of a case with several.
-    A mask without a matching image becomes a case, with all masks of its name, or of its folder if names do
-    not help. Truth without a name belongs to the only case on its grid. An unnamed structure is the only
-    named structure of the image, if there is one, or label 1 beside other labels. Raises `OtherGrid` for a
-    mask on another grid than its image. Raises `InputError` for a mask that fits several images, or occurs
-    twice.
+    A mask without a matching image becomes a case, with all masks of its name, or of its folder if names are
+    ambiguous. Ground truth without a name belongs to the only case on its grid. An unnamed structure gets the
+    name of the only named structure of the image, if there is one, or label 1 beside other labels. Raises
+    `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits several
+    images, or occurs twice.
 
     `may_resample`: accept masks on another grid than their image, if the series or name identifies the image,
     or there is only one.
@@ -327,7 +327,7 @@ def place_masks(
     cases: dict[str, int] = {}
     where: list[int] = []
     placed: list[AttributedMask] = []
-    # The truth comes last, to what raters marked.
+    # The ground truth comes last, and joins the cases of raters' masks.
     for attributed in sorted(masks, key=lambda mask: mask.annotator is None):
         at, structure = candidates.site_of(attributed, may_resample)
         if at is None:
@@ -356,7 +356,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
     """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
 
     Resampling to the same voxels in another order changes no value. A mask of the same slices at simplified
-    positions is placed slice by slice. Raises `InputError` when nothing of what it marks lies on that grid.
+    positions is placed slice by slice. Raises `InputError` if no marked voxel lies on that grid.
     """
     mask = attributed.mask
     if mask.grid.same_as(grid):
@@ -371,7 +371,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
 
 
 def explain_change_of_grid(source: Grid, target: Grid) -> str:
-    """Explain what placing masks of one grid on another changes; empty if nothing."""
+    """Explain how masks change that are placed on another grid; empty if they do not."""
     if source.same_voxels(target):
         return ""
     if target.same_slices(source):
@@ -382,7 +382,7 @@ def explain_change_of_grid(source: Grid, target: Grid) -> str:
 class _Sites:
     """Search for the image of a mask among the given ones, by series, name or grid.
 
-    Words of names and shapes are indexed once; there may be thousands of images and masks.
+    Words of names and shapes are indexed once, because there may be thousands of images and masks.
     """
 
     def __init__(self, sites: Sequence[Site]) -> None:
@@ -405,7 +405,7 @@ class _Sites:
             self._by_shape.setdefault(tuple(sorted(site.grid.shape)), []).append(at)
 
     def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
-        """Return a mask's image, None for a case of its own; and its structure's name."""
+        """Return a mask's image, or None for a new case, and its structure's name."""
         sites, grid = self._sites, mask.mask.grid
         named = self._named(mask.item) or self._named(mask.hint)
         if named:
@@ -428,7 +428,7 @@ class _Sites:
         new_sites = [at for at in fits if sites[at].fresh]
         chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)
         if chosen is not None:
-            # The supposed name of the image is that of another structure.
+            # The assumed name of the image is that of another structure.
             return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
         nearest = self._nearest(mask, fits)
         if len(nearest) == 1:
@@ -461,7 +461,7 @@ class _Sites:
         return nearest[:1] if is_one_case else nearest
 
     def _named(self, name: str | None) -> list[int]:
-        """Find the images that match a name or a series UID, by the most certain rule that finds any."""
+        """Find the images that match a name or a series UID, by the strictest rule that finds any."""
         if name is None:
             return []
         words = tuple(words_of(name))
@@ -472,7 +472,7 @@ class _Sites:
 
 
 def _nearness(folder: Path, other: Path | None) -> tuple[int, int]:
-    """Count the folders that two paths begin with, then the names that their other folders share."""
+    """Count the leading folders that two paths share, then the names that their other folders share."""
     if other is None:
         return 0, 0
     parts, others = folder.parts, other.resolve().parts
@@ -492,7 +492,7 @@ def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
 def _marked_alone(
     truth: AttributedMask, masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
 ) -> int | None:
-    """Find the only case that a truth can belong to: on its grid, and not both named."""
+    """Find the only case on a truth's grid, if not both are named."""
     stated = truth.item or truth.hint
     cases = {
         at
@@ -503,10 +503,10 @@ def _marked_alone(
 
 
 def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> list[AttributedMask]:
-    """Name unnamed structures after the others on the image.
+    """Name unnamed structures after the other structures on the image.
 
-    They get the name of the only structure that others marked. If others marked labels with small numbers,
-    they become label 1: a file with only that label looks like a mask.
+    They get the name of the only structure that other masks mark. If other masks have labels with small
+    numbers, they become label 1, because a file with only that label looks like a mask.
     """
     names: dict[int, set[str]] = {}
     for mask, at in zip(masks, where, strict=True):
@@ -527,7 +527,7 @@ def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> 
 def _number_structures(
     masks: Sequence[AttributedMask], where: Sequence[int]
 ) -> tuple[list[AttributedMask], list[str]]:
-    """Distinguish structures of one name in a file by numbers; return also notices."""
+    """Distinguish structures with the same name in a file by numbers; return also notices."""
     used: dict[tuple[Path, int, str | None], set[str]] = {}
     numbered, files = [], dict[tuple[Path, str], None]()
     for mask, at in zip(masks, where, strict=True):
@@ -546,7 +546,7 @@ def _number_structures(
 
 
 def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> Iterator[str]:
-    """Report masks that came with images but fit none of them, each with its difference from the nearest."""
+    """Report masks imported with images that fit none of them, with the difference from the nearest image."""
     fresh = [site for site in sites if site.fresh]
     pairs = zip(masks, where, strict=True)
     apart = {
@@ -568,7 +568,7 @@ def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequenc
 def _of_other_series(
     masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Report masks that name another DICOM series than that of their image, by image."""
+    """Report, by image, masks that name another DICOM series than that of their image."""
     files: dict[int, dict[str, None]] = {}
     for mask, at in zip(masks, where, strict=True):
         series = sites[at].identifier

@@ -61,7 +61,7 @@ COLUMNS = (
 
 _TRUTH = "\n"
 _MOST_RATERS = 12
-"""Most raters with a box each; more share one box."""
+"""Maximum number of raters with a separate box; more raters share one box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +100,15 @@ class MethodBox:
 
     name: str
     rater: bool  # whether the values are of raters
-    # (V,): finite: one of each case against the truth, of each case and rater among the raters
+    # (V,): finite: one value per case against the truth; per case and rater against the raters
     values: FloatArray
     left_out: int = 0  # values that are not finite: one of both masks is empty
-    # Wilcoxon's signed-rank test of the cases' means against those of the baseline; NaN where not tested
+    # p value of Wilcoxon's signed-rank test of the cases' means against the baseline's; NaN if not tested
     p_value: float = math.nan
 
 
 def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) -> list[MaskPlan]:
-    """Make a plan of each method, with the shared settings that it has.
+    """Return a plan of each method, with those shared settings that it has.
 
     Raises `InputError` for a name that is no algorithm.
     """
@@ -126,7 +126,7 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
     """Run methods on every structure of cases; a failing one does not affect the others.
 
     Nothing is stored. Decided regions are held fixed, as in a fusion. If no case could be compared,
-    `problems` of the result says why.
+    `problems` of the result states why.
     """
     work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
     results, problems = [], []
@@ -167,7 +167,7 @@ def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> li
     """Return the boxes of a plot (Figs. 11, 13, 14 of the robust fusion paper): methods, then raters.
 
     `figure`: a key of `FIGURES`. `reference`: "truth" or "raters", reference of the masks; time and bound
-    have none. Methods without the figure are left out.
+    have none. Methods without this figure are omitted.
     """
     if figure in ("bound", "seconds"):
         box_list = [MethodBox(name, False, _of_fits(comparison, name, figure)) for name in comparison.methods]
@@ -282,7 +282,7 @@ def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
 
 
 def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
-    """Summarise each method in a line: median Dice and HD95, median time."""
+    """Summarise each method in one line: median Dice and HD95, median time."""
     reference = "truth" if comparison.truth else "raters"
     dice, away, times = (
         {box.name: box for box in method_boxes(comparison, figure, reference) if not box.rater}
@@ -300,7 +300,7 @@ def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
 
 
 def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
-    """Store the figures in a study, without the masks, in place of the previous ones."""
+    """Store the figures in a study, without the masks; they replace the previous ones."""
     watch(0.0, "keeping compared methods")
     study.settings.compared_methods = {
         "methods": comparison.methods,

@@ -58,7 +58,7 @@ from raterscope.app.study.masks import assemble, mask_entries, read_masks, settl
 from raterscope.app.study.records import ImageEntry, MaskRecord
 
 MARGIN = 3.0
-"""mm about all masks that are fused: more than the distances' default clip."""
+"""Margin in mm around all masks to fuse: more than the default clip of distances."""
 
 _FUSED = 0.8  # share of a case's time, the rest is measuring
 
@@ -69,15 +69,15 @@ plan_of = partial(outcome.read_plan, MaskPlan.from_dict)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The masks of one image as stored; assembled only while they are fused."""
+    """The masks of one image as stored; they are assembled only during their fusion."""
 
     name: str
     grid: Grid
     records: Mapping[str, Mapping[str, MaskRecord]]  # by structure
     regions: Sequence[Region] = ()  # the expert's decisions
     settled: Mapping[int, Settled] = field(default_factory=dict)  # by `Region.voxels`
-    # by structure: where the true outline is known. No consensus depends on it: it calibrates the probability
-    # of the true outline.
+    # by structure: the known true outline. It calibrates the probability of the true outline; no consensus
+    # depends on it.
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
     # by structure: masks of programs, which are combined with the consensus of the raters
@@ -96,7 +96,7 @@ Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
 
 
 def on_box(mask: MaskRecord, origin: Box, shape: Box) -> NDArray[Any]:
-    """Return a mask on a part of the image."""
+    """Return the part of a mask within a box of the image."""
     out = np.zeros(shape, dtype=mask.values.dtype)
     if mask.values.size:
         to, take = overlap(origin, shape, mask.origin, mask.values.shape)
@@ -105,7 +105,7 @@ def on_box(mask: MaskRecord, origin: Box, shape: Box) -> NDArray[Any]:
 
 
 def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
-    """Return a true outline on the calibrated part of the grid."""
+    """Return the part of a true outline within the calibrated part of the grid."""
     return on_box(truth, calibration.origin, calibration.ratio.shape) > 0.5
 
 
@@ -115,7 +115,7 @@ _GATHERED = 0.4  # share of the time
 def with_programs(cases: Mapping[str, Case], names: Collection[str]) -> dict[str, Case]:
     """Return cases in which raters with these names are programs.
 
-    Structures and cases that only programs outlined are left out. Raises `InputError` for unknown names, and
+    Structures and cases that only programs outlined are omitted. Raises `InputError` for unknown names, and
     if nothing is left.
     """
     raters = [name for case in cases.values() for masks in case.records.values() for name in masks]
@@ -218,7 +218,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
 
 
 def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | None:
-    """Read the masks on an image without those of excluded annotators; None without any by a person."""
+    """Read the masks on an image without those of excluded annotators; None if all are by programs."""
     image, regions = entry.id, state.regions(entry.id)
     marked = {
         mask_entry.structure: None
@@ -258,7 +258,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
 
 
 def _without_overlap(masks: Masks, report: Report) -> Iterator[str]:
-    """Warn of a consensus of raters who drew in different places."""
+    """Warn of a consensus of raters whose masks have no voxel in common."""
     shared = np.nan_to_num(report.pair_dice) * ~np.eye(len(masks.annotators), dtype=np.bool_)
     if not shared.any() and sum(bool(marked(layer).any()) for layer in masks.values) > 1:
         yield (
@@ -270,7 +270,7 @@ def _without_overlap(masks: Masks, report: Report) -> Iterator[str]:
 def fuse_inputs(
     inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, fuse_each: Callable[..., CaseResult] = fuse_case
 ) -> Answer:
-    """Fuse the cases one after the other, each on all processors. A failing case does not lose the others.
+    """Fuse the cases one after the other, each on all processors; if one fails, the others are kept.
 
     ``fuse_each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases, and
     the consensuses are combined with programs.
@@ -368,7 +368,7 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
 
 
 def followed_consensus(fusion: MaskFusion) -> list[int] | None:
-    """Return each rater's consensus, the heaviest being 0; None without a mixture."""
+    """Return each rater's consensus, 0 for the one with the largest weight; None without a mixture."""
     if fusion.algorithm != "mixture":
         return None
     if not fusion.alternatives:
@@ -449,10 +449,10 @@ _ROUNDED = 1e-3
 
 
 def stack_structures(case: Case) -> Masks:
-    """Combine the masks of all structures as labels, or as probabilities if any are.
+    """Combine the masks of all structures as labels, or as probabilities if any mask has them.
 
-    A rater who marked some structures is assumed to have seen none of the others. Decisions are not held
-    fixed. Raises `MasksError` if a rater marked a voxel as two structures.
+    A structure that a rater did not mark counts as absent for this rater. Decisions are not held fixed.
+    Raises `MasksError` if a rater marked a voxel as two structures.
     """
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]
@@ -522,7 +522,7 @@ def explain_not_converged(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
 
 
 def _combine_programs(answer: Answer, watch: Watch) -> Answer:
-    """Combine the consensuses of all cases with programs, each structure with weights of its own."""
+    """Combine the consensuses of all cases with programs, with separate weights for each structure."""
     cases = answer.inputs.given
     structures = dict.fromkeys(
         structure

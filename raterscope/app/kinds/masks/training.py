@@ -2,8 +2,8 @@
 
 The folder is named Dataset501_NAME, unless the requested name begins with Dataset and three digits. Beside
 the files that nnU-Net reads (imagesTr, labelsTr, dataset.json), probabilityTr and uncertaintyTr have a map
-for each label, CASE_0001.nii.gz for label 1. splits_final.json belongs into the folder of the preprocessed
-dataset.
+for each label, CASE_0001.nii.gz for label 1. splits_final.json is to be copied into the folder of the
+preprocessed dataset.
 
 References
 ----------
@@ -53,7 +53,7 @@ from raterscope.text import counted
 
 _BACKGROUND = "background"
 _FIRST_FREE = "Dataset501_"
-"""Numbers below are those of published datasets."""
+"""Prefix with the first number that no published dataset uses."""
 
 _COLOURS = ("red", "green", "blue")
 _ENDING = ".nii.gz"
@@ -135,7 +135,7 @@ def _write_dataset(study: Study, request: Request, dataset: _Dataset, watch: Wat
 
 
 def _channel(entries: Sequence[ImageEntry], request: Request) -> str:
-    """Name the channel by modality: nnU-Net normalises "CT" in its own way."""
+    """Name the channel by modality, because nnU-Net normalises "CT" differently."""
     missing = [plain(entry.name) for entry in entries if entry.path is None]
     if missing:
         raise InputError(
@@ -170,7 +170,7 @@ def _write_labels(
 ) -> list[Path]:
     """Write the label map, probabilities and uncertainties of a case; new structures get the next label.
 
-    Where structures overlap, the smaller counts: it usually lies within the other.
+    Where structures overlap, the smaller one is written, because it usually lies within the other.
     """
     stored = case.entry.lattice
     grid = regular_grid(stored) if explain_irregularity(stored) else stored
@@ -206,7 +206,7 @@ def _write(path: Path, values: NDArray[np.generic], grid: Grid) -> Path:
 
 
 def _write_splits(folder: Path, groups: dict[str, str], request: Request) -> list[Path]:
-    """Write the folds of cross-validation: cases of a group are all in train or all in val."""
+    """Write the folds of cross-validation; the cases of a group are all in train or all in val."""
     folds = split_groups(groups.values())
     if not folds:
         request.say("A single group cannot be split: splits_final.json is not written.")

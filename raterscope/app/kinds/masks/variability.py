@@ -57,17 +57,17 @@ _MOST_PAIRS = 15
 class Variability:
     """Variability of one structure's volumes."""
 
-    # structure, unit: ml, on images mm²; voxels or px if sizes are not known
+    # structure, unit: ml for volumes, mm² for images; voxels or px if sizes are unknown
     structure: str
     unit: str
     raters: tuple[str, ...]  # those of `volumes`
     volumes: NDArray[np.float64]  # (n, k): of the cases that all of them marked
-    # deviation, share: within-case standard deviation, and it as a share of the mean
+    # deviation, share: within-case standard deviation, absolute and as a share of the mean
     deviation: float
     share: float
     icc: IntraclassCorrelation
-    # by (str, str): of each two raters, with the number of cases that both marked; of a rater's reads, each
-    # less the one before
+    # pair of raters to limits of agreement and number of common cases; of a rater's reads: each less the one
+    # before
     pairs: dict[tuple[str, str], tuple[LimitsOfAgreement, int]]
     measurements: Volumes  # mapping of annotator to mapping of case to volume: all, also of further reads
     readers: ReaderComparison | None
@@ -78,8 +78,8 @@ def measure_variability(
 ) -> list[Variability]:
     """Measure the variability of volumes of each structure that two raters marked in two cases or more.
 
-    Excluded annotators and programs are left out, and joined names are one rater. Of raters with different
-    cases, those are compared who have the most volumes together.
+    Excluded annotators and programs are omitted, and joined names are one rater. If raters marked different
+    cases, the raters with the most common volumes are compared.
     """
     by_unit: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     state = study.review_state()
@@ -107,7 +107,7 @@ def measure_variability(
 
 
 def variability_of(structure: str, unit: str, volumes: Volumes) -> Variability | None:
-    """Compare raters' volumes of a structure; None without two raters of the same two cases."""
+    """Compare raters' volumes of a structure; None unless two raters marked the same two cases."""
     raters, table = complete_table(first_reads(volumes))
     if len(table) < 2:
         return None
@@ -201,7 +201,7 @@ class OutlineDifferences:
     structure: str
     unit: str  # of lengths
     tolerance: float  # of the surface Dice
-    # dict of pair to dict of statistic to dict of case to value
+    # pair to statistic to case to value
     figures: dict[Pair, dict[str, dict[int, float]]] = field(default_factory=dict)
     conformity: dict[int, float] = field(default_factory=dict)  # by case: of all readers on their first reads
 
@@ -230,7 +230,7 @@ def measure_differences(
 ) -> list[OutlineDifferences]:
     """Measure the differences of all structures that two annotators marked.
 
-    Excluded annotators and programs are left out, and joined names are one rater.
+    Excluded annotators and programs are omitted, and joined names are one rater.
     """
     state = study.review_state()
     marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}
@@ -292,7 +292,7 @@ def difference_statistics(differences: OutlineDifferences) -> Iterator[Statistic
 
 
 def mean_of(key: str, cases: Mapping[int, float]) -> Coefficient:
-    """Return the mean over cases with its interval: of shares within 0 and 1, of lengths from 0 on."""
+    """Return the mean over cases with its interval: within 0 to 1 for shares, from 0 for lengths."""
     mean = mean_interval(list(cases.values()))
     if not math.isfinite(mean.low):
         return mean
@@ -330,7 +330,7 @@ def differences_table(differences: OutlineDifferences) -> Table:
 
 
 def dice_picture(differences: OutlineDifferences) -> Picture | None:
-    """Draw a forest plot of each reader's Dice with the others; None below three readers."""
+    """Draw a forest plot of each reader's Dice with the others; None with fewer than three readers."""
     readers = differences.readers()
     if len(readers) < 3:
         return None

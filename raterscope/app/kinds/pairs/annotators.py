@@ -1,4 +1,4 @@
-"""Evidence on annotators from pairs: bias to a side, course, effect of an exclusion, agreement."""
+"""Evidence on annotators from pairs: position bias, course over time, effect of an exclusion, agreement."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ SWAPPED = Measure(
 MEASURES = (BIAS, MATCH, LEFT, SWAPPED)
 
 MOST_REPEATED = 2_000_000
-"""Comparisons up to which swapped ones are searched."""
+"""Maximum number of comparisons in which to search for swapped repeats."""
 
 LISTED = 200
-"""Changed ranks that a preview lists, at most."""
+"""Maximum number of changed ranks in a preview."""
 
 _MOST_ROWS = 30
 _CHOICES = 3
-"""The right item, neither, or the left one."""
+"""Number of answers: the right item, a tie, or the left item."""
 
 
 def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
@@ -136,7 +136,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 
 def swapped_consistency(pairs: Pairs) -> dict[int, Coefficient]:
-    """Return the consistency of each annotator who made a comparison with both orders of its items."""
+    """Return the consistency of each annotator who made a comparison in both orders of its items."""
     if len(pairs) > MOST_REPEATED:
         return {}
     rows = {name: row for row, name in enumerate(pairs.annotators)}
@@ -148,7 +148,7 @@ def swapped_consistency(pairs: Pairs) -> dict[int, Coefficient]:
 
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
-    """Return the share of the left by blocks of comparisons in time; see `AnnotatorFunctions`."""
+    """Return the share of the left side by blocks of comparisons in time; see `AnnotatorFunctions`."""
     listed = []
     answers = _answers(study, watch)
     for answered in answers:
@@ -239,7 +239,7 @@ class PairVariability:
     """Variability of the comparisons of a question."""
 
     question: str
-    # of different annotators on the same two items and task, by each annotator's last answer
+    # Krippendorff's alpha on the same two items and task, by each annotator's last answer
     agreement: VoteAgreement
     annotators: int
     consistency: list[PairConsistency]  # of all together, then of each person
@@ -256,7 +256,7 @@ def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVar
 
 
 def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:
-    """Measure the agreement on the same two items, and task if there are some, by each one's last answer."""
+    """Measure the agreement on the same two items, and task if known, by each annotator's last answer."""
     turned = pairs.left > pairs.right
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     code = low.astype(np.int64) * len(pairs.items) + high
@@ -269,7 +269,7 @@ def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:
 
 
 def consistency_of(pairs: Pairs) -> list[PairConsistency]:
-    """Compare repeated comparisons, on the same task where tasks are known."""
+    """Compare repeated comparisons, on the same task if tasks are known."""
     return pair_consistency(
         pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.annotators, pairs.task
     )

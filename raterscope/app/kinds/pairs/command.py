@@ -1,4 +1,4 @@
-"""`raterscope fuse pairs`: files of comparisons in, a folder of results out, without a study."""
+"""`raterscope fuse pairs`: fuse files of comparisons into a folder of results, without a study."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from raterscope.text import counted, percent
 
 
 def fuse_pairs(options: argparse.Namespace) -> int:
-    """Fuse files of comparisons and write the results, by the options of the command line."""
+    """Fuse files of comparisons and write the results, as the options of the command line state."""
     plan = PairPlan.make(options.path, _settings(options))
     with ProgressLine(sys.stderr) as watch:
         with answered_by_options():
@@ -91,7 +91,7 @@ def summarise(answer: Answer, _study: Study, _options: argparse.Namespace, watch
 
 
 def summary_of(answer: Answer, other_results: Mapping[str, OtherResults]) -> Iterator[str]:
-    """Summarise the results in a few lines, with those of other methods."""
+    """Summarise the results in a few lines, with the results of other methods."""
     questions = answer.inputs.given
     annotators = {
         question.annotators[index]
@@ -220,7 +220,7 @@ def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
 def _agreements(answer: Answer, table: RankingTable) -> dict[str, RankingAgreements]:
     """Compare the rankings of each question with the ground truth.
 
-    Raises `InputError` when the ranking has no two items of any question.
+    Raises `InputError` if the ranking contains fewer than two items of every question.
     """
     by_question = {}
     for name, fusion in answer.fusions.items():
@@ -241,7 +241,7 @@ def _write(
     tables: list[PairTable],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the results of each question; return the files, and what is left out of them."""
+    """Write the results of each question; return the files, and notices about omitted files."""
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     files: list[Path] = []
     omissions: list[str] = []

@@ -1,8 +1,8 @@
 """Evaluation of pairs: calibration of the flags, and changes between runs.
 
-Decisions of the expert, to which no run is held, measure the rate of false discoveries among the flagged. The
-flip test is also repeated on the same comparisons with sides drawn again at random. No annotator is biased
-then, and 5 % of its p values must be below 0.05.
+Decisions of the expert, which no run holds fixed, measure the rate of false discoveries among the flagged.
+The flip test is also repeated on the same comparisons with sides drawn again at random. Then no annotator is
+biased, and 5 % of the p values must be below 0.05.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from raterscope.text import counted, percent
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000
-"""Most comparisons of all draws together. If even the fewest draws exceed it, sides are not redrawn."""
+"""Maximum number of comparisons of all draws. If the minimum of draws exceeds it, sides are not redrawn."""
 
 _LOOKED_AT = 0.05
-"""Level at which the share of p values is reported and judged."""
+"""Level below which the share of p values is reported and tested."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,10 +53,10 @@ class PairsTrust(Trust):
     independent: ClassVar[bool] = False
 
     rate: float  # the false discovery rate of the run
-    # confirmed, cleared: flagged annotators that the expert flagged, and cleared
+    # confirmed, cleared: number of flagged annotators that the expert confirmed, and cleared
     confirmed: int = 0
     cleared: int = 0
-    # accused, draws: draws of the sides with a flagged annotator, and all draws; 0 without draws
+    # accused, draws: number of draws of the sides with a flagged annotator, and of all draws
     accused: int = 0
     draws: int = 0
     spread: float = 0.0  # standard error of the share of p values below 0.05 over the draws
@@ -79,13 +79,13 @@ class PairsTrust(Trust):
 
     @property
     def too_many_below(self) -> bool:
-        """Whether the p values are too small without any bias."""
+        """Whether the p values on unbiased draws are too small."""
         beyond = self.share_below - _LOOKED_AT
         return bool(self.draws and beyond > _LOOKED_AT / 2 and beyond > 4 * self.spread)
 
     @property
     def contradicted(self) -> bool:
-        """Whether decisions, the comparisons or their sides contradict the promised rate."""
+        """Whether decisions, redrawn sides, or sides that were not random contradict the stated rate."""
         return self.too_many_cleared or self.too_many_below or bool(self.sides)
 
     def in_words(self) -> str:
@@ -234,7 +234,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
 
 
 def _decided(at: ComparedItem, run: RunEntry, fusion: PairFusion) -> PairFusion:
-    """Apply the expert's decisions to a run's result, as its screen does."""
+    """Apply the expert's decisions to a run's result, as the workspace does."""
     if not at.state.judged(at.item):
         return fusion
     question = next(entry for entry in at.study.pair_questions() if entry.id == at.item)

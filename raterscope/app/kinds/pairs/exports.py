@@ -41,7 +41,7 @@ from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
 MOST_ENTRIES = 10_000_000
-"""Entries of the path up to which path.csv is written."""
+"""Maximum number of entries of the path to write path.csv."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def has_path(fusion: PairFusion) -> bool:
 def run_record(
     answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other_result: OtherResults
 ) -> dict[str, Any]:
-    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
+    """Return the contents of run.json: all that is needed to reproduce the results, and the fusion's log."""
     outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
     fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
     assert fusion is not None

@@ -40,7 +40,7 @@ def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
 def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
     """Join the comparisons of one question, without excluded annotators; also return notices.
 
-    All items stay. Raises `InputError` if no annotator is left.
+    Items without comparisons are kept. Raises `InputError` if no annotator is left.
     """
     number: dict[str, int] = {}
     records = []
@@ -59,7 +59,7 @@ def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> 
 
 
 def _of_grades(tables: Sequence[PairTable]) -> list[str]:
-    """Return notices where graded answers meet bare sides, as a large grade counts for many answers."""
+    """Return notices about files with and without grades, because a large grade counts for many answers."""
     graded = {bool((np.abs(table.choice) > 1).any()): table for table in tables if len(table)}
     if len(graded) < 2:
         return []
@@ -74,7 +74,7 @@ _OF_PAIRS = {"left", "right", "choice", "left_picture", "right_picture"}
 
 
 def names_pair_columns(mapping: Mapping[str, str] | None) -> bool:
-    """Return whether a mapping names the columns of a table of comparisons."""
+    """Return whether a column mapping is that of a table of comparisons."""
     return not _OF_PAIRS.isdisjoint((mapping or {}).values())
 
 
@@ -108,7 +108,7 @@ def items_of(study: Study) -> tuple[str, ...]:
 
 
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
-    """Store comparisons in a study; return a sentence for each table."""
+    """Store comparisons in a study; return one sentence per table."""
     sentences = []
     owners = Counter(item for table in tables for item in set(table.items))
     for table, step in steps_of(watch, tables):

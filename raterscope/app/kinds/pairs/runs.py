@@ -1,6 +1,6 @@
 """Fusion runs over questions of pairs, and their answers.
 
-An answer holds the run shown, the decisions, and other methods and the ground truth to compare with.
+An answer contains the run shown, the decisions, and for comparison other methods and the ground truth.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
 
 def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer:
-    """Fuse the questions one after the other. A failing question does not lose the others."""
+    """Fuse the questions one after the other; if one fails, the others are kept."""
     return outcome.one_by_one(inputs, plan, fuse, watch)
 
 
@@ -144,7 +144,7 @@ plan_of = partial(outcome.read_plan, PairPlan.from_dict)
 def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:
     """Apply the expert's decisions to the flags, and rank the items again.
 
-    Biases, statistics and the path stay as the run left them.
+    Biases, statistics and the path remain those of the run.
     """
     fusion, pairs = answered.fusion, answered.pairs
     verbs = {
@@ -186,19 +186,19 @@ def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> Bool
 
 
 _CHEAP = 200_000
-"""Comparisons up to which the Bradley-Terry model, which takes longer than all else, is fitted too."""
+"""Maximum number of comparisons to fit the Bradley-Terry model too, the slowest method."""
 
 _HALF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class OtherResults:
-    """Results of other methods to compare a fusion with."""
+    """Results of other methods, for comparison with a fusion."""
 
     by_t_test: BoolArray  # (p,): annotators that the t test flags by Benjamini-Hochberg at the same rate
     consistency: Consistency  # share of the choices that a ranking explains
     # correlation of the scores, before biases are removed, with the log odds of the Bradley-Terry model; NaN
-    # where it was not fitted
+    # if the model was not fitted
     bradley_terry: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def run_other_methods(
     like = float("nan")
     if len(pairs) <= _CHEAP:
         odds = bradley_terry(pairs, part(watch, 0.5, 1.0))
-        # the model knows no grades
+        # the model ignores grades
         sided = fusion.score
         if (np.abs(pairs.choice) > 1).any():
             sided = scores(replace(pairs, choice=np.sign(pairs.choice))).score
@@ -236,12 +236,12 @@ def run_other_methods(
 
 
 def is_t_test_defined(fusion: PairFusion) -> bool:
-    """Return whether the choices have noise that scores and biases do not explain."""
+    """Return whether the choices contain noise that scores and biases do not explain."""
     return fusion.t_test is None or bool(np.isfinite(fusion.t_test).any())
 
 
 def t_test_in_words(fusion: PairFusion, by_t_test: BoolArray) -> str:
-    """Describe what the t test finds beside the run's rule."""
+    """Describe the annotators flagged by the t test, for comparison with the run's rule."""
     text = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} %"
     if not is_t_test_defined(fusion):
         return f"{text} is not defined: scores and biases explain every choice"
@@ -252,8 +252,8 @@ def t_test_in_words(fusion: PairFusion, by_t_test: BoolArray) -> str:
 def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
     """Return why a fusion's rate of false discoveries is not guaranteed; empty if it is.
 
-    It is proved of knockoff+ in a single draw. Simulated crowds confirm the rate if half of the draws or more
-    must select an annotator, and for the flip test if sides are drawn at random.
+    It is proved for knockoff+ in a single draw. Simulated crowds confirm the rate if half of the draws or
+    more must select an annotator, and for the flip test if sides are drawn at random.
     """
     if fusion.rule != "knockoffs":
         return f"sides were not drawn at random, {fusion.sides}" if fusion.sides else ""

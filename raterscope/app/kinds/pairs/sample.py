@@ -1,4 +1,4 @@
-"""The sample study of pairs: files, study, and what the demo fuses and writes of it."""
+"""The sample study of pairs: files, study, fusion and results of the demo."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUESTION = "Simulated: which cell is more infected?"
 
 _SEED = 5
 _CROWD = PairCrowd(lopsided=0.8)
-"""Some cells lie on the left more often than others do, so that a bias to a side moves the ranking."""
+"""The simulated crowd. Some cells are more often on the left: a position bias changes the ranking."""
 
 _TEXT = """\
 {study:<23} the study of pairs. The cells are drawn by a program, and the crowd is simulated:
@@ -88,7 +88,7 @@ def simulate_crowd() -> SimulatedPairs:
 
 
 def about() -> str:
-    """Describe the simulated parts of the sample, which are all."""
+    """Describe the sample, which is simulated completely."""
     crowd = simulate_crowd()
     counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
     always, mostly, doubt, tiring = counts[1:]

@@ -1,4 +1,4 @@
-"""The part of clicks in a report: images, counts, ground truth, annotators and pictures."""
+"""Section on clicks in a report: images, counts, ground truth, annotators and pictures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from raterscope.text import counted
 _SIDE = 560  # pixels of a picture's longer side
 _RADIUS = 6
 _MOST = 30
-"""Images that are shown."""
+"""Maximum number of images shown."""
 
 
 def detections_gallery(
@@ -151,7 +151,7 @@ def clicks_section(
 
 
 def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
-    """List results that did not converge or are not settled by the votes; None without any."""
+    """List results that did not converge or that the votes do not settle; None without any."""
     images_by_words: dict[str, list[str]] = {}
     for image in images:
         text = explain_not_converged(image.fusion, image.run.settings)
@@ -267,7 +267,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 def held_fixed(
     run: RunEntry, state: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
 ) -> tuple[str, str]:
-    """Describe controls, viewed spots, scores and other images of a run; see `Report.held_fixed`."""
+    """Describe control images, viewed spots, scores and other images of a run; see `Report.held_fixed`."""
     controls = _controls(run, state, names)
     words = _TEACHING if fixed else ""
     viewed = run.log.get("viewed")

@@ -102,7 +102,7 @@ def read_counted_image(
 
 
 def _main_names(names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the main names of annotators, unless two are of one, as in a run before they were joined."""
+    """Return the main names of annotators, unless two share one (a run before these were joined)."""
     mains = tuple(aliases.get(name, name) for name in names)
     return mains if len(set(mains)) == len(mains) else names
 

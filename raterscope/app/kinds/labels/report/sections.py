@@ -1,4 +1,4 @@
-"""Part of labels in a report: answers against truths, annotators, disputed tasks, definitions."""
+"""Sections on labels in a report: answers against truths, annotators, disputed tasks, definitions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ from raterscope.text import counted, listed
 
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26
-"""Bytes of a file that is worth a thumbnail."""
+"""Maximum size of a picture file for a thumbnail, in bytes."""
 
 _MOST_DISPUTED, _LEAST_DOUBT = 20, 0.01
 _MOST_THUMBNAILS, _MOST_CLASSES = 12, 12
@@ -102,17 +102,17 @@ _MOST_THUMBNAILS, _MOST_CLASSES = 12, 12
 
 @dataclass(frozen=True, eq=False)
 class AnsweredQuestion:
-    """Figures of a question in the report."""
+    """Results of a question in the report."""
 
     answered: Answered
     decided_answer: DecidedAnswer
     excluded: Mapping[str, str]  # as the expert has it now
-    # by method: the answer's own first, the vote second, then earlier runs; empty without truths
+    # by method: that of the answer first, the majority vote second, then earlier runs; empty without truths
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
     rates: Rates
     groups: Groups | None
-    # moved, trend: (K,) or None: of a dynamic model
+    # moved, trend: (K,); None unless the model is dynamic
     moved: FloatArray | None
     trend: FloatArray | None
     constancy: Constancy | None  # of a dynamic model: who changed
@@ -123,7 +123,7 @@ class AnsweredQuestion:
 def read_question(
     study: Study, entry: QuestionEntry, excluded: Mapping[str, str], watch: Watch = silent
 ) -> AnsweredQuestion | None:
-    """Read the answer shown to a question and compute further figures; None without an answer."""
+    """Read the answer shown to a question and compute further values; None without an answer."""
     watch(0.0, f"reading {plain(entry.name)}")
     answered = read_answer(study, entry)
     if answered is None:
@@ -191,7 +191,7 @@ def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
 
 
 def thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
-    """Read small pictures of tasks, except those without a readable file."""
+    """Return thumbnails of tasks; tasks without a readable file are omitted."""
     from raterscope.app.formats.images import load_image
 
     image_ids = pictures_of(study, entry.id)
@@ -237,7 +237,7 @@ _GROUPED = {
 _MOST_MOVED = 10
 _DRAWN = 3
 _MOST_LINES = 6
-"""Classes or methods that have lines."""
+"""Maximum number of classes or methods with lines."""
 
 _POINTS = 400
 _MOST_PROTOTYPES = 12
@@ -380,7 +380,7 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
 
 
 def _rates_over_time(rates: DecisionRates) -> Gallery:
-    """Draw the rates by the methods of the thesis."""
+    """Draw the rates over time by the methods of the thesis."""
     pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(rates)]
     legend = [Swatch(key.ink, key.text) for key in rates_keys(rates)]
     step = "one more decision of each annotator" if rates.course.repeated else "further annotators who join"
@@ -414,7 +414,7 @@ def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
 
 
 def _movers(question: AnsweredQuestion) -> list[Block]:
-    """List the annotators who changed most, with the rates of the first few as lines."""
+    """List the annotators who changed most, and draw the rates of the first few."""
     fusion, labels = question.answered.result.fusion, question.answered.question.labels
     drift = fusion.drift
     if drift is None or question.moved is None or question.trend is None:
@@ -514,7 +514,7 @@ _MEASURES = (
 
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
-    """Report on each question; `folds` measures ROC curves, `over_time` follows rates."""
+    """Report on each question; `folds` measures ROC curves, `over_time` estimates rates over time."""
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
     for entry, step in steps_of(watch, request.items):
@@ -535,7 +535,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 
 
 def _tag_sections(request: ReportRequest) -> Iterator[Section]:
-    """Report the agreement over each set of tags."""
+    """Report the agreement of annotators on each set of tags."""
     for tags in find_tag_sets([request.study.question(entry.id) for entry in request.items]):
         votes = [labels_of_voters(request.study, entry.id, request.state) for entry in tags.questions]
         yield Section(plain(tags.name), [tag_agreement_table(tags.name, votes)])

@@ -97,24 +97,24 @@ def folded_blocks(folded: FoldedCurves) -> list[Block]:
 
 
 _MOST = 10
-"""Annotators from either end of the list."""
+"""Number of annotators listed from each end of the ranking."""
 
 _ENOUGH = 10
-"""Votes from which an annotator is ranked."""
+"""Minimum number of votes of a ranked annotator."""
 
 _MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
 _WITH_INTERVALS = "with 95 % intervals"
 _FEWEST = 0.005
-"""Probabilities below it are left out of a cell."""
+"""Minimum probability shown in a cell."""
 
 
 def share_of(value: float) -> str:
-    """Write a share in per cent."""
+    """Format a share in per cent."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else NONE
 
 
 def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table:
-    """Compare every method with the truths it was not given, and with the majority vote."""
+    """Compare every method with the truths that it did not use, and with the majority vote."""
     vote = judged.get(VOTE)
     rows = []
     for name, assessment in judged.items():
@@ -149,7 +149,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
 
 
 def cost_tables(cost: Cost) -> list[Table]:
-    """Show accuracy against votes per task, and what stopping would have saved."""
+    """Show accuracy by votes per task, and the votes that stopping would have saved."""
     curve = cost.curve
     on_gold = curve.accuracy.tolist() if curve.judged else [[math.nan] * 3] * len(curve.most)
     against = [

@@ -65,10 +65,10 @@ from raterscope.figures.drawing import PaperChart
 from raterscope.text import counted
 
 LEAST_CASES = 6
-"""Fewer pairs cannot show a difference at 5 %: the smallest two-sided p of five is 1/16."""
+"""Minimum number of pairs for a test at 5 %: the smallest two-sided p of five pairs is 1/16."""
 
 _MOST_RATERS = 12
-"""Every pair of more raters would fill pages."""
+"""Maximum number of raters for tables of all pairs."""
 
 
 def agreement_section(
@@ -287,7 +287,7 @@ _MOST_IN_TREE = 30
 
 
 def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
-    """Show which raters outline alike over the cases; None for fewer than two cases or three raters.
+    """Show which raters draw similar outlines over the cases; None for fewer than two cases or three raters.
 
     `runs`: runs of masks, the latest last. `numbers`: numbers of the raters' colours.
     """

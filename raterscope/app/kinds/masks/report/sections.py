@@ -1,4 +1,4 @@
-"""The part of masks in a report: cases with slices, tables and decisions; all cases together; variability."""
+"""Sections on masks in a report: each case with slices, tables and decisions; all cases; variability."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.text import counted, duration, small_figure
 
 _ROOM = 8.0
-"""mm about a structure in which the tissue is looked at to choose the window."""
+"""Margin in mm around a structure whose tissue determines the window."""
 
 
 MOST_SHOWN = 50
-"""Cases that are shown with slices; of more, the most disputed ones."""
+"""Maximum number of cases shown with slices, the most disputed first."""
 
 
 def case_section(
@@ -134,7 +134,7 @@ def case_section(
 
 
 def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
-    """List all cases and structures: size, disputed part, regions left to decide."""
+    """List all cases and structures: size, disputed part, undecided regions."""
     rows = []
     listed = [figures for case in cases for figures in case]
     cut = len(listed) > MOST_ROWS
@@ -422,7 +422,7 @@ def _shown_case(request: ReportRequest, figures: Sequence[StructureFigures], wat
 
 
 def _ties(figures: Sequence[StructureFigures]) -> str:
-    """Describe how ties were decided: as the method says, or else by rule and number of voxels."""
+    """Describe how ties were decided: as the method describes it, otherwise by rule and number of voxels."""
     tie_notices = dict.fromkeys(
         sentence
         for structure_figures in figures

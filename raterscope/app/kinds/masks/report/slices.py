@@ -53,7 +53,7 @@ Box = tuple[int, int, int]
 Frame = tuple[float, float, float, float]
 
 CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
-"""Colours of the layers without a rater. The uncertainty has a hue that no rater's outline has."""
+"""Colours of the layers without a rater. No rater's outline has the hue of the uncertainty."""
 
 _SIDE = 560  # pixels of the longer side
 _ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
@@ -62,13 +62,13 @@ _MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
 
 
 def colour_of(number: int) -> str:
-    """Return the colour of an annotator by number in the study."""
+    """Return the colour of an annotator, by the number in the study."""
     return ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)]
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A mask or a map on a part of the image."""
+    """Mask or map of a part of the image."""
 
     origin: Box  # (slice, row, column)
     values: NDArray[Any]  # (Z, Y, X) or float32
@@ -83,10 +83,10 @@ class SliceScene:
     raters: Sequence[Layer]
     consensus: Layer
     doubt: Layer
-    # the disputed regions, in the order of their numbers, which are drawn beside them
+    # the disputed regions, in the order of their drawn numbers
     regions: Sequence[Layer] = ()
     truth: Layer | None = None
-    # (Z, Y, X[, 3]) array: the image; without it the ground is empty
+    # (Z, Y, X[, 3]) array: the image; without it the background is empty
     voxels: NDArray[np.generic] | None = None
     window: tuple[float, float] = (127.5, 255.0)  # (centre, width)
 
@@ -95,7 +95,7 @@ class SliceScene:
         return next(plane for plane in planes_of(self.grid).values() if plane.normal == 0)
 
     def frame(self) -> Frame:
-        """Return the visible part of the plane: around all masks, of one shape for all slices."""
+        """Return the visible part of the plane: around all masks, with the same shape for all slices."""
         plane = self.plane()
         boxes = [
             _box_of(plane, layer)
@@ -119,9 +119,9 @@ class SliceScene:
 def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6) -> list[int]:
     """Choose the slices to show, in order.
 
-    First that slice of each disputed region in which it is largest, the regions with the most doubt first;
-    then those with the most doubt that are not next to one chosen. Without differences, the slice with the
-    largest consensus.
+    First, the slice of each disputed region in which the region is largest; regions with the most doubt come
+    first. Then, the slices with the most doubt that are not next to a chosen slice. Without differences, the
+    slice with the largest consensus.
     """
     chosen: list[int] = []
     for dispute in report.disputes:
@@ -143,7 +143,7 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6
 
 
 def draw_slice(scene: SliceScene, index: int, title: str, text: str = "") -> Picture:
-    """Draw one slice in radiological orientation: the patient's right is at the left of an axial one."""
+    """Draw one slice in radiological orientation: the left of an axial slice is the patient's right."""
     plane, frame = scene.plane(), scene.frame()
     across, down = frame[2] - frame[0], frame[3] - frame[1]
     scale = _SIDE / max(across, down)
@@ -171,7 +171,7 @@ def _box_of(plane: Plane, layer: Layer) -> Frame:
 
 
 def _span(middle: float, side: float, end: float) -> tuple[float, float]:
-    """Place an interval of a length around a middle within 0 to `end`."""
+    """Place an interval of a given length around a centre, within 0 to `end`."""
     side = min(side, end)
     start = min(max(middle - side / 2, 0.0), end - side)
     return start, start + side
@@ -253,7 +253,7 @@ def _numbers(
 
 
 _AIRY, _HARD = -350.0, 250.0
-"""Hounsfield units: below the one about a structure it lies in the lung, above the other within, in bone."""
+"""Maximum Hounsfield units around a structure in the lung, and minimum inside a structure in bone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +290,8 @@ def window_of(
 ) -> tuple[Window, str]:
     """Choose the window for a structure, with its description: "W 1500 L -600, lung".
 
-    For CT it is that of lung or bone if the structure lies there. Otherwise it is that of the file, else for
-    CT that of soft tissue, else one that covers the values.
+    For CT, it is the lung or bone window if the structure lies there. Otherwise it is the window of the file,
+    then for CT the soft tissue window, then one that covers the values.
 
     `modality`: as in DICOM.
     `inside`: (Z, Y, X), the structure in its box, with some space around it.
@@ -319,7 +319,7 @@ def _preset(values: NDArray[np.generic], inside: BoolArray, origin: tuple[int, i
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A mask on a part of the image."""
+    """Mask of a part of the image."""
 
     origin: Box
     values: BoolArray
@@ -351,15 +351,15 @@ class StructureFigures:
     final_ml: float
     differs: bool  # whether what was settled since the fusion has changed the consensus
     even: int  # voxels whose probability is just one half
-    # (Z, Y, X): on the grid of the masks: what the model doubts or, where that is more, how divided the
-    # raters are; 0 where the expert settled it
+    # (Z, Y, X): on the grid of the masks: doubt of the model, or disagreement of the raters where that is
+    # larger; 0 where the expert decided
     doubt: Float32Array
     left_out: Sequence[str] = ()  # excluded raters of the structure
     absent: Sequence[str] = ()  # raters of the case who have no mask of the structure
     truth: AgainstTruth | None = None
 
     def without_maps(self) -> StructureFigures:
-        """Drop the maps, which would fill the memory with many cases."""
+        """Return a copy without the maps, which would fill the memory with many cases."""
         nothing = np.zeros((len(self.fusion.structures), 0, 0, 0), dtype=np.float32)
         fusion = replace(
             self.fusion, mask=nothing > 0, probability=nothing, distance=None, deviation=None, weight=None,
@@ -370,7 +370,7 @@ class StructureFigures:
         )
         final = Piece((0, 0, 0), nothing[0] > 0)
         report = replace(self.report, calibration=None)
-        # Copies: the arrays of a stored result share its memory, maps included.
+        # Copies, because all arrays of a stored result share its memory, maps included.
         fusion, report = deepcopy(fusion), deepcopy(report)
         return replace(self, fusion=fusion, report=report, masks=masks, final=final, doubt=nothing[0])
 
@@ -391,7 +391,7 @@ class StructureFigures:
 def read_figures(
     study: Study, entry: ImageEntry, regions: Sequence[Region], watch: Watch = silent
 ) -> list[StructureFigures]:
-    """Read the results shown of every structure of a case, and compute further figures; none if not fused.
+    """Read the results shown of every structure of a case, and compute further values; empty if not fused.
 
     `regions`: the decisions on the case.
     """
@@ -465,7 +465,7 @@ def _doubt(fusion: MaskFusion, masks: Masks, known_values: NDArray[np.int8] | No
 
 
 def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> AgainstTruth:
-    """Compare on the box that holds the masks and the truth."""
+    """Compare within the box that contains the masks and the truth."""
     pieces: list[tuple[Box, tuple[int, ...]]] = [(masks.origin, masks.shape)]
     if record.values.size:
         pieces.append((record.origin, record.values.shape))

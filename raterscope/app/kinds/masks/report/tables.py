@@ -20,10 +20,10 @@ from raterscope.figures.colours import tint
 from raterscope.text import percent, small_figure
 
 _PALEST = 0.5
-"""Dice at which a cell is white."""
+"""Dice coefficient at and below which a cell is white."""
 
 _SIDES = (("left", "right"), ("posterior", "anterior"), ("superior", "inferior"))
-"""The patient's sides up and down each axis in mm."""
+"""The patient's sides in positive and negative direction of each axis."""
 
 
 def raters_table(
@@ -79,7 +79,7 @@ def raters_table(
 def _program_row(
     name: str, at: int, report: Report, units: Units, numbers: Mapping[str, int], columns: Sequence[str]
 ) -> list[Cell | str]:
-    """Compare a program with the consensus, and state how many raters it counts as."""
+    """Compare a program with the consensus, and state the number of raters that it counts as."""
     assert report.programs is not None
     compared = report.programs_compared[at]
     known = {
@@ -164,7 +164,7 @@ def band_table(figures: StructureFigures, units: Units) -> Table | None:
 
 
 def dice_table(figures: StructureFigures, numbers: Mapping[str, int]) -> Table:
-    """Show each rater's Dice with every other, darker where they agree."""
+    """Show each rater's Dice with every other rater, darker for more agreement."""
     names, dice = figures.fusion.annotators, figures.report.pair_dice
     rows = []
     for p, name in enumerate(names):
@@ -283,7 +283,7 @@ def _shaded(value: float, same: bool = False) -> Cell:
 
 
 def _middle(mask: np.ndarray, origin: Sequence[int], grid: Grid) -> FloatArray:
-    """Return the centre of mass (slice, row, column); each slice counts with its thickness."""
+    """Return the centre of mass (slice, row, column); slices are weighted by thickness."""
     slabs = slice(origin[0], origin[0] + len(mask))
     areas = mask * np.diff(grid.bounds[slabs])[:, :, None]
     total = areas.sum()

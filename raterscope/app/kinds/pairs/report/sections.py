@@ -1,4 +1,4 @@
-"""The part of pairs in a report: biased annotators, the ranking without biases, definitions."""
+"""Sections on pairs in a report: biased annotators, the ranking without biases, definitions."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from raterscope.text import estimate, percent
 
 @dataclass(frozen=True, eq=False)
 class ComparedQuestion:
-    """Figures of a question in the report."""
+    """Results of a question in the report."""
 
     entry: PairQuestion
     run: RunEntry
@@ -66,7 +66,7 @@ class ComparedQuestion:
     rank_high: NDArray[np.int32]
     match: FloatArray  # (p,): share of the answers that go with the ranking
     crowd_match: float  # the same share over all annotators
-    # (p,): share of the answers that go with the ranking of all answers, as the paper has it
+    # (p,): share of the answers that agree with the ranking of all answers, as in the paper
     match_original: FloatArray
     later: int  # comparisons that came after the run
     truth: RankingAgreements | None = None  # agreement with the ground-truth ranking, where one was imported
@@ -79,7 +79,7 @@ def read_compared(
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> ComparedQuestion | None:
-    """Read the fusion shown of a question and compute further figures; None without a fusion."""
+    """Read the fusion shown of a question and compute further values; None without a fusion."""
     watch(0.0, f"reading {plain(entry.name)}")
     result = study.shown.result(entry.id, "pairs")
     if result is None:
@@ -135,7 +135,7 @@ COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
 
 _AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
 _MOST_POWERS = 4.0
-"""Most powers of ten on the logarithmic axis of a path: LASSO ends at 0."""
+"""Maximum powers of ten on the logarithmic axis of a path, because LASSO ends at 0."""
 
 _MOST_LINES, _MOST_POINTS = 2000, 1000
 
@@ -185,7 +185,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
 
 
 def _drawn(at: FloatArray) -> NDArray[np.bool_]:
-    """Return the positions of a path that fit a logarithmic axis."""
+    """Return the positions of a path that a logarithmic axis can show."""
     above = at > 0
     logs = np.log10(at, where=above, out=np.full(len(at), np.inf))
     first = logs[np.argmax(above)]
@@ -205,16 +205,16 @@ def _powers(at: FloatArray, positions: FloatArray) -> list[tuple[float, str]]:
 
 
 _MOST = 60
-"""Annotators that are listed."""
+"""Maximum number of annotators listed."""
 
 _ENDS, _MOVED = 5, 10
-"""Items from either end of the ranking, and of those that moved the most."""
+"""Number of items listed from each end of the ranking, and of the items that moved most."""
 
 _MOST_WINS = 60
-"""Items with their wins."""
+"""Maximum number of items listed with their wins."""
 
 _REASON = 48
-"""Letters of a reason; all of it is among the decisions."""
+"""Maximum characters of a reason; the list of decisions has all of it."""
 
 _KNOCKOFF_NOTE = (
     "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
@@ -410,7 +410,7 @@ def _rank(question: ComparedQuestion, item: int) -> str:
 
 
 def swapped_table(question: ComparedQuestion) -> Table | None:
-    """List the annotators who made comparisons with both orders, the least consistent first; None without."""
+    """List the annotators who made comparisons in both orders, the least consistent first; None if none."""
     names = question.pairs.annotators
     swapped = sorted(swapped_consistency(question.pairs).items(), key=lambda entry: entry[1].value)
     if not swapped:
