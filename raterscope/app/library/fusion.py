@@ -79,8 +79,8 @@ def fuse_clicks(
     Parameters
     ----------
     table : table
-        One click a row: annotator, image, x, y and perhaps time; other usual names of columns are recognised.
-        A row without x and y is an annotator who marked nothing on the image. See `TableLike`.
+        One click per row: annotator, image, x, y and perhaps time; other usual names of columns are
+        recognised. A row without x and y is an annotator who marked nothing on the image. See `TableLike`.
     extent : (width, height), or mapping of image to (width, height), optional
         Size of the images in pixels; needed unless the table has columns width and height.
     algorithm : str, optional
@@ -88,7 +88,7 @@ def fuse_clicks(
     columns : mapping of column to field, optional
         Names columns by hand: ``{"who": "annotator"}``.
     jobs : int
-        Processes at most. More than one needs the guard ``if __name__ == "__main__"`` in scripts.
+        Maximum number of processes. More than one needs the guard ``if __name__ == "__main__"`` in scripts.
     **settings
         Settings of the algorithm and of the detector: ``detector="majority"``, ``click_scatter=2``.
 
@@ -140,9 +140,9 @@ def fuse_masks(
     ----------
     masks : mapping of annotator to mask, or sequence of masks
         NumPy arrays (row, column) or (slice, row, column), or images of SimpleITK or nibabel, on one grid.
-        Truth values, labels, each of which is a structure, or probabilities from 0 to 1.
+        Values are booleans, probabilities from 0 to 1, or labels; each label is a structure.
     spacing : sequence of float, optional
-        Millimetres between rows and columns, or slices, rows and columns, of arrays; images have their own.
+        Millimetres between rows and columns, or slices, rows and columns, of arrays; images contain theirs.
         Without it lengths are in pixels.
     algorithm : str, optional
         By default the recommended one. `raterscope fuse masks --list-settings` lists all.
@@ -200,8 +200,8 @@ def fuse_labels(
     Parameters
     ----------
     table : table
-        One vote a row: annotator, task, label and perhaps time, truth and question; other usual names of
-        columns are recognised. Or one task a row and a column for each annotator. See `TableLike`.
+        One vote per row: annotator, task, label and perhaps time, truth and question; other usual names of
+        columns are recognised. Or one task per row, and one column per annotator. See `TableLike`.
     truth : table, optional
         Ground truth of some tasks: task and label. It measures the result; ``truths="hold"`` holds it fixed.
     algorithm : str, optional
@@ -209,15 +209,15 @@ def fuse_labels(
     columns : mapping of column to field, optional
         Names columns by hand: ``{"who": "annotator"}``.
     ordered : bool or sequence of str, optional
-        Whether the labels are grades, or the grades from the lowest to the highest. By default it is detected
-        for labels that are numbers. Of grades the table of labels has median and 95 % interval.
+        Whether the labels are grades, or the grades from the lowest to the highest. By default this is
+        detected for numeric labels. For grades, the table of labels has median and 95 % interval.
     classes : sequence of str, optional
         Possible true classes, if they are not the labels that annotators give.
     stands : mapping of label to class, optional
-        The class that a label stands for; an empty one for none.
+        The class that a label stands for; an empty class for none.
     programs : mapping of name to table, optional
         Class probabilities of programs: task and a column for each class, or task, label and score. They are
-        weighted by how well they predict the votes, and left out if they do not.
+        weighted by how well they predict the votes, and ignored if they do not.
     **settings
         Settings of the algorithm and of the question.
 
@@ -292,7 +292,7 @@ def fuse_pairs(
     Parameters
     ----------
     table : table
-        One comparison a row: annotator, left, right, choice and perhaps time; other usual names of columns
+        One comparison per row: annotator, left, right, choice and perhaps time; other usual names of columns
         are recognised. A choice is left, right, tie, the preferred item, or a number. See `TableLike`.
     algorithm : str, optional
         By default the recommended path. `raterscope fuse pairs --list-settings` lists all.
@@ -355,7 +355,7 @@ def pair_result(answer: PairAnswer, notices: Sequence[str] = ()) -> PairResult:
 
 
 def _texts(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return settings as the command line takes them."""
+    """Return settings as texts, as on the command line."""
     return {name: str(value) for name, value in settings.items()}
 
 
@@ -366,7 +366,7 @@ def _refuse_failure(outcomes: Mapping[str, Outcome[Any]]) -> None:
 
 
 def _sized(table: ClickTable, extent: Extent | Mapping[str, Extent] | None) -> ClickTable:
-    """Add the sizes of the images to a table of clicks, or refuse one of unknown size."""
+    """Add the sizes of the images to a table of clicks; refuse an image of unknown size."""
     extents = dict(table.extents)
     for index, name in enumerate(table.images):
         size = extent.get(name) if isinstance(extent, Mapping) else extent
@@ -431,7 +431,7 @@ def _case_of(
     several = any(mask.structure for _, mask in read)
     records: dict[str, dict[str, MaskRecord]] = {}
     for name, mask in read:
-        # A map whose only label is 1 is read as a bare mask; beside maps of labels it is their label 1.
+        # A map whose only label is 1 is read as a binary mask; beside label maps it is their label 1.
         structure = mask.structure or ("label 1" if several else "structure")
         placed = PlacedMask(0, name, structure, mask.origin, mask.values, mask.coding)
         records.setdefault(structure, {})[name] = record_of(placed)
@@ -439,7 +439,7 @@ def _case_of(
 
 
 class Labels:
-    """Labels of tasks from votes, as the aggregators of crowd-kit.
+    """Labels of tasks from votes, with the interface of crowd-kit's aggregators.
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ class Labels:
         return self
 
     def fit_predict(self, data: TableLike) -> Any:
-        """Return the label of each task: a series of pandas for a table of pandas, else a dictionary.
+        """Return the label of each task: a pandas Series for a pandas table, else a dictionary.
 
         Tasks and labels are the values of the table, for example numbers.
         """
@@ -507,7 +507,7 @@ class Labels:
 
 
 class Pairs:
-    """Scores of items from comparisons, as the aggregators of crowd-kit.
+    """Scores of items from comparisons, with the interface of crowd-kit's aggregators.
 
     Parameters
     ----------
@@ -539,9 +539,9 @@ class Pairs:
         return self
 
     def fit_predict(self, data: TableLike) -> Any:
-        """Return the score of each item without biases: a series of pandas, or a dictionary; the best first.
+        """Return the score of each item without biases, the best first: a pandas Series, or a dictionary.
 
-        Scores of items that nothing ties together cannot be compared; `to_frame` has their `component`.
+        Scores of items that no comparisons link cannot be compared; `to_frame` has their `component`.
         """
         frame = self.fit(data).to_frame()
         items = _originals(data, "left") | _originals(data, "right")
@@ -554,7 +554,7 @@ class Pairs:
 
 
 def _originals(data: Any, column: str) -> dict[str, Any]:
-    """Return the values of a column by their text."""
+    """Return the original values of a column by their text."""
     try:
         values = data[column]
     except Exception as error:  # KeyError, or an exception of polars, which is not imported here
@@ -564,7 +564,7 @@ def _originals(data: Any, column: str) -> dict[str, Any]:
 
 
 def _pandas(data: Any) -> Any:
-    """Return pandas if a table is of it."""
+    """Return the module pandas if a table is one of pandas."""
     return sys.modules.get("pandas") if type(data).__module__.partition(".")[0] == "pandas" else None
 
 

@@ -1,8 +1,8 @@
-"""Tables and masks in memory, converted to what the readers take, and tables of results as columns.
+"""Tables and masks in memory, converted to the readers' input, and tables of results as columns.
 
 A table is any object with Arrow's `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), with
-`__dataframe__` of the interchange protocol, or a mapping of column to values. None of these libraries is
-imported here but pyarrow. An image of SimpleITK or nibabel is recognised by its methods.
+`__dataframe__` of the interchange protocol, or a mapping of column to values. Of these libraries, only
+pyarrow is imported here. An image of SimpleITK or nibabel is recognised by its methods.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DataError(ValueError):
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise a `DataError` for what readers and algorithms refuse."""
+    """Convert errors of readers and algorithms to `DataError`."""
     try:
         yield
     except UnknownColumns as error:
@@ -86,11 +86,11 @@ def _sentence(error: InputError) -> str:
 
 
 _NOWHERE = Path("table")
-"""Path of a table that is no file; messages do not show it."""
+"""Placeholder path of a table in memory; messages do not show it."""
 
 
 def read_input(table: TableLike, name: str = _NOWHERE.name) -> Table:
-    """Read a table as text, as a CSV file with the same contents would be read.
+    """Read a table as text, like a CSV file with the same contents.
 
     Raises `InputError` for an object that is not a table, and for columns that hold neither text nor numbers.
 
@@ -184,7 +184,7 @@ _UNKNOWN = {"NoneType", "NAType", "NaTType"}
 
 
 def cell_text(cell: object, name: str) -> str:
-    """Return a cell as text; whole numbers without a point, as integers with gaps become fractions."""
+    """Return a cell as text; whole numbers without a decimal point, as a gap turns integers into floats."""
     if type(cell).__name__ in _UNKNOWN:
         return ""
     if isinstance(cell, float | np.floating):
@@ -198,14 +198,14 @@ def cell_text(cell: object, name: str) -> str:
 
 
 class ImageLayout(NamedTuple):
-    """Order of the axes of an input, so that maps are returned as they came.
+    """Order of the axes of an input: maps are returned in the same order.
 
     Attributes
     ----------
     axes : tuple of int
         Axes of the input in the order slice, row, column.
     flat : bool
-        Whether the input had rows and columns alone.
+        Whether the input had only rows and columns.
     """
 
     axes: tuple[int, int, int] = (0, 1, 2)
@@ -223,7 +223,7 @@ def read_voxels(
 ) -> tuple[NDArray[Any], Grid, ImageLayout]:
     """Read a mask: voxels (slice, row, column), their grid, and the order of the input's axes.
 
-    Raises `InputError` where it is no mask of two or three axes, or a spacing is given beside an image.
+    Raises `InputError` unless it is a mask with two or three axes, or if a spacing is given for an image.
     """
     if hasattr(image, "GetSpacing") and hasattr(image, "GetDirection"):
         _refuse_spacing(spacing, name)
@@ -299,23 +299,23 @@ def _of_nibabel(image: Any, name: str) -> tuple[NDArray[Any], Grid, ImageLayout]
 
 
 Frame = dict[str, NDArray[Any]]
-"""Columns of a table, which `pandas.DataFrame`, `polars.DataFrame` and `pyarrow.table` take."""
+"""Columns of a table, as accepted by `pandas.DataFrame`, `polars.DataFrame` and `pyarrow.table`."""
 
 _TEXTS = frozenset({
     "image", "annotator", "task", "label", "item", "structure", "question", "other", "behaviour", "rule",
     "beyond", "short", "farthest", "method", "true", "given", "name", "kind", "algorithm", "class",
     "most_central", "who", "verb", "reason", "reader", "case",
 })  # fmt: skip
-"""Columns of names, which stay text even where every name is a number."""
+"""Columns of names, which stay text even if every name is a number."""
 
 _SHOWN = 10
-"""Rows of a table in a notebook."""
+"""Maximum number of rows of a table in a notebook."""
 
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 
 
 def make_frame(header: Sequence[str], columns: Iterable[Any]) -> Frame:
-    """Make a table of columns: arrays, pairs of texts and indices, or cells as they are written to CSV.
+    """Make a table from columns: arrays, pairs of texts and indices, or cells as written to CSV.
 
     Empty cells of numbers are NaN.
 
@@ -329,18 +329,18 @@ def make_frame(header: Sequence[str], columns: Iterable[Any]) -> Frame:
 
 
 def frame_of_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Frame:
-    """Make a table of rows, as they are written to CSV."""
+    """Make a table from rows, as written to CSV."""
     listed = list(rows)
     return make_frame(header, zip(*listed, strict=True) if listed else [[] for _ in header])
 
 
 def read_frame(header: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str] = ()) -> Frame:
-    """Make a table of the rows of a CSV file; columns of whole numbers without a gap are integers.
+    """Make a table from a CSV file; columns of whole numbers without a gap are integers.
 
     Parameters
     ----------
     texts : collection of str
-        Columns that are text too.
+        Further columns of text.
     """
     frame: Frame = {}
     listed = list(rows)
@@ -376,7 +376,7 @@ def _column(name: str, column: Any) -> NDArray[Any]:
 def stack_frames(frames: Mapping[str, Frame], column: str) -> Frame:
     """Stack the tables of several items below each other, with a first column of the items' names.
 
-    The table of a single item is returned as it is. Columns that a table lacks are NaN there.
+    The table of a single item is returned unchanged. Columns that a table lacks are NaN.
     """
     if len(frames) == 1:
         return next(iter(frames.values()))
@@ -393,7 +393,7 @@ def stack_frames(frames: Mapping[str, Frame], column: str) -> Frame:
 
 
 def frame_as_html(frame: Frame, title: str, lines: Iterable[str]) -> str:
-    """Return the first rows of a table as HTML below some sentences; every text is escaped."""
+    """Return some sentences and the first rows of a table as HTML; every text is escaped."""
     rows = len(next(iter(frame.values()))) if frame else 0
     head = "".join(f"<th>{escape(name)}</th>" for name in frame)
     body = "".join(

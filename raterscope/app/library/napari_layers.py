@@ -25,11 +25,11 @@ from raterscope.app.study.masks import mask_entries, read_masks
 from raterscope.app.study.references import volume_of
 
 Layer = tuple[Any, dict[str, Any], str]
-"""Data, arguments, and the type of a layer."""
+"""Data, arguments and type of a layer, as in napari."""
 
 _MOST_IMAGES = 20
 _HALF = 0.5
-"""A pixel's centre: napari counts from it, a study from the pixel's corner."""
+"""Offset of coordinates: napari's origin is the centre of a pixel, a study's the corner."""
 
 
 def get_reader(path: str | list[str]) -> Callable[[str | list[str]], list[Layer]] | None:
@@ -39,7 +39,7 @@ def get_reader(path: str | list[str]) -> Callable[[str | list[str]], list[Layer]
 
 
 def read_layers(path: str | list[str]) -> list[Layer]:
-    """Return the layers of a study, those of the first image visible."""
+    """Return the layers of a study; those of the first image are visible."""
     layers: list[Layer] = []
     for name in [path] if isinstance(path, str) else path:
         with Study.open(Path(name), to_read=True) as study:
@@ -106,7 +106,7 @@ def _points(study: Study, entry: ImageEntry) -> Iterator[Layer]:
 
 
 def _consensus(study: Study, entry: ImageEntry, scale: tuple[float, ...]) -> Iterator[Layer]:
-    """Return the consensus of each structure with decisions applied, and boxes around disputed regions."""
+    """Return the consensus of each structure, with decisions applied, and boxes around disputed regions."""
     for case in fused_cases(study, (entry.id,)):
         for fusion, report in zip(case.result.fusions, case.result.reports, strict=True):
             structure = fusion.structures[0]

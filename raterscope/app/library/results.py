@@ -99,7 +99,8 @@ class Result(ABC):
         """Draw the main figure of the annotators, with 95 % intervals where there are any.
 
         For clicks the sensitivity, for masks the distance of the outlines from the consensus, for labels the
-        accuracy, for pairs the bias to the left. Of many annotators those that stand out most are drawn.
+        accuracy, for pairs the bias to the left. If there are many annotators, those that stand out most are
+        drawn.
         """
         return plot_annotators(self.to_frame("annotators"), self._drawn)
 
@@ -147,7 +148,7 @@ class Result(ABC):
 
     @abstractmethod
     def _summary(self) -> str:
-        """Summarise the result in a line."""
+        """Summarise the result in one line."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,7 +211,7 @@ class ClickResult(Result):
 class MaskResult(Result):
     """Consensus of the masks of several annotators.
 
-    Its tables are `annotators`, `agreement` (of every two annotators) and `disputes` (disputed regions).
+    Its tables are `annotators`, `agreement` (between pairs of annotators) and `disputes` (disputed regions).
 
     Attributes
     ----------
@@ -343,7 +344,7 @@ class MaskResult(Result):
 
 
 class _QuestionResult(Result):
-    """Result by question, whose tables are stacked."""
+    """Result by question; the tables of all questions are stacked."""
 
     answer: Any
 
@@ -493,7 +494,7 @@ def _choose(name: str | None, names: Sequence[str], noun: str) -> str:
 
 
 _MOST = 40
-"""Annotators in a figure; those that stand out most."""
+"""Maximum number of annotators in a figure, those that stand out most."""
 
 _ROW = 20
 _AXES = 90
@@ -529,12 +530,12 @@ class Quantity:
     Attributes
     ----------
     column : str
-        In the table of annotators. The ends of its interval are in columns of this name with "_low" and
-        "_high", if there are any.
+        In the table of annotators. The bounds of its interval, if any, are in the columns of this name with
+        "_low" and "_high".
     label : str
         With the unit.
     reference : float, optional
-        Value of an annotator without errors: the farthest from it stand out most.
+        Value of an annotator without errors: those farthest from it stand out most.
     """
 
     column: str

@@ -37,7 +37,7 @@ from raterscope.text import counted
 
 
 def open_study(path: str | Path) -> OpenStudy:
-    """Open a study to read it; nothing in it changes, and no other program can change it until it is closed.
+    """Open a study to read it; no other program can change it until it is closed.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class OpenStudy:
         export : str
             One of `exports`: detections, labels, ranking, annotators, decisions and others.
         kind : str, optional
-            Where several kinds have the export; by default the first.
+            Needed if several kinds have the export; by default the first.
         item : str, optional
             An image or question; by default all. Several questions are stacked, with a column question.
         run : int, optional
@@ -148,7 +148,7 @@ class OpenStudy:
     ) -> Result:
         """Fuse annotations of the study as the window does; the result is not stored.
 
-        The expert's decisions are held fixed, and excluded annotators are left out.
+        The expert's decisions are held fixed, and excluded annotators are omitted.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ def _watch(*_progress: object, **_details: object) -> None:
 
 @dataclass(frozen=True)
 class ReadingTask:
-    """A case at its position in a reader's order."""
+    """A case, and its position in a reader's order."""
 
     position: int
     session: int  # from 1
@@ -318,12 +318,12 @@ class OpenReading:
 
     @property
     def kind(self) -> str:
-        """What is marked: clicks, masks, labels or pairs."""
+        """Kind of annotation: clicks, masks, labels or pairs."""
         return self._file.assignment.kind
 
     @property
     def structures(self) -> tuple[str, ...]:
-        """Structures to draw, of masks."""
+        """Structures to draw, for masks."""
         return self._file.assignment.structures
 
     @property
@@ -358,7 +358,7 @@ class OpenReading:
             self._file.record(position, "click", {"x": float(x), "y": float(y)})
 
     def draw(self, position: int, mask: Any, structure: str | None = None) -> None:
-        """Draw a mask of a structure, (row, column) or (slice, row, column); it replaces what was drawn."""
+        """Draw a mask of a structure, (row, column) or (slice, row, column); it replaces the earlier one."""
         with self._marking(position, "masks") as case:
             name = self._choose_name(structure, self.structures, "structure")
             shape = case.pictures[0].shape
@@ -369,7 +369,7 @@ class OpenReading:
             self._file.record(position, "stroke", pack_stroke(name, (0, 0, 0), values.astype(np.int8)))
 
     def answer(self, position: int, answer: str, question: str | None = None) -> None:
-        """Answer a question; of pairs "left", "right" or, where it is allowed, "tie"."""
+        """Answer a question; for pairs "left", "right" or, if allowed, "tie"."""
         with self._marking(position, "labels", "pairs"):
             name = self._choose_name(question, tuple(self.questions), "question")
             if answer not in self.questions[name]:
@@ -379,7 +379,7 @@ class OpenReading:
             self._file.record(position, "answer", {"question": name, "answer": answer})
 
     def complete(self, position: int) -> None:
-        """Mark a case of clicks or masks as done, also if nothing is marked."""
+        """Mark a case of clicks or masks as done, even without marks."""
         with self._marking(position, "clicks", "masks"):
             self._file.record(position, "done", {})
 
@@ -415,7 +415,7 @@ class OpenReading:
 
     @contextmanager
     def _marking(self, position: int, *kinds: str) -> Iterator[Any]:
-        """Yield the case at a position; refuse another kind of mark."""
+        """Yield the case at a position; refuse marks of another kind."""
         if self.kind not in kinds:
             raise DataError(f"This reader study asks for {self.kind}, not for {' or '.join(kinds)}.")
         if not 0 <= position < len(self):

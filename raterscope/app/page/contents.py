@@ -47,13 +47,13 @@ class Cell:
     """One cell of a table."""
 
     text: str
-    # ground, ink: hexadecimal colours; empty for the page's own
+    # ground, ink: background and text colour, hexadecimal; empty for the page's own
     ground: str = ""
     ink: str = ""
     swatch: str = ""  # a colour shown before the text; empty for none
 
     def printed(self) -> str:
-        """Return the text, behind a square in the place of a swatch."""
+        """Return the text; a square before it stands for a swatch."""
         return f"■\N{NO-BREAK SPACE}{self.text}" if self.swatch else self.text
 
 
@@ -76,7 +76,7 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def widths(self) -> list[float]:
-        """Share 100 % of the paper's width among the columns."""
+        """Divide 100 % of the paper's width among the columns."""
         return column_widths(self.columns, [[cell.printed() for cell in row] for row in self.cells()])
 
     def left(self, column: int) -> bool:
@@ -85,11 +85,11 @@ class Table:
 
 
 MOST_ROWS = 400
-"""Rows of a table with one for each image: more are no reading."""
+"""Maximum number of rows of a table with one row per image."""
 
 
 def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the first `MOST_ROWS` rows, and a row that says how many more there are."""
+    """Return the first `MOST_ROWS` rows, and a row with the number of further rows."""
     more = len(rows) - MOST_ROWS
     if more <= 0:
         return list(rows)
@@ -116,7 +116,7 @@ class Notices:
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs, each perhaps with a name before it."""
+    """Paragraphs, some with a name before the text."""
 
     kind: ClassVar[str] = "prose"
 
@@ -128,10 +128,10 @@ class Picture:
     """A picture with its caption."""
 
     data: bytes  # PNG or JPEG
-    # width, height: pixels; two of them are as wide as one of the page's
+    # width, height: pixels; two of them equal one pixel of the page
     width: int
     height: int
-    # title, words: caption: what it shows, and what is to be known of it
+    # title, words: caption: title and explanation
     title: str
     text: str = ""
 
@@ -171,13 +171,13 @@ class Contents:
 
 
 _LINE = 68.0
-"""Width of the paper, in the size of a table's letters (em)."""
+"""Width of the paper, in em of a table's font."""
 
 _PADDING = 1.1
-"""Room left and right of a text, in em."""
+"""Padding left and right of a text together, in em."""
 
 _LONGEST = (25.0, 20.0, 15.0, 10.0, 6.0, 3.0)
-"""Widths in em above which a single word may be broken, from a table with room to a crowded one."""
+"""Widths in em above which a word may be broken, tried in this order until the table fits."""
 
 _MOST_LINES = 12
 _TOLERANCE = 0.1
@@ -209,9 +209,9 @@ def unbroken(text: str) -> str:
 
 
 def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
-    """Share 100 % of the paper's width among columns.
+    """Divide 100 % of the paper's width among columns.
 
-    No word is broken. No row takes more lines than it must, and short texts stay on one line.
+    No word is broken. No row takes more lines than necessary, and short texts stay on one line.
     """
     columns = [_Column(name, [row[index] for row in rows]) for index, name in enumerate(names)]
     room = _LINE - _PADDING * len(columns)
@@ -243,7 +243,7 @@ def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[f
 class _Column:
     """The texts of a column, with the widths that they need.
 
-    `heading`, `longest`: widths in em of the longest word of the heading, and of the texts.
+    `heading`, `longest`: widths in em of the longest word of the heading and of the texts.
     """
 
     def __init__(self, name: str, texts: Sequence[str]) -> None:
@@ -253,11 +253,11 @@ class _Column:
         self.least = max(self.heading, self.longest)  # smallest width that the column may have
         gap = _width(" ")
         texts_full = (sum(words) + gap * (len(words) - 1) for words in self._texts)
-        # width in which every text and the heading are one line
+        # width at which every text and the heading fit on one line
         self.full = max([self.least, _BOLD * _width(name), *texts_full])
 
     def width_for(self, lines: int) -> float:
-        """Return the smallest width in which no text takes more lines."""
+        """Return the smallest width at which no text takes more lines."""
         low, high = self.least, self.full
         if self._fits(low, lines):
             return low
@@ -307,7 +307,7 @@ def _environment() -> Environment:
 
 
 def _held(value: object) -> object:
-    """Keep what belongs together in a text on one line."""
+    """Keep related parts of a text on one line."""
     return unbroken(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -325,23 +325,25 @@ _BAR_LETTERS = 19.0
 
 
 def drawing(image: Image.Image, title: str, text: str = "") -> Picture:
-    """Make a picture of lines and letters, without loss."""
+    """Make a picture of a drawing, with lossless compression."""
     file = io.BytesIO()
     image.save(file, "PNG")
     return Picture(file.getvalue(), image.width, image.height, title, text)
 
 
 def photograph(image: Image.Image, title: str, text: str = "") -> Picture:
-    """Make a picture of a photograph or scan: much smaller, and outlines keep their colours."""
+    """Make a picture of a photograph or scan, with lossy compression; outlines keep their colours."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
     return Picture(file.getvalue(), image.width, image.height, title, text)
 
 
 def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
-    """Draw a round length, at most a third of the width, at the lower left; return its label: "10 µm".
+    """Draw a scale bar of a round length at the lower left; return its label: "10 µm".
 
-    The label is written above the bar if the plain letters of pictures suffice.
+    It takes at most a third of the width.
+
+    The label is written above the bar if the pictures' ASCII font suffices.
 
     `scale`: pixels of the canvas per unit.
     """
@@ -372,9 +374,9 @@ def draw_lines(
     limit: float = 1.0,
     diagonal: bool = False,
 ) -> Picture:
-    """Draw lines over 0 to `limit` across and 0 to 1 up, optionally with the diagonal.
+    """Draw lines with x from 0 to `limit` and y from 0 to 1, optionally with the diagonal.
 
-    `across`, `up`: names of the axes. `title`, `text`: title and text of the caption.
+    `across`, `up`: labels of the axes. `title`, `text`: title and text of the caption.
     """
     return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, text)
 
@@ -385,7 +387,7 @@ def draw_rates(rates: NDArray[np.float64], title: str, text: str = "") -> Pictur
 
 
 def draw_paper(chart: PaperChart, title: str, text: str = "") -> Picture:
-    """Draw a chart as the picture of a report, with its caption."""
+    """Draw a chart as a picture of a report, with its caption."""
     return drawing(image_of(chart), title, text)
 
 
@@ -394,7 +396,7 @@ NONE = "\N{EN DASH}"
 
 _MINUS = "\N{MINUS SIGN}"
 _SMALL = 0.1
-"""Volumes below this, in ml, are stated in mm³."""
+"""Volume in ml below which volumes are stated in mm³."""
 
 
 @dataclass(frozen=True)
@@ -413,7 +415,7 @@ class Units:
         return f"{value:.{1 if value >= 0.95 else 2}f}" if math.isfinite(value) else "nothing marked"
 
     def amount(self, ml: float, largest: float | None = None) -> str:
-        """Format a size, small volumes in mm³; in a column, in the unit of its largest size."""
+        """Format a size; small volumes in mm³, in a column in the unit of its largest size."""
         value, unit = self._scaled(ml, abs(ml) if largest is None else largest)
         return f"{self._figure(value)} {unit}"
 
@@ -451,7 +453,7 @@ def units_of(grid: Grid) -> Units:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format a figure with some significant digits: "0.0123", "4.56", "1,230"."""
+    """Format a number with some significant digits: "0.0123", "4.56", "1,230"."""
     if not math.isfinite(value):
         return NONE
     if value == 0:
@@ -480,7 +482,7 @@ def p_value(value: float) -> str:
 
 
 def signed(value: float, write: Callable[[float], str] | None = None, digits: int = 1) -> str:
-    """Format a figure with + or -, neither if it rounds to zero."""
+    """Format a number with + or -, without a sign if it rounds to zero."""
     if not math.isfinite(value):
         return NONE
     text = f"{abs(value):.{digits}f}" if write is None else write(abs(value))
@@ -490,12 +492,12 @@ def signed(value: float, write: Callable[[float], str] | None = None, digits: in
 
 
 def _places(value: float, digits: int = 3) -> int:
-    """Count the decimals of a formatted figure; below 0 for tens and hundreds."""
+    """Count the decimals of a formatted number; below 0 for tens and hundreds."""
     return min(digits - 1 - math.floor(math.log10(abs(value))), 6) if value else 0
 
 
 def run_in_words(run: RunEntry) -> str:
-    """Name a run: number, algorithm, when, how long."""
+    """Name a run: number, algorithm, time and duration."""
     when = run.started.strftime("%Y-%m-%d %H:%M %Z").strip()
     return f"run {run.id}, {run_title(run)}, {when}, {significant(run.seconds, 2)} s"
 

@@ -1,6 +1,6 @@
-"""A report as PDF, laid out by Qt's rich text. The only module of reports that needs Qt.
+"""A report as PDF, laid out by Qt's rich text.
 
-Pages end neither within a row nor between a heading and its text.
+No other module of reports needs Qt. Pages end neither within a row nor between a heading and its text.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from raterscope.app.page.contents import Contents, Picture, as_html
 _Part = QTextBlock | QTextTable
 
 _INCH = 96.0
-"""Units in which heights are set."""
+"""Units of layout heights per inch."""
 
 _ROOM_AT_FOOT = 0.27
-"""Inches at the foot of a page that margins of tables and cells take, with a part of a line."""
+"""Reserve at the foot of a page for margins of tables and cells and part of a line, in inches."""
 
 _BREAK = QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore
 
@@ -51,11 +51,11 @@ _SHORT = 1 / 3
 def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) -> None:
     """Start new pages so that related parts stay together.
 
-    A heading, or a block before a table, stays with what follows. A table starts with at least one row, and
+    A heading, or a block before a table, stays with the next block. A table starts with at least one row, and
     is kept together if it fits half a page. No row is divided. The last page of a section is shared with the
     next if it would be mostly empty.
 
-    `paper`: laid out on its pages. `height`: height of a page.
+    `paper`: document with its page layout. `height`: height of a page.
     """
     parts = list(_parts(paper.rootFrame()))
     first = section = 0
@@ -83,7 +83,7 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
 
 
 def _parts(frame: QTextFrame) -> Iterator[_Part]:
-    """Return the paragraphs and tables of a document in order, but not the empty ones between tables."""
+    """Return the paragraphs and tables of a document in order, without empty paragraphs between tables."""
     iterator = frame.begin()
     while not iterator.atEnd():
         inner, block = iterator.currentFrame(), iterator.currentBlock()
@@ -102,7 +102,7 @@ def _bounding_box(paper: QTextDocument, part: _Part) -> QRectF:
 
 
 def _least(paper: QTextDocument, part: _Part, height: float) -> float:
-    """Return the lower edge of the part that must stay with its beginning."""
+    """Return the lower edge of the part of a block that must stay with its beginning."""
     box = _bounding_box(paper, part)
     if isinstance(part, QTextTable) and box.height() >= height / 2:
         head = part.format().headerRowCount()
@@ -125,7 +125,7 @@ def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
 
 
 def _keep_rows(paper: QTextDocument, table: QTextTable, height: float) -> None:
-    """Add space below the row before one that would cross the page's edge, which then starts a page."""
+    """Add space above a row that would cross the page's edge: the row then starts a new page."""
     for number in range(table.format().headerRowCount() + 1, table.rows()):
         box = _row(paper, table, number)
         if number == table.rows() - 2 and table.cellAt(number + 1, 0).columnSpan() > 1:  # its note
@@ -153,7 +153,7 @@ def _start_page(part: _Part) -> None:
 
 
 def _go_on(heading: QTextBlock) -> None:
-    """Begin a section on the page of the last one, below some space."""
+    """Begin a section on the page of the previous section, below some space."""
     cursor, begin = QTextCursor(heading), QTextBlockFormat()
     begin.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_Auto)
     begin.setTopMargin(_ABOVE)
@@ -172,7 +172,7 @@ _GREY = "#5f6a75"
 
 
 class _Paper(QTextDocument):
-    """A document that shows the report's own pictures and reads nothing else, from nowhere."""
+    """A document that shows the report's pictures, and loads no other files or addresses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class _Paper(QTextDocument):
 def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     """Write a report as PDF on A4, each page with its number.
 
-    Works in any thread. Where there is no application yet, one without a screen is made.
+    Works in any thread. Without a Qt application, an offscreen one is made.
     """
     application = _application()
     timers = QEventLoop()  # a document starts timers, for which a thread that Qt did not start has no place
@@ -201,7 +201,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     try:
         return _written(paper, contents, watch)
     finally:
-        # Also after an error: collected later in another thread, they could not stop their timers.
+        # Also after an error: objects that another thread collects later could not stop their timers.
         delete(paper)
         delete(timers)
         del application
@@ -255,7 +255,7 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
 
 
 def _application() -> QGuiApplication | None:
-    """Make an application if there is none; fonts need one."""
+    """Make a Qt application if there is none, because fonts need one."""
     if QGuiApplication.instance() is not None:
         return None
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

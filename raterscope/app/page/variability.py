@@ -64,7 +64,7 @@ AT_LEAST = {
     "consistency": "consistency of repeated comparisons",
     "swapped_consistency": "consistency of swapped comparisons",
 }  # fmt: skip
-"""Statistics that a protocol may demand at least: name in the file, and in words."""
+"""Statistics with a lower limit in a protocol: name in the file, and in words."""
 
 AT_MOST = {
     "mean_surface_distance": "mean surface distance", "hausdorff_95": "HD95",
@@ -72,7 +72,7 @@ AT_MOST = {
     "coefficient_of_variation": "coefficient of variation",
     "repeatability": "repeatability coefficient", "bias": "bias",
 }  # fmt: skip
-"""Statistics that a protocol may demand at most; of a bias, its size counts."""
+"""Statistics with an upper limit in a protocol; a bias counts by its absolute value."""
 
 
 _READERS = (
@@ -109,19 +109,19 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Statistic:
-    """One figure of variability."""
+    """One statistic of variability."""
 
     subject: str  # structure or question; empty for clicks
     key: str  # in `AT_LEAST` or `AT_MOST`, or the figure's own words
     value: Coefficient
     unit: str = ""
-    # first, second: annotators that it compares; empty if it is of all
+    # first, second: the compared annotators; empty for a statistic of all
     first: str = ""
     second: str = ""
-    # cases, raters: that it is of
+    # cases, raters: numbers of cases and raters
     cases: int = 0
     raters: int = 2
-    # whether it is of one of several pairs of annotators; these are not compared with a protocol
+    # whether it belongs to one of several pairs of annotators; protocols do not apply to these
     single: bool = False
 
     @property
@@ -130,7 +130,7 @@ class Statistic:
         return AT_LEAST.get(self.key) or AT_MOST.get(self.key) or self.key
 
     def row(self) -> tuple[object, ...]:
-        """Return its row of an export."""
+        """Return its row in an export."""
         figures = map(format_number, (self.value.value, self.value.low, self.value.high))
         names = self.subject, self.title, self.first, self.second
         return (*names, *figures, self.unit, self.cases, self.raters)
@@ -150,14 +150,14 @@ def statistic_rows(
 
 @dataclass(frozen=True)
 class Protocol:
-    """Limits that a reader study has to keep."""
+    """Limits for the variability of a reader study."""
 
     tolerance: float | None = None  # mm, of the surface Dice
     limits: Mapping[str, float] = field(default_factory=dict)  # by key
 
 
 def read_protocol(path: Path) -> Protocol:
-    """Read a protocol; raises `InputError` for a file that is none."""
+    """Read a protocol of limits; raises `InputError` for any other file."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -186,7 +186,7 @@ def read_protocol(path: Path) -> Protocol:
 
 
 def protocol_table(protocol: Protocol, statistics: Sequence[Statistic]) -> Table | None:
-    """Compare statistics with the limits of a protocol; None if it has none for them.
+    """Compare statistics with the limits of a protocol; None without such limits.
 
     Statistics of single pairs of readers are not compared.
     """
@@ -240,7 +240,7 @@ def write(coefficient: Coefficient) -> str:
 
 
 def reader_statistics(subject: str, unit: str, comparison: ReaderComparison) -> Iterator[Statistic]:
-    """Yield bias and repeatability of each reader, and the parts of the variance."""
+    """Yield bias and repeatability of each reader, and the components of the variance."""
     for reader in comparison.readers:
         yield Statistic(subject, "bias", reader.bias, unit, reader.name, THE_OTHERS, reader.cases)
         if reader.repeated:
@@ -329,19 +329,19 @@ def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) 
 
 
 def compared_pairs(names: Mapping[str, object] | Sequence[str]) -> list[tuple[str, str]]:
-    """List the pairs to compare: successive reads of each person, then first reads of two people."""
+    """List the pairs to compare: successive reads of each reader, then first reads of two readers."""
     ordered = [list(reads.values()) for reads in reads_of(names).values()]
     own = [(reads[at + 1], reads[at]) for reads in ordered for at in range(len(reads) - 1)]
     return own + list(combinations((reads[0] for reads in ordered), 2))
 
 
 def is_intra(first: str, second: str) -> bool:
-    """Return whether two annotators are reads of one person."""
+    """Return whether two annotators are reads of the same reader."""
     return split_read(first)[0] == split_read(second)[0]
 
 
 def first_reads(measurements: Mapping[str, Value]) -> dict[str, Value]:
-    """Keep each person's first read."""
+    """Keep each reader's first read."""
     least: dict[str, int] = {}
     for name in measurements:
         person, read = split_read(name)
@@ -356,7 +356,7 @@ def first_reads(measurements: Mapping[str, Value]) -> dict[str, Value]:
 def last_answers(
     names: Sequence[str], annotator: NDArray[np.integer], unit: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Return the rows of each person's last answer on each unit, in the first read, sorted by unit.
+    """Return the rows of each reader's last answer on each unit, in the first read, sorted by unit.
 
     `names`: (K,), of the annotators. `annotator`, `unit`: (N,), of each answer.
     """
@@ -378,7 +378,7 @@ def _terms(variance: ReaderVariance) -> dict[str, Coefficient]:
 
 
 def complete_table(measurements: Measurements) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Choose the raters, from the busiest on, with the most measurements of cases that all have."""
+    """Choose raters, the busiest first, with the most measurements on cases that all of them measured."""
     busiest = sorted(measurements, key=lambda name: -len(measurements[name]))
     best: tuple[tuple[str, ...], list[int]] = ((), [])
     for count in range(2, len(busiest) + 1):
@@ -393,5 +393,5 @@ def complete_table(measurements: Measurements) -> tuple[tuple[str, ...], NDArray
 
 
 def person_of(name: str) -> str:
-    """Return the person of an annotator."""
+    """Return the reader's name, without the read, of an annotator."""
     return split_read(name)[0]

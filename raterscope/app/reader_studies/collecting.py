@@ -1,7 +1,7 @@
 """Collection of a reader study: the readers' files in one study, with one annotator for each read.
 
-A session is collected once it is finished. Everything that does not fit is named and left out: what was
-collected before stays, and a later collection adds what is new.
+A session is collected once it is finished. Everything that does not fit is reported and skipped. Earlier
+collected reads stay, and a later collection adds new ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ UNTOUCHED = -1
 
 
 def pack_stroke(structure: str, origin: Index, values: NDArray[np.int8]) -> dict[str, Any]:
-    """Return a stroke as the detail of an operation: 1 put in, 0 taken out, -1 untouched."""
+    """Return a stroke as the detail of an operation: 1 for drawn, 0 for erased, -1 for unchanged voxels."""
     packed = zlib.compress(np.ascontiguousarray(values, dtype=np.int8).tobytes(), 1)
     return {"structure": structure, "origin": list(origin), "shape": list(values.shape), "values": packed}
 
@@ -71,9 +71,9 @@ def draw_strokes(
 ) -> dict[str, NDArray[np.bool_]]:
     """Draw the mask of each structure, (Z, Y, X).
 
-    Raises `InputError` for a stroke that does not lie on the image.
+    Raises `InputError` for a stroke outside the image.
 
-    `masks`: masks of earlier strokes, to be continued.
+    `masks`: masks of earlier strokes, to which these are added.
     """
     masks = {} if masks is None else masks
     for stroke in strokes:
@@ -117,7 +117,7 @@ def store_marks(
 ) -> None:
     """Store the marks of one read under an annotator's name.
 
-    `file`: the reading file, which the import names. `read`: marks of the read, by position.
+    `file`: the reading file, recorded in the import. `read`: marks of the read, by position.
     """
     if not read:
         return
@@ -184,7 +184,7 @@ def _votes(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> 
 
 
 def _contents(coordinator: Coordinator, read: Read) -> dict[str, dict[str, str]]:
-    """Return the texts of the cases that were read, by field and task."""
+    """Return the texts of the cases in a read, by field and task."""
     fields: dict[str, dict[str, str]] = {}
     keys = {scheduled.case for scheduled, _ in read.values()}
     for case in coordinator.cases:
@@ -228,11 +228,11 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
 
 
 class CollectedImages:
-    """The images of a reader study, added to the collected study where they can be read."""
+    """The images of a reader study; readable ones are added to the collected study."""
 
     def __init__(self, study: Study, coordinator: Coordinator, file: Path, watch: Watch) -> None:
-        # images that were changed or, of masks, are missing, and tasks of the study with other texts, a
-        # sentence each
+        # sentences about changed images, missing images (for masks), and tasks whose texts differ in the
+        # study
         self.problems: list[str] = []
         self._entries: dict[str, ImageEntry] = {}
         self._unusable: set[str] = set()
@@ -263,7 +263,7 @@ class CollectedImages:
         self._entries = present | by_name
 
     def _check_texts(self, study: Study, task: str, texts: Mapping[str, str], case: ReadingCase) -> None:
-        """Compare texts that an earlier collection stored with those of the case."""
+        """Compare the texts from an earlier collection with those of the case."""
         stored = read_contents(study, 0, task)
         if any(stored.get(name, text) != text for name, text in texts.items()):
             problem = (
@@ -275,7 +275,7 @@ class CollectedImages:
             self._unusable.add(case.key)
 
     def usable(self, case: str) -> bool:
-        """Return whether the images or texts of a case are those with which it was read."""
+        """Return whether the images or texts of a case are unchanged since its read."""
         return case not in self._unusable
 
     def entry(self, name: str) -> ImageEntry:
@@ -288,7 +288,7 @@ class CollectedImages:
 def _check(
     name: str, picture: Picture, file: Path, watch: Watch, *, drawn: bool
 ) -> tuple[str, ImageFile | VolumeFile | None]:
-    """Compare an image on disk with the image that was read; a missing one matters only for masks."""
+    """Compare an image on disk with the image of the read; a missing image matters only for masks."""
     watch(0.0, f"checking {plain(name)}")
     path = locate_picture(picture, file)
     if path is None:
@@ -318,7 +318,7 @@ def read_source(picture: Picture, path: Path, *, drawn: bool) -> ImageFile | Vol
 
 
 _NAMED = 4
-"""Cases that a message lists by name."""
+"""Maximum number of cases that a message names."""
 
 
 @dataclass
@@ -326,15 +326,15 @@ class Collected:
     """Outcome of a collection."""
 
     state: ReaderStudy  # the study's state after it
-    # list of (reader, read, cases): reads that were added now, with the number of their cases
+    # list of (reader, read, cases): newly added reads, with their numbers of cases
     added: list[tuple[str, int, int]] = field(default_factory=list)
-    # what was left out and why, a sentence each, with the file
+    # sentences on what was skipped and why, with the file
     problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Session:
-    """One reader's session as its file has it."""
+    """One reader's session in a reading file."""
 
     file: Path
     entry: ReaderEntry
@@ -377,7 +377,7 @@ def collect(paths: Sequence[Path], target: Path, watch: Watch = silent, *, unbli
 
 
 def find_files(paths: Sequence[Path]) -> tuple[list[Path], Path]:
-    """Find the reading files, and the coordinator's file in or above their folder."""
+    """Find the reading files, and the coordinator's file in their folder or one above."""
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -422,7 +422,7 @@ def _new_state(coordinator: Coordinator) -> ReaderStudy:
 def _read_all(
     files: Sequence[Path], coordinator: Coordinator, collected: Collected, watch: Watch
 ) -> list[Session]:
-    """Read the sessions of all files; a file that does not fit is named."""
+    """Read the sessions of all files; report files that do not fit."""
     sessions = []
     for path, step in steps_of(watch, files):
         step(0.0, f"reading {plain(path.name)}")
@@ -575,7 +575,7 @@ def _count(marks: CaseMarks) -> int:
 def _progress(
     coordinator: Coordinator, sessions: Sequence[Session], state: ReaderStudy
 ) -> tuple[ReadProgress, ...]:
-    """Return the progress of every reader in every session, the most that is known."""
+    """Return the progress of every reader in every session, the furthest of all files."""
     known = {(each.reader, each.read): each for each in state.progress}
     done: dict[tuple[str, int], int] = {}
     for session in sessions:

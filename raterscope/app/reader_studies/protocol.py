@@ -18,11 +18,11 @@ from raterscope.app.errors import InputError, TableProblems, plain, system_reaso
 
 COORDINATOR = "coordinator.json"
 VERSION = 3
-"""Version of the file format: 1 of images alone, 2 with tasks of tables or studies, 3 with texts of pairs."""
+"""Version of the file format: 1 has only images, 2 tasks of tables or studies too, 3 texts of pairs too."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """An image of a case, as the study was set up with it."""
+    """An image of a case, as it was at the set-up of the study."""
 
     path: str  # relative to the file that names it where it lies beside or below that, else absolute
     digest: str  # of the content, see `references`
@@ -30,7 +30,7 @@ class Picture(msgspec.Struct, frozen=True):
     width: int
     height: int
     pixel_size: float | None = None  # micrometres
-    # (slices, rows, columns): of masks: the grid on which readers draw
+    # (slices, rows, columns): grid on which readers draw masks
     shape: tuple[int, int, int] | None = None
     identifier: str = ""  # UID of a DICOM series
 
@@ -43,7 +43,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class ReadingCase(msgspec.Struct, frozen=True):
-    """A case: one picture, two items that are compared, or texts and pictures of a task."""
+    """A case: one picture, two items to compare, or texts and pictures of a task."""
 
     key: str  # neutral name that tells the reader nothing: "c007"
     pictures: tuple[Picture, ...]
@@ -84,7 +84,7 @@ class AskedQuestion(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reader does: the contents of a reading file before anything is read."""
+    """Assignment of one reader: the contents of a new reading file."""
 
     study: str  # identifier of the reader study
     name: str  # name of the study
@@ -108,7 +108,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
         return next(case for case in self.cases if case.key == key)
 
     def positions(self, session: int) -> range:
-        """Return the positions of a session's places."""
+        """Return the positions of a session."""
         numbers = [number for number, scheduled in enumerate(self.places) if scheduled.session == session]
         return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
 
@@ -132,7 +132,7 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
     cases: tuple[ReadingCase, ...]  # with the pictures where they lie for the coordinator
-    # by key: of the pictures of each case, of its task, or of both items of a pair, in the collected study
+    # by key of a case: names of its pictures, of its task, or of both items of a pair, in the collected study
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
     tasks: dict[str, str] = {}  # by key: on which a pair was compared, where the comparisons have tasks
@@ -149,14 +149,14 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.tasks[key]}: {names}" if key in self.tasks else names
 
     def pictured(self, case: ReadingCase) -> list[tuple[str, Picture]]:
-        """Return the pictures of a case with their names."""
+        """Return the pictures of a case, with their names."""
         names = self.names[case.key]
         if case.sides:
             names = tuple(name for name, side in zip(names, case.sides, strict=True) if side.has_picture)
         return list(zip(names, case.pictures, strict=False))
 
     def texts_by_task(self, case: ReadingCase) -> dict[str, dict[str, str]]:
-        """Return the texts of a case as a study stores them: by task or item, and by field."""
+        """Return the texts of a case in the form of a study: by task or item, and by field."""
         names = self.names[case.key]
         if not case.sides:
             return {names[0]: case.texts} if case.texts else {}
@@ -183,7 +183,7 @@ def read_coordinator(path: Path) -> Coordinator:
 def locate_picture(picture: Picture, file: Path) -> Path | None:
     """Find a picture at its stored path, otherwise beside the file that names it; None if it is missing.
 
-    A path that climbs out of the folder by ".." or names another computer is not followed.
+    A path that leaves the folder by ".." or names another computer is ignored.
     """
     stored = picture.path
     name = stored.replace("\\", "/").rpartition("/")[2]
@@ -204,7 +204,7 @@ SIDES = ("left", "right", "tie")
 """Answers to a question about a pair."""
 
 MOST_CLASSES = 9
-"""Classes of a question: one digit key each."""
+"""Maximum number of classes of a question: one digit key each."""
 
 _MOST = {"reads": 9, "washout_days": 3650, "seed": 2**31 - 1}
 
@@ -214,7 +214,7 @@ class Question:
     """A question that a reader answers on every case."""
 
     name: str  # short name, which is the question's name in the collected study
-    # answers, in the order of their digit keys; of pairs left, right, and tie where ties are allowed
+    # answers, in the order of their digit keys; for pairs left, right, and tie if ties are allowed
     classes: tuple[str, ...]
     text: str = ""  # the question in a sentence
 
@@ -226,8 +226,8 @@ class Protocol:
     name: str
     kind: str  # clicks, masks, labels or pairs
     readers: tuple[str, ...]
-    # files and folders of images, each once; of pairs the images that are compared; of labels and pairs also
-    # tables and studies of tasks, of pairs also of comparisons
+    # files and folders of images, each once; for pairs, the images to compare. For labels and pairs also
+    # tables and studies of tasks, for pairs also of comparisons
     cases: tuple[Path, ...]
     structures: tuple[str, ...] = ()  # what readers outline, of masks
     questions: tuple[Question, ...] = ()  # of labels and pairs
@@ -313,7 +313,7 @@ def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, An
 
 
 def _find_cases(reader: _Fields, folder: Path) -> tuple[Path, ...]:
-    """Find the files of the cases; a word is a file, a folder or a pattern."""
+    """Find the files of the cases; each entry is a file, a folder or a pattern."""
     files: dict[Path, None] = {}
     for word in reader.names("cases", needed=True, once=False):
         path = folder / word
@@ -368,7 +368,7 @@ class _Fields:
         self.problems.append(f"field {self.where}{name}: {sentence}")
 
     def taken(self, name: str, default: Any = None) -> Any:
-        """Return a field as it is; None for the word "all"."""
+        """Return a field unchanged; None for the word "all"."""
         self._read.add(name)
         value = self.values.get(name, default)
         return None if value == "all" else value

@@ -4,15 +4,15 @@
     One row with the `Assignment` as JSON.
 ``operations``
     The journal of the reader's marks, append-only: click, unclick, stroke, answer and done, each at a
-    position of the order. An undo is a row whose ``undoes`` names the undone operation; a redo undoes an
+    position in the order. An undo is a row whose ``undoes`` names the undone operation; a redo undoes an
     undo.
 ``times``
     Seconds that each position was on screen while the window was active.
 ``sessions``
-    When each session began and was finished. Triggers refuse operations and times of a finished one.
+    When each session began and was finished. Triggers refuse operations and times in a finished session.
 
-Every change is on disk when the method returns, in the file itself: it has no log beside it that could be
-left behind when the file is sent.
+Every change is on disk when the method returns, in the file itself: there is no log file beside it that could
+be lost when the file is sent.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Operation(msgspec.Struct, frozen=True):
     at: str  # UTC time, ISO 8601
     position: int  # index in `Assignment.places`
     verb: str  # click, unclick, stroke, answer, done or undo
-    # of click and unclick x and y, pixels; of stroke structure, origin, shape and values (packed int8); of
-    # answer question and answer
+    # click, unclick: x and y in pixels; stroke: structure, origin, shape and values (packed int8); answer:
+    # question and answer
     detail: dict[str, Any]
     undoes: int | None = None
 
@@ -83,7 +83,7 @@ class SessionState:
     # begun, finished: datetime or None
     begun: datetime | None
     finished: datetime | None
-    # datetime or None: when it may begin; None while the session before is not finished
+    # datetime or None: when it may begin; None until the previous session is finished
     opens: datetime | None
     done: frozenset[int] = frozenset()  # places that are completed
 
@@ -94,14 +94,14 @@ class SessionState:
 
 @dataclass(frozen=True)
 class CaseMarks:
-    """Marks of the reader on one case, as the journal stands."""
+    """Current marks of the reader on one case, by the journal."""
 
-    # tuple of (x, y, time): pixels, and the time of the click, ISO 8601
+    # (x, y, time) of each click: pixels, and time in ISO 8601
     clicks: tuple[tuple[float, float, str], ...] = ()
     strokes: tuple[Operation, ...] = ()  # in the order in which they are drawn
     answers: dict[str, str] = field(default_factory=dict)  # by question
     done: bool = False  # whether the reader completed the case
-    # undoable, redoable: numbers of the operations that undo takes back, and that redo repeats
+    # undoable, redoable: numbers of the operations that undo reverts, and that redo repeats
     undoable: int | None = None
     redoable: int | None = None
 
@@ -153,7 +153,7 @@ def fold(operations: Sequence[Operation]) -> CaseMarks:
 
 
 def _undone(operations: Sequence[Operation]) -> set[int]:
-    """Return the operations that were taken back."""
+    """Return the undone operations."""
     undone: set[int] = set()
     for operation in reversed(operations):
         if operation.undoes is not None and operation.id not in undone:
@@ -162,10 +162,10 @@ def _undone(operations: Sequence[Operation]) -> set[int]:
 
 
 def _ends(operations: Sequence[Operation], undone: set[int]) -> tuple[int | None, int | None]:
-    """Find the operation that undo takes back, and the undo that redo takes back."""
+    """Find the operation that undo reverts, and the undo that redo reverts."""
     by_id = {operation.id: operation for operation in operations}
     standing = [each for each in operations if each.undoes is None and each.id not in undone]
-    # Only when no mark is left, the case is no longer done.
+    # A case stops being done only when no mark is left.
     standing.sort(key=lambda each: (each.verb != "done", each.id))
     redoable = None
     for operation in reversed(operations):
@@ -220,7 +220,7 @@ class ReadingFile:
 
     @classmethod
     def open(cls, path: Path, *, to_read: bool = False) -> Self:
-        """Open a reading file, for this process alone unless it is only read."""
+        """Open a reading file; locked for this process unless it is only read."""
         if not path.is_file():
             raise StudyError("does not exist", file=path)
         mode = "ro" if to_read else "rw"
@@ -296,7 +296,7 @@ class ReadingFile:
         return states
 
     def _done(self) -> set[int]:
-        """Find the completed places, without reading strokes."""
+        """Find the completed positions, without reading strokes."""
         if self.assignment.questions:
             rows = self._connection.execute("SELECT DISTINCT place FROM operations").fetchall()
             return {position for (position,) in rows if self.completes(self.marks(position))}
@@ -308,7 +308,7 @@ class ReadingFile:
         return {each.position for each in operations if each.verb == "done" and each.id not in undone}
 
     def completes(self, marks: CaseMarks) -> bool:
-        """Return whether marks complete a case: it was marked as done, or every question is answered."""
+        """Return whether marks complete a case: it is marked as done, or every question is answered."""
         questions = {question.name for question in self.assignment.questions}
         return questions <= marks.answers.keys() if questions else marks.done
 
@@ -325,7 +325,7 @@ class ReadingFile:
     def record(
         self, position: int, verb: str, detail: dict[str, Any], undoes: int | None = None
     ) -> Operation:
-        """Append an operation; the session begins with its first."""
+        """Append an operation; a session begins with its first operation."""
         now = datetime.now(UTC)
         session = self._open_session(position, now)
         at = now.isoformat(timespec="milliseconds")
@@ -343,7 +343,7 @@ class ReadingFile:
         return self._undo_mark(position, self.marks(position).undoable)
 
     def redo(self, position: int) -> bool:
-        """Repeat the mark that was taken back last."""
+        """Repeat the mark that was undone last."""
         return self._undo_mark(position, self.marks(position).redoable)
 
     def _undo_mark(self, position: int, target: int | None) -> bool:
@@ -352,7 +352,7 @@ class ReadingFile:
         return target is not None
 
     def add_time(self, position: int, seconds: float) -> None:
-        """Add to the seconds that a position was on screen; those of a finished session stay."""
+        """Add to the seconds that a position was on screen, unless its session is finished."""
         state = self._session_of(position)
         if state.finished is not None or seconds <= 0:
             return
@@ -375,13 +375,13 @@ class ReadingFile:
             )
 
     def _session_of(self, position: int) -> SessionState:
-        """Return the session of a position, without what is done."""
+        """Return the session of a position, without its progress."""
         if not 0 <= position < len(self.assignment.places):
             raise StudyError(f"has no case number {position + 1}", file=self.path)
         return self._states()[self.assignment.places[position].session - 1]
 
     def _open_session(self, position: int, now: datetime) -> SessionState:
-        """Return the session of a position; refuse one that is finished, or before its time."""
+        """Return the session of a position; refuse a session that is finished or may not begin yet."""
         state = self._session_of(position)
         if state.finished is not None:
             raise StudyError(f"session {state.session} is finished and cannot be changed", file=self.path)

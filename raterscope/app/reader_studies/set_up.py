@@ -49,7 +49,7 @@ from raterscope.app.study.vote_sets import ComparisonSet
 from raterscope.text import counted
 
 MOST_PICTURES = 4
-"""Pictures of a task."""
+"""Maximum number of pictures of a task."""
 
 _EXPECTED_ANSWERS = "expected columns such as prompt, response_a and response_b, or pictures of the items"
 _EXPECTED = (
@@ -59,7 +59,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class TaskCase:
-    """A task that readers see, or one of the two items of a comparison."""
+    """A task shown to readers, or one of the two items of a comparison."""
 
     path: Path  # table or study
     name: str  # task
@@ -70,7 +70,7 @@ class TaskCase:
 
 @dataclass(frozen=True)
 class ComparisonCase:
-    """A comparison that readers see."""
+    """A comparison shown to readers."""
 
     items: tuple[TaskCase, TaskCase]
     task: str = ""  # topic of the comparison; empty without tasks
@@ -78,7 +78,7 @@ class ComparisonCase:
 
 
 def holds_comparisons(source: Source) -> bool:
-    """Return whether a file of a protocol is a table of comparisons, or a study with some."""
+    """Return whether a file of a protocol is a table of comparisons, or a study with comparisons."""
     if source.path.suffix.casefold() != STUDY_SUFFIX:
         return source.format not in IMAGES and has_pairs(source)
     with Study.open(source.path, to_read=True) as study:
@@ -166,8 +166,8 @@ def holds_tasks(source: Source) -> bool:
 def read_task_cases(source: Source, watch: Watch) -> list[TaskCase]:
     """Read the tasks of a table or a study.
 
-    Raises `InputError` if it holds none with a text or picture, if a picture is missing, or if a task names a
-    sound or film.
+    Raises `InputError` if no task has a text or picture, if a picture is missing, or if a task refers to
+    audio or video.
     """
     path = source.path
     pictures: dict[str, Path] = {}
@@ -208,7 +208,7 @@ def _names_picture(text: str) -> bool:
 
 
 def _contents_of_table(source: Source, watch: Watch) -> dict[str, dict[str, str]]:
-    """Read the contents of tasks by field; columns with names of pictures are among them."""
+    """Read the contents of tasks by field; columns with names of pictures are included."""
     contents: dict[str, dict[str, str]] = {}
     try:
         table = source.records().table if source.path.suffix.casefold() == ".json" else source.first_rows()
@@ -256,7 +256,7 @@ def _pictures_of_tasks(study: Study) -> dict[str, Path]:
 CaseSource = ImageFile | VolumeFile | TaskCase
 
 READERS = "readers"
-"""Folder of the reading files; it alone is passed on."""
+"""Folder of the reading files, the only one to pass on to readers."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class SetUp:
 
     coordinator: Path
     files: tuple[Path, ...]  # the reading files, in the order of the pseudonyms
-    # cases, reads: number of cases, and of reads of each reader
+    # cases, reads: number of cases, and of reads per reader
     cases: int
     reads: int
 
@@ -352,7 +352,7 @@ def _images(source: CaseSource) -> Sequence[ImageFile | VolumeFile]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Sources of a case: an image or task, or two items of a pair, with the task and texts of both."""
+    """Sources of a case: an image or task, or two items of a pair, with their task and texts."""
 
     sources: tuple[CaseSource, ...]
     texts: dict[str, str] = field(default_factory=dict)
@@ -360,7 +360,7 @@ class _Group:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Items of a pair; empty where both are an image."""
+        """Items of a pair; empty if both are images."""
         if len(self.sources) == 1 or not any(isinstance(source, TaskCase) for source in self.sources):
             return ()
         return tuple(
@@ -370,7 +370,7 @@ class _Group:
 
 
 def _read_groups(protocol: Protocol, file: Path, watch: Watch) -> list[_Group]:
-    """Read the headers of all images, tasks and comparisons; every file that cannot be read is named."""
+    """Read the headers of all images, tasks and comparisons; report every unreadable file."""
     sources: list[CaseSource] = []
     comparisons: list[_Group] = []
     problems, count = [], len(protocol.cases)
@@ -425,7 +425,7 @@ def _check_count(protocol: Protocol, sources: int, groups: int) -> list[str]:
 
 
 def _copied(readers: Path, number: int, source: ImageFile | VolumeFile) -> Path:
-    """Copy an image beside the reading files, under a neutral name."""
+    """Copy an image to the folder of the reading files, under a neutral name."""
     folder = readers / "images"
     make_folder(folder)
     name = f"image{number:04d}"
@@ -452,12 +452,12 @@ def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) 
 
 
 def _identity(source: CaseSource) -> int | str:
-    """Return what two sources have in common if they are the same item."""
+    """Return a key that sources of the same item share."""
     return source.name if isinstance(source, TaskCase) and source.is_item else id(source)
 
 
 def _names(sources: Sequence[CaseSource]) -> dict[int | str, tuple[str, ...]]:
-    """Name the tasks and images in the collected study, each once; the first picture has the task's name."""
+    """Give tasks and images unique names in the collected study; the first picture has the task's name."""
     distinct = {_identity(source): source for source in sources}
     counts = Counter(source.name for source in distinct.values())
     names: dict[str, CaseSource] = {}

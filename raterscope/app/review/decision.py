@@ -1,6 +1,6 @@
-"""One decision of the expert: a line of the journal.
+"""One decision of the expert: an entry of the journal.
 
-What is decided belongs to an item: an image of clicks or masks, a question of labels.
+Its subject belongs to an item: an image of clicks or masks, a question of labels.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ VERBS = frozenset({*_NEEDED, *(verb for subject in SUBJECTS.values() for verb in
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """One line of the journal."""
+    """One entry of the journal."""
 
     # one of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, mark
     # them as program or person, join names of one annotator, separate names from the others, or undo a
@@ -62,13 +62,12 @@ class Decision:
     verb: str
     subject: Subject | None = None  # part of the item that is decided
     id: int = 0  # counts from 1; 0 until the study has recorded it
-    # datetime or None: when, with its time zone; None until the study has recorded it
+    # datetime or None: time of the decision, with time zone; None until the study has recorded it
     at: datetime | None = None
     who: str = ""  # filled with the user's name by the study when it is empty
     item: int | None = None  # the item's number in the study; of several images the first
     reason: str = ""
-    # annotators who are excluded, weighted or included; names that are joined, the main name first, or
-    # separated
+    # annotators to exclude, weight or include; names to join, the main name first, or to separate
     annotators: tuple[str, ...] = ()
     run: int | None = None  # the run whose result was on screen
     about: int | None = None  # an earlier decision on the same subject
@@ -88,7 +87,7 @@ class Decision:
 
     @property
     def items(self) -> tuple[int, ...]:
-        """All the items that it is about."""
+        """Numbers of all items that the decision concerns."""
         if isinstance(self.subject, SpotsSubject):
             return self.subject.images
         return () if self.item is None else (self.item,)
@@ -118,7 +117,7 @@ class Decision:
 def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
     """Describe a decision: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
-    `find`: returns an earlier decision by its number, for undo and redo. `hidden`: leave out the names of
+    `find`: returns an earlier decision by its number, for undo and redo. `hidden`: omit the names of
     annotators.
 
     Examples
@@ -152,7 +151,7 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
-    """Follow an undo to the decision that it is about in the end, through how many undos.
+    """Follow a chain of undos to its target; return the target and the number of undos.
 
     Examples
     --------
@@ -184,7 +183,7 @@ def undone_decisions(decisions: Sequence[Decision]) -> frozenset[int]:
 def undo_and_redo(
     journal: Sequence[Decision], by_id: Mapping[int, Decision]
 ) -> tuple[int | None, int | None]:
-    """Return the decision that Undo takes back and the undo that Redo takes back; None if there is none."""
+    """Return the decision that Undo reverts and the undo that Redo reverts; None if there is none."""
     in_effect: dict[int, None] = {}
     undone: dict[int, int] = {}
     for decision in journal:
@@ -232,10 +231,10 @@ def one_by_one(decision: Decision) -> tuple[Decision, ...]:
 
 
 def identities(journal: Sequence[Decision]) -> Iterator[tuple[int, Hashable]]:
-    """Yield the numbers of decisions with what identifies them in every copy of the study.
+    """Yield the numbers of decisions with a key that is the same in every copy of the study.
 
-    That is who decided when what on which item. Decisions of a program may have the same time: their order
-    tells them apart.
+    The key consists of expert, time, decision and item. Decisions of a program may have the same time: their
+    order distinguishes them.
     """
     times = {decision.id: decision.at for decision in journal}
     seen: Counter[Hashable] = Counter()
@@ -287,7 +286,7 @@ def _alike(decision: Decision, other: Decision) -> bool:
 
 
 def _is_on(decision: Decision, subject: CommentSubject, run: int | None) -> bool:
-    """Return whether a decision is on a subject of a run: two regions of one run never are the same."""
+    """Return whether a decision is on a subject of a run; two regions of one run are never the same."""
     noted = decision.subject
     if not isinstance(noted, CommentSubject) or not noted.matches(subject):
         return False

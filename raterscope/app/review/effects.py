@@ -1,4 +1,4 @@
-"""Effects of decisions that hold: measures of images, codings of structures, registrations, and samples."""
+"""Effects of decisions in force: measures of images, codings of structures, registrations, samples."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Shape:
 class Measures:
     """Measures in effect."""
 
-    # by int or None: decision on the scale of an image by its number, of all others by None
+    # number of an image to the decision on its scale; None to that on all other images
     scales: Mapping[int | None, Decision] = field(default_factory=dict)
-    # by the image's number, the oldest first
+    # number of an image to its shapes, the oldest first
     shapes: Mapping[int, tuple[Shape, ...]] = field(default_factory=dict)
-    # by int or None: counts of an image by its number, of all together by None
+    # number of an image to its counts; None to those of all images together
     counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
 
     def scale_of(self, image: int) -> Decision | None:
@@ -62,7 +62,7 @@ class Measures:
 
     @property
     def noun(self) -> str:
-        """Plural name of the structures that are counted, as set; empty without one."""
+        """Plural name of the counted structures, as set; empty without one."""
         together = self.counting.get(None)
         return together.noun if together is not None else ""
 
@@ -82,7 +82,7 @@ class Measures:
 
 
 def is_measure(decision: Decision | None) -> bool:
-    """Return whether a decision, or what an undo is about, measures something."""
+    """Return whether a decision, or the target of an undo, is a measure."""
     return decision is not None and isinstance(decision.subject, _SUBJECTS)
 
 
@@ -137,7 +137,7 @@ def described_structures(decisions: Sequence[Decision], state: ReviewState) -> d
 def registered_series(
     decisions: Sequence[Decision], state: ReviewState, case: int
 ) -> dict[int, RegistrationSubject]:
-    """Return the registrations in effect of a case's second series, by the number of the series."""
+    """Return the registrations in effect of a case's other series, by the number of the series."""
     return {
         decision.subject.series: decision.subject
         for decision in decisions
@@ -149,7 +149,7 @@ def registered_series(
 
 
 def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
-    """Return the open sample of a kind with what was re-read since it was drawn; None without one."""
+    """Return the open sample of a kind with the items re-read since it was drawn; None without one."""
     drawn = state.sample(kind)
     if drawn is None or not isinstance(drawn.subject, SampleSubject):
         return None
@@ -163,6 +163,6 @@ def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
 
 
 def read_last_samples(state: ReviewState) -> list[SampleProgress]:
-    """Return the last sample of each kind that has one, open or as it was when its plan was ended."""
+    """Return the last sample of each kind, open, or in its state at the end of its plan."""
     samples = (read_sample(state.at_last_sample(kind), kind) for kind in REVIEWED)
     return [sample for sample in samples if sample is not None]

@@ -56,9 +56,9 @@ from raterscope.app.review.tasks import (
 )
 
 DecisionStatus = Literal["in effect", "superseded", "no effect", "undone"]
-"""Present status of a decision.
+"""Current status of a decision.
 
-superseded: a later decision on the same subject replaced it; no effect: it skipped what was settled.
+superseded: a later decision on the same subject replaced it; no effect: it skipped a decided subject.
 """
 
 
@@ -74,18 +74,18 @@ class DecidedItem(Protocol):
         """Return the decisions that a fusion holds fixed, for comparison."""
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Describe the number of subjects that a fusion holds fixed."""
+        """Describe how many subjects a fusion holds fixed."""
 
     def undone_since(self, now: Any, dead: Container[int]) -> list[int]:
         """Return the decisions that a fusion used and that nothing replaces now."""
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the decision on an answer after an earlier one, and whether it confirms the answer."""
+        """Return the decision on an answer after an earlier decision, and whether it confirms the answer."""
 
 
 @dataclass(frozen=True)
 class ReviewedKind:
-    """A kind of annotation, as far as the journal of decisions knows it."""
+    """Functions of a kind of annotation for the journal of decisions."""
 
     name: str
     read: Callable[[], DecidedItem]  # makes the record of one item, which reads the decisions on it
@@ -106,7 +106,7 @@ REVIEWED: dict[str, ReviewedKind] = {
 
 @contextmanager
 def reviewed(kind: ReviewedKind) -> Iterator[None]:
-    """Read the decisions on another kind for a while."""
+    """Read the decisions on another kind within a `with` block."""
     forms = {subject.form: subject for subject in kind.subjects}
     REVIEWED[kind.name] = kind
     SUBJECTS.update(forms)
@@ -127,7 +127,7 @@ _SINGLE = (
     ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, RegistrationSubject, SampleSubject,
     GroupsSubject,
 )  # fmt: skip
-"""Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
+"""Subjects that `DecidedItem` does not read: the last decision on each is in effect."""
 
 
 @dataclass(frozen=True)
@@ -145,27 +145,26 @@ class ReviewState:
     excluded: dict[str, str] = field(default_factory=dict)
     # down-weighted annotators, without excluded ones
     weighed: dict[str, Weighed] = field(default_factory=dict)
-    # annotators who are marked for attention; fusions do not use it
+    # annotators who are marked for attention; fusions ignore the mark
     flagged: dict[str, str] = field(default_factory=dict)
     # annotators that are programs: fusions calibrate them, and do not count them as votes
     programs: frozenset[str] = frozenset()
-    # by name: the main name of each name that was joined with others; see `aliases`. What is decided on one
-    # name of an annotator is decided on all.
+    # joined name to main name; see `aliases`. A decision on one name of an annotator applies to all.
     aliases: dict[str, str] = field(default_factory=dict)
     # by kind: new names of structures (masks) and of classes (clicks)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     merged: frozenset[int] = frozenset()  # decisions in effect that merged two structures or classes
-    # the group of each image as decided last; None without a decision on groups
+    # the group of each image by the last decision; None without a decision on groups
     groups: Mapping[int, str] | None = None
     undoable: Decision | None = None  # decision that Undo reverts next
     redoable: Decision | None = None  # decision that Redo restores next
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
     _fixed: dict[tuple[str, int], object] = field(default_factory=dict, repr=False)
-    """What a fusion of each item is held to."""
+    """Decisions that a fusion of each item holds fixed."""
     _on: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
-    """All decisions on each item, also those that do not stand."""
+    """All decisions on each item, including undone ones."""
     _notes: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
-    """Those of them that are comments or bookmarks: each decision on screen looks for them several times."""
+    """The comments and bookmarks among them, because each decision on screen looks for them several times."""
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
@@ -183,7 +182,7 @@ class ReviewState:
         return {name: weighed.weight for name, weighed in sorted(self.weighed.items())}
 
     def with_weights(self, weights: Mapping[str, float]) -> ReviewState:
-        """Return the state with the weights that a run used: early versions weighted clicks only."""
+        """Return the state with the weights that a run used, because early versions weighted only clicks."""
         return replace(self, weighed={name: Weighed(weight, "") for name, weight in weights.items()})
 
     @property
@@ -192,7 +191,7 @@ class ReviewState:
         return {**self.weighed, **{name: Weighed(0.0, reason) for name, reason in self.excluded.items()}}
 
     def names_of(self, kind: str) -> Names:
-        """Return the present names of the renamed structures or classes of a kind."""
+        """Return the current names of the renamed structures or classes of a kind."""
         return self.names.get(kind, {})
 
     def mergers(self, kind: str) -> set[int]:
@@ -201,7 +200,7 @@ class ReviewState:
         return {number for number, subject in subjects.items() if subject and subject.kind == kind}
 
     def spots(self, image: int) -> list[Spot]:
-        """List the spots of an image that the expert has judged, by the first decision on each."""
+        """List the spots of an image that the expert has decided, by the first decision on each."""
         decided = self._decided.get(("clicks", image))
         if not isinstance(decided, SpotsOfImage):
             return []
@@ -220,7 +219,7 @@ class ReviewState:
         return decided.control if isinstance(decided, SpotsOfImage) else None
 
     def control(self, image: int) -> Control | None:
-        """Return the control mark that counts: an image with an accepted spot is no negative control."""
+        """Return the effective control mark: an image with an accepted spot is not a negative control."""
         mark = self.control_mark(image)
         if mark is None or mark.holds:
             return mark
@@ -235,7 +234,7 @@ class ReviewState:
         return [region.renamed(names) for region in regions] if names else regions
 
     def tasks(self, question: int) -> dict[str, DecidedTask]:
-        """Return the tasks of a question that the expert has judged, by name."""
+        """Return the tasks of a question that the expert has decided, by name."""
         decided = self._decided.get(("labels", question))
         return dict(decided.tasks) if isinstance(decided, TasksOfQuestion) else {}
 
@@ -245,22 +244,22 @@ class ReviewState:
         return dict(decided.gold) if isinstance(decided, TasksOfQuestion) else {}
 
     def judged(self, question: int) -> dict[str, Judged]:
-        """Return the annotators of a question of pairs that the expert has judged, by name."""
+        """Return the annotators of a question of pairs that the expert has decided on, by name."""
         decided = self._decided.get(("pairs", question))
         return dict(decided.judged) if isinstance(decided, BiasesOfQuestion) else {}
 
     def skipped_tasks(self, question: int) -> frozenset[str]:
-        """Return the tasks of a question that were passed over."""
+        """Return the skipped tasks of a question."""
         decided = self._decided.get(("labels", question))
         return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
 
     def contested_tasks(self, question: int) -> dict[str, str]:
-        """Return the tasks of a question that are open again, and why: "anna: cat; ben: dog"."""
+        """Return the tasks of a question on which experts disagree, and why: "anna: cat; ben: dog"."""
         decided = self._decided.get(("labels", question))
         return dict(decided.contested) if isinstance(decided, TasksOfQuestion) else {}
 
     def contested_annotators(self, question: int) -> dict[str, str]:
-        """Return the annotators of a question who are open again, and why: "anna: flag; ben: clear"."""
+        """Return the annotators of a question on whom experts disagree, and why: "anna: flag; ben: clear"."""
         decided = self._decided.get(("pairs", question))
         return dict(decided.contested) if isinstance(decided, BiasesOfQuestion) else {}
 
@@ -270,7 +269,7 @@ class ReviewState:
         return drawn if drawn is not None and drawn.verb == "sample" else None
 
     def at_last_sample(self, kind: str) -> ReviewState:
-        """Return the state in which the last sample of a kind is open: before its plan was ended."""
+        """Return the state in which the last sample of a kind was open, before its plan ended."""
         last = self._by_id.get(self._samples.get(kind, 0))
         if last is None or last.verb == "sample":
             return self
@@ -289,7 +288,7 @@ class ReviewState:
         return last_comments(note for note in notes if note.id not in self._dead)
 
     def decided(self, kind: str, item: int) -> DecidedItem | None:
-        """Return what was decided on an item of a kind; None without a decision."""
+        """Return the decisions on an item of a kind; None without any."""
         return self._decided.get((kind, item))
 
     def items(self, kind: str) -> list[int]:
@@ -297,7 +296,7 @@ class ReviewState:
         return [item for of, item in self._decided if of == kind]
 
     def fixed(self, kind: str, item: int) -> object:
-        """Return what a fusion of an item is held to, to be compared; None where nothing was decided."""
+        """Return the decisions that a fusion of an item holds fixed, for comparison; None without any."""
         return self._fixed.get((kind, item)) or None
 
     def settled(self, kind: str, item: int) -> str:
@@ -306,15 +305,15 @@ class ReviewState:
         return " and ".join(() if decided is None else decided.settled_subjects())
 
     def undone_since(self, previous: ReviewState, kind: str, item: int) -> list[int]:
-        """Name the decisions that a fusion from an earlier state was held to and that were undone since.
+        """Name the decisions that a fusion from an earlier state held fixed and that were undone since.
 
-        One is left out where another decision settles the same subject now: that has the last word.
+        Decisions on subjects that another decision settles now are omitted.
         """
         decided = previous._decided.get((kind, item))
         return [] if decided is None else decided.undone_since(self._decided.get((kind, item)), self._dead)
 
     def stands(self, decision: int) -> bool:
-        """Return whether a decision was made and not undone."""
+        """Return whether a decision exists and was not undone."""
         return decision in self._by_id and decision not in self._dead
 
     def in_effect(self, decision: int) -> bool:
@@ -322,7 +321,7 @@ class ReviewState:
         return self.stands(decision) and self.status(decision) == "in effect"
 
     def status(self, decision: int) -> DecisionStatus:
-        """Return the status of a decision; one on several subjects is in effect while it is on any."""
+        """Return the status of a decision; if it has several subjects, it is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
         recorded = self._by_id[decision]
@@ -350,7 +349,7 @@ class ReviewState:
         return "no effect"
 
     def _status_of_names(self, recorded: Decision) -> DecisionStatus:
-        """Return whether names are joined, or separate, as a decision has it."""
+        """Return whether names are still joined, or separate, as a decision states."""
         mains = {self.aliases.get(name, name) for name in recorded.annotators}
         joined = not mains.isdisjoint(self.aliases.values())
         as_decided = len(mains) == 1 if recorded.verb == "join" else not joined
@@ -358,7 +357,7 @@ class ReviewState:
 
     @cached_property
     def _last_on_annotators(self) -> frozenset[int]:
-        """The last decision on each annotator, on each one's flag, and on whether it is a program."""
+        """The last decision on each annotator's exclusion, mark for attention, and mark as program."""
         last: dict[tuple[int, str], int] = {}
         for decision in self._by_id.values():
             for group, verbs in enumerate((_OF_ANNOTATORS, _OF_FLAGS, _OF_PROGRAMS)):
@@ -398,7 +397,7 @@ class ReviewState:
 
 
 def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> ReviewState:
-    """Compute the present state from the journal.
+    """Compute the current state from the journal.
 
     `decisions`: all decisions of the study, in order. `before`: state without the last decision; parts that
     it does not affect are not computed again.
@@ -485,7 +484,7 @@ def _by_item(
 def _on_annotators(
     decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, Weighed], dict[str, str], frozenset[str]]:
-    """Return excluded, down-weighted, flagged annotators and programs; the last decision on each counts."""
+    """Return excluded, down-weighted and marked annotators, and programs, by the last decision on each."""
     excluded: dict[str, str] = {}
     weighed: dict[str, Weighed] = {}
     flagged: dict[str, str] = {}
@@ -528,7 +527,7 @@ def _samples(
 
 
 def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
-    """Make the decision that undoes the last one or a given one; None if there is none.
+    """Make the decision that undoes the last decision or a given one; None if there is none.
 
     Examples
     --------
@@ -560,7 +559,7 @@ def redo(state: ReviewState) -> Decision | None:
 def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | None = None) -> bool:
     """Return whether fusions from two states would use different decisions.
 
-    A decision that was made and undone between them, and skipped items, change nothing.
+    A decision that was made and undone between them makes no difference, nor do skipped items.
 
     `kind`: kind of annotation: clicks, masks, labels. `item`: the item; None asks for any.
 

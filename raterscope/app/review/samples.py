@@ -20,12 +20,12 @@ _VERDICTS: dict[Verdict, str] = {"accept": "accepted", "reject": "rejected", "co
 
 @dataclass(frozen=True, kw_only=True)
 class SampledItem:
-    """An answer that is re-read: a detection, a disputed region, a task, an annotator of pairs."""
+    """An answer to re-read: a detection, a disputed region, a task, an annotator of pairs."""
 
     item: int  # number of the image or question in the study
     name: str = ""  # name of the structure, task or annotator; empty for a detection
     answer: str = ""  # the class of a task; flag or clear for an annotator
-    # number, run: number of a detection or region on screen, and the run that has it
+    # number, run: number of a detection or region on screen, and its run
     number: int | None = None
     run: int | None = None
     # x, y: position of a detection, pixels
@@ -33,7 +33,7 @@ class SampledItem:
     y: float | None = None
 
     def in_words(self) -> str:
-        """Name it: "spot 12", "liver, region 3", "task t7"."""
+        """Describe the item: "spot 12", "liver, region 3", "task t7"."""
         if self.x is not None:
             return f"spot {self.number}"
         return self.name if self.number is None else f"{self.name}, region {self.number}"
@@ -50,7 +50,7 @@ class SampleSubject:
     items: tuple[SampledItem, ...] = ()  # in the order of the queue; empty for the verb close
     total: int = 0  # answers from which the sample was drawn
     seed: int = 0
-    # single, sequential: the plan: one of them
+    # single, sequential: the plan; one of them is None
     single: SingleSampling | None = None
     sequential: SequentialSampling | None = None
 
@@ -96,7 +96,7 @@ class SampleProgress:
 
     decision: int  # number of the decision that drew the sample
     subject: SampleSubject
-    # by place in the sample: the decision on each item that was re-read, and whether it confirms the answer
+    # index in the sample to the decision on the re-read item, and whether it confirms the answer
     right: Mapping[int, tuple[int, bool]]
 
     @property
@@ -106,7 +106,7 @@ class SampleProgress:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Decision by the plan: the first that it reached in the order of re-reading."""
+        """Verdict of the plan: the first one reached in the order of re-reading."""
         errors = 0
         for checked, (_, right) in enumerate(sorted(self.right.values()), start=1):
             errors += not right
@@ -116,7 +116,7 @@ class SampleProgress:
         return "continue"
 
     def count_in_words(self) -> str:
-        """Count: "12 of 32 re-read, 1 error, at most 2"."""
+        """Describe the progress: "12 of 32 re-read, 1 error, at most 2"."""
         checked, plan = len(self.right), self.subject
         if plan.single is not None:
             limit = f"at most {plan.single.accept:,}"

@@ -1,13 +1,13 @@
 """Decisions on the spots of an image and on the image, and spots viewed without a decision.
 
-A spot is identified by its position. Decisions belong to the same spot by `about`, by the number of the spot
-in the same run, or if they lie within a pixel. After a new fusion, `match` finds the cluster of a decided
-spot.
+A spot is identified by its position. Decisions concern the same spot if their `about` is the same, if the
+spot has the same number in the same run, or if they lie within a pixel. After a new fusion, `match` finds the
+cluster of a decided spot.
 
 A missing decision is informative only if the expert saw the spot. A spot counts as viewed if it was selected
 on its image for at least `LONG_ENOUGH` seconds. In the grid of spots, its crop must be visible that long
-while other visible spots are decided. A spot that was merely somewhere on the screen does not count: it may
-not have been noticed. A skipped spot does not count either: to skip says "I do not know".
+while other visible spots are decided. A spot that was only visible on the image does not count, because the
+expert may not have noticed it. A skipped spot does not count either: to skip means "I do not know".
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SUPERSEDED: Mapping[str, Collection[str] | None] = {
     "skip": ("skip",),
     "reopen": None,
 }
-"""The earlier decisions on a spot that a decision supersedes; None for all.
+"""By verb of a decision, the verbs of the earlier decisions on a spot that it supersedes; None for all.
 
-A spot that was added or moved and is accepted then stays where it was put.
+A spot that is accepted after it was added or moved keeps its position.
 """
 REACH = 3.0
 REACH_OF_REJECTED = 1.5
@@ -49,26 +49,26 @@ SHORTEST_REACH = 3.0
 
 @dataclass(frozen=True)
 class Spot:
-    """A spot that the expert has judged."""
+    """A spot that the expert has decided."""
 
-    # x, y: where it is; where it was moved to, if it was
+    # x, y: position, after any move
     x: float
     y: float
     verdict: Verdict  # accepted, rejected, skipped or added
     decision: int  # the last decision on it that is in effect
-    # anchor_x, anchor_y: where the cluster stood that was judged; a move does not change it, so that the
-    # cluster is found again
+    # anchor_x, anchor_y: position of the decided cluster, which a move does not change; it identifies the
+    # cluster
     anchor_x: float
     anchor_y: float
     number: int | None = None  # the number that it had on screen
-    # why a skipped spot is open again: "anna: reject; ben: accept". Empty for other spots.
+    # how experts disagree on a skipped spot: "anna: reject; ben: accept". Empty for other spots.
     contested: str = ""
     label: str = ""  # class that the expert gave it; empty where it is not decided
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Reason of a flagged image, and the decision."""
+    """Flag of an image: reason and decision."""
 
     reason: str
     decision: int
@@ -82,12 +82,12 @@ class Control:
     decision: int
 
     def in_words(self) -> str:
-        """Name it: "negative control"."""
+        """Describe the mark: "negative control"."""
         return f"{'positive' if self.holds else 'negative'} control"
 
 
 class SpotsOfImage:
-    """Judged spots, flag and control mark of one image, collected while the journal is read."""
+    """Decided spots, flag and control mark of one image, collected while the journal is read."""
 
     def __init__(self) -> None:
         self.spots: list[Spot] = []
@@ -153,7 +153,7 @@ class SpotsOfImage:
             self._by_number[run, subject.number] = index
 
     def fixed(self) -> list[object]:
-        """Return what a fusion holds fixed: spots, and the control mark."""
+        """Return the decisions that a fusion holds fixed: spots and the control mark."""
         spots = sorted(
             (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected", spot.label)
             for spot in self.spots
@@ -167,7 +167,7 @@ class SpotsOfImage:
         return (counted(count, "spot"),) if count else ()
 
     def undone_since(self, current: SpotsOfImage | None, dead: Container[int]) -> list[int]:
-        """Return the decisions on spots that are unsettled now, and an undone control mark."""
+        """Return the decisions on spots that are undecided now, and an undone control mark."""
         marked = [] if self.control is None else [self.control.decision]
         return [
             spot.decision
@@ -181,7 +181,7 @@ class SpotsOfImage:
         ]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the decision on a detection; one that was accepted or moved is right."""
+        """Return the decision on a detection, and whether it confirms the detection (accepted or moved)."""
         x, y = sampled.x or 0.0, sampled.y or 0.0
         index = self._find(sampled.run, None, sampled.number, x, y)
         if index is None:  # decided in another run
@@ -192,7 +192,7 @@ class SpotsOfImage:
         return spot.decision, spot.verdict != "rejected"
 
     def settles(self, x: float, y: float) -> bool:
-        """Return whether an accepted, added or rejected spot is at a position."""
+        """Return whether there is an accepted, added or rejected spot at a position."""
         return any(
             math.hypot(self.spots[index].anchor_x - x, self.spots[index].anchor_y - y) <= SAME_PLACE
             for index in self._near(x, y)
@@ -228,7 +228,7 @@ class SpotsOfImage:
 def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | None = None) -> KnownSpots:
     """Return the spots that the next fusion of an image holds fixed.
 
-    `spots`: spots of the image that the expert has judged. `truth`: (x, y), imported true positions to be
+    `spots`: spots of the image that the expert has decided. `truth`: (x, y), imported true positions to be
     held fixed too; a decision within a pixel of one overrides it.
     """
     if not spots and truth is None:
@@ -252,13 +252,13 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
 
 
 def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:
-    """Match judged spots with clusters by position; None for a spot without a cluster.
+    """Match decided spots with clusters by position; None for a spot without a cluster.
 
-    The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
-    standard deviations along its long axis, of a rejected spot up to 1.5, and at least three pixels. The
-    rejection of another cluster would hide a structure. A fusion, which knows the click scatter, holds
-    decisions by Mahalanobis distance instead (`algorithms.clicks.voting.clusters_of_spots`): that takes
-    clusters narrower than the scatter for as wide, while here a result of any clusterer is shown.
+    The nearest pairs are matched first, each spot at most once. The maximum distance is three standard
+    deviations along the cluster's long axis, 1.5 for a rejected spot, and never less than three pixels. A
+    rejection that matched another cluster would hide a structure. A fusion, which knows the click scatter,
+    matches decisions by Mahalanobis distance instead (`algorithms.clicks.voting.clusters_of_spots`), and
+    treats no cluster as narrower than the scatter. Here, the result may be of any clusterer.
 
     `mean`: (M, 2). `covariance`: (M, 2, 2).
     """
@@ -292,20 +292,20 @@ def _verdict(before: Verdict, verb: str) -> Verdict:
 
 
 ViewedHow = Literal["selected", "listed"]
-"""selected: on its image; listed: in the grid of spots."""
+"""Where a spot was viewed: "selected" on its image, or "listed" in the grid of spots."""
 
 LONG_ENOUGH = 0.5
-"""Seconds in sight from which on a spot counts as viewed."""
+"""Minimum seconds on screen for a spot to count as viewed."""
 
 _HOW = get_args(ViewedHow)
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A spot that was looked at and left without a decision."""
+    """A spot that was viewed and left without a decision."""
 
     image: int  # the image's number in the study
-    # x, y: where the spot was, pixels
+    # x, y: position of the spot, pixels
     x: float
     y: float
     number: int | None = None  # the number that it had on screen

@@ -1,6 +1,6 @@
 """Subjects of decisions, for each kind of annotation.
 
-`kind` says whose kind of annotation a subject is of, `form` under which name the study keeps it.
+`kind` is the kind of annotation of a subject, `form` the name under which the study stores it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 
 STRUCTURES, PARASITES = "structures", "parasites"
-"""Plural names of what is counted, if the study has no other: without and with blood cells beside it."""
+"""Default nouns of the counted structures, plural: without, and with blood cells counted too."""
 
 LONGEST_NOUN = 40
 
@@ -37,16 +37,16 @@ class CompleteSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleSubject:
-    """Scale of an image: set it, or return to the file's."""
+    """Scale of an image: set it, or restore the file's scale."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "scale"
     verbs: ClassVar[tuple[str, ...]] = ("scale", "unscale")
 
     pixel_size: float | None = None  # micrometres; None to go back
-    # of all images, those that come later included; else of the decision's image alone
+    # whether it applies to all images, including later ones; else only to the decision's image
     everywhere: bool = False
-    # (x, y, x, y): where a known length was drawn, pixels
+    # (x, y, x, y): drawn line of known length, pixels
     line: tuple[float, float, float, float] | None = None
     length: float | None = None  # that length, micrometres
 
@@ -72,7 +72,7 @@ class ScaleSubject:
 class ShapeSubject(CompleteSubject):
     """A measured line or outline on an image: add, move, reshape or delete it.
 
-    "move" shifts the whole shape, "reshape" some of its points. Both contain the new shape.
+    "move" shifts the whole shape, "reshape" some of its points. Both decisions contain the new shape.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -98,7 +98,7 @@ class ShapeSubject(CompleteSubject):
 
 @dataclass(frozen=True, kw_only=True)
 class CountingSubject(CompleteSubject):
-    """Basis of counts: counted cells, their density, the film's thickness, the noun of the structures."""
+    """Basis of counts: counted cells, their density, the film's thickness, and the noun of the structures."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "counting"
@@ -123,7 +123,7 @@ class CountingSubject(CompleteSubject):
                 raise ValueError(f"{name} of {value}; expected a number above 0.")
 
     def in_words(self, _verb: str) -> str:
-        """Describe what was counted: "count 200 leukocytes, all images"."""
+        """Describe the decision: "count 200 leukocytes, all images"."""
         parts = (
             (self.leukocytes, "{:,.0f} leukocytes"),
             (self.red_cells, "{:,.0f} red cells"),
@@ -149,11 +149,11 @@ class SpotSubject:
     form: ClassVar[str] = "clicks"
     verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move", "reopen")
 
-    # x, y: where the spot is, pixels; for a move, where to
+    # x, y: position of the spot, pixels; for a move, the new position
     x: float
     y: float
     number: int | None = None  # the number that it had on screen
-    # from_x, from_y: for a move, where it was
+    # from_x, from_y: for a move, the old position
     from_x: float | None = None
     from_y: float | None = None
     blind: bool = False  # whether the votes, who gave them and what the model says of the spot were hidden
@@ -183,7 +183,7 @@ class SpotSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class SpotOf:
-    """One of several spots that are decided at once."""
+    """One of several spots with a common decision."""
 
     image: int  # the image's number in the study
     x: float
@@ -219,7 +219,7 @@ class SpotsSubject:
 
     @property
     def images(self) -> tuple[int, ...]:
-        """Their images, without repetition."""
+        """Images of the spots, without repetition."""
         return tuple(self.by_image)
 
     def refuse(self, _verb: str) -> str | None:
@@ -227,7 +227,7 @@ class SpotsSubject:
         return None if self.spots else "spots"
 
     def in_words(self, verb: str) -> str:
-        """Describe what is done to them: "reject 14 spots in 3 images"."""
+        """Describe the decision: "reject 14 spots in 3 images"."""
         count, images = len(self.spots), len(self.images)
         noun = f"{count:,} spots" if count > 1 else "1 spot"
         where = f" in {images:,} images" if images > 1 else ""
@@ -270,7 +270,7 @@ class WeightSubject(CompleteSubject):
             raise ValueError(f"a weight of {self.weight}; expected a number above 0 and below 1.")
 
     def in_words(self, _verb: str) -> str:
-        """Describe how they are weighted: "at ½"."""
+        """Describe the weight: "at ½"."""
         return f"at {part_of_one(self.weight)}"
 
 
@@ -286,13 +286,13 @@ class RegionSubject:
     verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip", "reopen")
 
     structure: str
-    # origin, shape: (slice, row, column): its box in the whole image
+    # origin, shape: (slice, row, column): box of the region in the whole image
     origin: Box
     shape: Box
-    # the number that the disputed region had on screen; None for voxels painted elsewhere
+    # number of the disputed region on screen; None for voxels painted elsewhere
     number: int | None = None
     rater: str = ""  # whose version is taken
-    # whether it is all that there is of the structure, which settles every disputed region
+    # whether it is the whole structure, which settles every disputed region
     whole: bool = False
     blind: bool = False  # whether the raters' masks and what the model says were hidden
     edit: str = ""  # how the voxels of "paint" were drawn, such as "smooth"; empty for the brush
@@ -348,7 +348,7 @@ class StructureSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class RegistrationSubject:
-    """A second series of a case: move it onto the case, or return to the positions in its file."""
+    """Another series of a case: register it with the case, or restore the position in its file."""
 
     kind: ClassVar[str] = "masks"
     form: ClassVar[str] = "registration"
@@ -433,7 +433,7 @@ class BiasSubject(CompleteSubject):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupsSubject(CompleteSubject):
-    """Groups of all images, such as patients or slides; they replace those before."""
+    """Groups of all images, such as patients or slides; they replace earlier groups."""
 
     kind: ClassVar[str] = ""  # images are of clicks or masks
     form: ClassVar[str] = "groups"
@@ -487,7 +487,7 @@ class NameSubject:
 
 
 _NEAR = 3.0
-"""Pixels within which a spot of another run has the comment or bookmark of a spot."""
+"""Maximum distance, in pixels, of a spot in another run that shares a spot's comments and bookmarks."""
 
 _ITEM_NOUNS = {"clicks": "image", "masks": "case", "labels": "question", "pairs": "question"}
 
@@ -503,7 +503,7 @@ _COMMENT_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class CommentSubject:
-    """What a comment or a bookmark is on; the text of a comment is the reason of the decision."""
+    """Subject of a comment or bookmark; the text of a comment is the reason of the decision."""
 
     form: ClassVar[str] = "comment"
     verbs: ClassVar[tuple[str, ...]] = tuple(_COMMENT_WORDS)
@@ -554,7 +554,7 @@ class CommentSubject:
     def matches(self, other: CommentSubject) -> bool:
         """Return whether another subject of the same item is the same spot, region, task or item.
 
-        Boxes of one region share half of what they cover together, or more.
+        Boxes are of the same region if their intersection is at least half of their union.
         """
         if self.name != other.name or (self.x is None) != (other.x is None):
             return False

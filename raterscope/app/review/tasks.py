@@ -1,9 +1,8 @@
-"""Decisions on tasks, mask regions, annotators of pairs, structures and names; the last one on each subject.
+"""Decisions on tasks, mask regions, annotators of pairs, structures and names; the last counts.
 
-Stored annotations keep their original names. Annotations that are read from the study have the new names of
-structures and classes, and names that became one name are one structure or class. Joined names are one
-annotator in tables over several items, and in fusions from then on: two names of one person are not two
-independent annotators.
+Stored annotations keep their original names. Annotations read from the study have the new names of structures
+and classes; merged names are one structure or class. Joined names are one annotator in tables over several
+items, and in later fusions: two names of one person are not two independent annotators.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from raterscope.text import counted
 SKIP = "skip"
 
 Names = Mapping[str, str]
-"""The present name of each renamed structure or class, by its name in the files."""
+"""Name in the files of each renamed structure or class, to its current name."""
 
 
 class ItemDecisions:
-    """Decisions on the subjects of one item, in their order.
+    """Decisions on the subjects of one item, in order.
 
-    A subject is what a decision is about: a spot, a region of a run, a task, an annotator.
+    A subject of a decision is a spot, a region of a run, a task or an annotator.
     """
 
     def __init__(self) -> None:
         self._verbs: dict[Hashable, dict[int, str]] = {}
         self._subjects: Counter[int] = Counter()
-        """On how many subjects each decision is still in effect."""
+        """By decision, number of subjects on which it is still in effect."""
         self._idle: set[int] = set()
 
     def add(self, subject: Hashable, decision: int, verb: str, over: Collection[str] | None = None) -> None:
@@ -95,13 +94,13 @@ class DecidedTask:
 
 
 class TasksOfQuestion:
-    """Judged tasks of a question, collected while the journal is read; the last decision counts."""
+    """Decided tasks of a question, collected while the journal is read; the last decision counts."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, DecidedTask] = {}
         self.skipped: set[str] = set()
         self.contested: dict[str, str] = {}
-        """Tasks that are open again, and why."""
+        """Tasks on which experts disagree, and their answers."""
         self.gold: dict[str, str] = {}
         """Classes of the gold tasks."""
         self.decisions = ItemDecisions()
@@ -137,12 +136,12 @@ class TasksOfQuestion:
         return (counted(len(self.tasks), "task"),) if self.tasks else ()
 
     def undone_since(self, current: TasksOfQuestion | None, _dead: Container[int]) -> list[int]:
-        """Name the decisions on tasks that nothing settles now."""
+        """Return the decisions on tasks that are undecided now."""
         settled = {} if current is None else current.tasks
         return [decided.decision for task, decided in self.tasks.items() if task not in settled]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the decision on a task, and whether its class is the answer or a parent of it."""
+        """Return the decision on a task, and whether its class is the answer or a parent of the answer."""
         decided = self.tasks.get(sampled.name)
         if decided is None or decided.decision <= since:
             return None
@@ -152,7 +151,7 @@ class TasksOfQuestion:
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgement of an annotator (flag or clear), its reason and decision."""
+    """Decision on an annotator: verb (flag or clear), reason and number."""
 
     verb: str
     reason: str
@@ -160,12 +159,12 @@ class Judged:
 
 
 class BiasesOfQuestion:
-    """Judged annotators of a question, collected while the journal is read; the last decision counts."""
+    """Decided annotators of a question, collected while the journal is read; the last decision counts."""
 
     def __init__(self) -> None:
         self.judged: dict[str, Judged] = {}
         self.contested: dict[str, str] = {}
-        """Annotators who are open again, and why."""
+        """Annotators on whom experts disagree, and their decisions."""
         self.decisions = ItemDecisions()
 
     def apply(self, decision: Decision, _item: int) -> None:
@@ -194,7 +193,7 @@ class BiasesOfQuestion:
         return []
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the decision on an annotator, and whether it is the answer: flag or clear."""
+        """Return the decision on an annotator, and whether it equals the answer, flag or clear."""
         judged = self.judged.get(sampled.name)
         if judged is None or judged.decision <= since:
             return None
@@ -204,7 +203,7 @@ class BiasesOfQuestion:
 Box = tuple[int, int, int]
 
 _DRAWN = "draw"
-"""Paint that settles all of a region or of a structure, not a stroke alone."""
+"""Key of painting that settles a whole region or structure, unlike a single stroke."""
 _WHOLE_REGION = ("accept", "take", _DRAWN, "skip", "reopen")
 _NOUNS = ("region", "edit", "whole structure")
 
@@ -221,7 +220,7 @@ class Region:
     reason: str = ""  # of a region that is open again: "anna: accept; ben: take rater 2"
 
     def renamed(self, names: Names) -> Region:
-        """Return the decision with the present name of its structure."""
+        """Return the decision with the current name of its structure."""
         new = names.get(self.subject.structure)
         return self if new is None else replace(self, subject=replace(self.subject, structure=new))
 
@@ -244,7 +243,7 @@ class RegionsOfImage:
         self._add_decisions(region)
 
     def _add_decisions(self, region: Region) -> None:
-        """Supersede replaced decisions; an edit replaces nothing beside it."""
+        """Supersede replaced decisions; an edit replaces only its own voxels."""
         subject = region.subject
         decisions, key = self.decisions, _key(region)
         if subject.whole:
@@ -258,7 +257,7 @@ class RegionsOfImage:
             decisions.add(key, region.decision, "paint", ("skip", "reopen"))
 
     def fixed(self) -> list[int]:
-        """Return what a fusion is held to."""
+        """Return the decisions that a fusion holds fixed, for comparison."""
         return [region.decision for region in self.regions if region.voxels is not None]
 
     def settled_subjects(self) -> tuple[str, ...]:
@@ -267,7 +266,7 @@ class RegionsOfImage:
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 
     def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:
-        """Return the undone decisions whose voxels are not all settled by others now."""
+        """Return the undone decisions with voxels that no other decision settles now."""
         decisions = ItemDecisions() if current is None else current.decisions
         return [
             region.decision
@@ -276,7 +275,7 @@ class RegionsOfImage:
         ]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the last decision on a region; a region that was painted or taken from a rater is wrong."""
+        """Return the last decision on a region, and whether it confirms the consensus (accepted)."""
         last, changed = None, False
         for region in self.regions:
             subject = region.subject
@@ -291,7 +290,7 @@ class RegionsOfImage:
 
 
 def _key(region: Region) -> Hashable:
-    """Name the subject of a decision: a region of a run, a stroke, a whole structure."""
+    """Return a key of a decision's subject: a region of a run, a stroke, a whole structure."""
     subject = region.subject
     if subject.whole:
         return (subject.structure, "whole structure")
@@ -311,7 +310,7 @@ def _noun(key: Hashable) -> str:
 
 
 def _is_settled(region: Region, decisions: ItemDecisions) -> bool:
-    """Return whether all of a decision's voxels are settled by others."""
+    """Return whether other decisions settle all voxels of a decision."""
     if decisions.verbs((region.subject.structure, "whole structure")):
         return True
     numbered = region.subject.number is not None and region.verb != "paint"
@@ -321,7 +320,7 @@ def _is_settled(region: Region, decisions: ItemDecisions) -> bool:
 def known_voxels(
     regions: Iterable[Region], settled: Mapping[int, Settled], structure: str, origin: Box, shape: Box
 ) -> NDArray[np.int8] | None:
-    """Combine the settled voxels of a structure within a box, the latest on top.
+    """Combine the settled voxels of a structure within a box; later decisions override earlier ones.
 
     `regions`: as in `ReviewState.regions`.
     `settled`: voxels by `Region.voxels`.
@@ -346,7 +345,7 @@ def known_voxels(
 def read_names(
     decisions: Iterable[Decision], dead: Collection[int] = ()
 ) -> tuple[dict[str, dict[str, str]], frozenset[int]]:
-    """Return the present name of each renamed structure and class by kind, and the mergers in effect.
+    """Return the current name of each renamed structure and class by kind, and the mergers in effect.
 
     `dead`: decisions that were undone.
 
@@ -377,11 +376,11 @@ def read_names(
 
 
 Aliases = Mapping[str, str]
-"""The main name of each other name of an annotator."""
+"""Other names of annotators, to their main names."""
 
 
 def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> dict[str, str]:
-    """Return the main name of each joined name, in the order in which they were joined.
+    """Return the main name of each joined name, in order of joining.
 
     `dead`: decisions that were undone.
 
@@ -427,11 +426,11 @@ def all_names(names: Iterable[str], aliases: Aliases) -> tuple[str, ...]:
 
 
 def current_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
-    """Return which name stands for each other name of an annotator on an item.
+    """Return the name that replaces each other name of an annotator on an item.
 
-    It is the first of the joined names that marked the item; the main name comes first.
+    It is the first of the joined names with marks on the item; the main name comes first.
 
-    `present`: the names that marked the item.
+    `present`: the names with marks on the item.
 
     Examples
     --------
