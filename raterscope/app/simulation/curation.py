@@ -1,6 +1,6 @@
-"""Simulated data of a curator's desk: texts, species, a large crowd, copiers, grades, questions, judges.
+"""Simulated data for curators: texts, species, a large crowd, copiers, grades, questions, judges.
 
-Everything is drawn by chance: no text is from a person.
+Everything is drawn at random; no text is from a person.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ QUALITIES = {
     "sharp": ("yes", "no"), "exposure": ("too dark", "right", "too bright"),
     "subject": ("person", "animal", "plant", "thing"),
 }  # fmt: skip
-"""Questions on a photograph and their answers."""
+"""Questions about a photograph, and their answers."""
 
 MODELS = ("aster", "birch", "cedar", "daisy", "elder", "fern", "ginkgo", "hazel")
 _PROMPTS = (
@@ -85,7 +85,7 @@ def _assign(rng: np.random.Generator, tasks: int, annotators: int, votes: int) -
 def _answer(
     rng: np.random.Generator, true: IntArray, accuracy: NDArray[np.floating], classes: int
 ) -> IntArray:
-    """Draw answers: the true class with a probability, else any other."""
+    """Draw answers: the true class with a given probability, else another class."""
     other = (true + rng.integers(1, classes, len(true))) % classes
     return np.where(rng.random(len(true)) < accuracy, true, other)
 
@@ -94,7 +94,7 @@ def _votes(
     folder: Path, header: Sequence[str], tasks: Sequence[str], annotators: Sequence[str],
     votes: tuple[IntArray, IntArray, IntArray], labels: Sequence[str],
 ) -> Path:  # fmt: skip
-    """Write a vote a row, with times of twenty seconds each."""
+    """Write one vote per row, twenty seconds apart."""
     path = folder / "labels.csv"
     rows = zip(*(column.tolist() for column in votes), strict=True)
     write_rows(
@@ -120,7 +120,7 @@ def _annotators(folder: Path, header: Sequence[str], rows: Iterator[Sequence[str
 
 
 def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write opinions in three classes by several annotators; the last answers at random."""
+    """Write opinions in three classes by several annotators; the last annotator answers at random."""
     watch(0.0, "writing texts")
     rng = np.random.default_rng(settings.seed)
     true = rng.integers(0, len(SENTIMENTS), settings.texts)
@@ -179,7 +179,7 @@ def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -
 
 
 def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write labels of annotators; the first copy the answers of a careless annotator."""
+    """Write labels of annotators; the first of them copy the answers of a careless annotator."""
     watch(0.0, "drawing labels")
     rng = np.random.default_rng(settings.seed)
     labels = ("healthy", "infected", "unclear")
@@ -200,7 +200,7 @@ def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Drawn
 
 
 def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write grades from 1 to 5: a latent severity, with thresholds and noise of each annotator."""
+    """Write grades from 1 to 5, from a latent severity and each annotator's thresholds and noise."""
     watch(0.0, "drawing grades")
     rng = np.random.default_rng(settings.seed)
     severity = rng.normal(0.0, 1.3, settings.tasks)
@@ -219,7 +219,7 @@ def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Drawn:
 
 
 def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write an export with several questions on each photograph, an answer a row."""
+    """Write an export with several questions on each photograph, one answer per row."""
     watch(0.0, "drawing answers")
     rng = np.random.default_rng(settings.seed)
     names, tasks = _names("annotator ", settings.annotators), _names("photo ", settings.tasks)

@@ -1,6 +1,6 @@
-"""Set-ups that can be simulated: the papers' parameters as defaults, where they are stated; and the files.
+"""Set-ups of simulations, with the papers' parameters as defaults where stated, and their files.
 
-This module loads nothing heavy, so that the command line's help comes at once.
+This module loads nothing heavy, so that the command line's help appears at once.
 
 References
 ----------
@@ -43,12 +43,14 @@ class OverlappingSettings(Settings):
         51, "Annotators", "Number of annotators R. OEM-DEM paper, section 3.1: 11, 21, 25, 31, 41, 51."
     )
     fewest: int = _small_count(
-        16, "Fewest clicks", "Of an annotator, at least. OEM-DEM paper, section 3.1: 16."
+        16, "Fewest clicks", "Minimum clicks of one annotator. OEM-DEM paper, section 3.1: 16."
     )
-    most: int = _small_count(24, "Most clicks", "Of an annotator, at most. OEM-DEM paper, section 3.1: 24.")
+    most: int = _small_count(
+        24, "Most clicks", "Maximum clicks of one annotator. OEM-DEM paper, section 3.1: 24."
+    )
     scale: float = number(
         200.0, "Scale",
-        "Pixels for a unit of length. The paper's area is [1, 4] x [0, 5] in units that it does not name; "
+        "Pixels per unit of length. The paper's area is [1, 4] x [0, 5] in unnamed units; "
         "200 makes an image of 600 x 1000 pixels.",
         unit="px", minimum=1.0, maximum=10_000.0,
     )  # fmt: skip
@@ -57,12 +59,14 @@ class OverlappingSettings(Settings):
 
 @dataclass(frozen=True)
 class SeparatedSettings(Settings):
-    """Fifteen components that lie apart (thesis, section 2.3)."""
+    """Fifteen separate components (thesis, section 2.3)."""
 
     annotators: int = _count(20, "Annotators", "Number of annotators R. Thesis, section 2.3: 20 and 50.")
     components: int = _small_count(15, "Components", "Number of components M. Thesis, section 2.3: 15.")
-    fewest: int = _small_count(13, "Fewest clicks", "Of an annotator, at least. Thesis, section 2.3: 13.")
-    most: int = _small_count(17, "Most clicks", "Of an annotator, at most. Thesis, section 2.3: 17.")
+    fewest: int = _small_count(
+        13, "Fewest clicks", "Minimum clicks of one annotator. Thesis, section 2.3: 13."
+    )
+    most: int = _small_count(17, "Most clicks", "Maximum clicks of one annotator. Thesis, section 2.3: 17.")
     side: float = number(
         1000.0, "Side", "Width and height of the image. Thesis, section 2.3: 1000.",
         unit="px", minimum=1.0, maximum=1e5,
@@ -72,7 +76,7 @@ class SeparatedSettings(Settings):
         unit="px", minimum=1e-3, maximum=1e4,
     )  # fmt: skip
     separation: float = number(
-        100.0, "Separation", "Least distance between two centres. The thesis does not state it.",
+        100.0, "Separation", "Minimum distance between two centres. The thesis does not state it.",
         unit="px", minimum=0.0, maximum=1e5,
     )  # fmt: skip
     seed: int = _seed(1)
@@ -80,7 +84,7 @@ class SeparatedSettings(Settings):
 
 @dataclass(frozen=True)
 class VotingSettings(Settings):
-    """Votes on clusters by annotators of unlike sensitivity and specificity (thesis, section 3.1)."""
+    """Votes on clusters by annotators with different sensitivity and specificity (thesis, section 3.1)."""
 
     annotators: int = _count(11, "Annotators", "Number of annotators R. Thesis, section 3.1: 11.")
     clusters: int = _count(20, "Clusters", "Number of clusters M. Thesis, section 3.1: 20.")
@@ -120,7 +124,7 @@ class StreamSettings(Settings):
     )  # fmt: skip
     times: int = _small_count(
         30, "Time steps",
-        "Decisions of each annotator on each cluster, where all decide again. Thesis, section 3.4: "
+        "Number of decisions of each annotator on each cluster, if all decide again. Thesis, section 3.4: "
         "converged at t = 30.",
     )  # fmt: skip
     annotators: int | None = _count(
@@ -152,8 +156,8 @@ class ProstateSettings(Settings):
 
     raters: int = integer(
         7, "Raters",
-        "Number of raters; the third of them leaks into a neighbour, as rater 3 of the paper's Figure 6 "
-        "does. Robust fusion paper, section 4.1: 7.",
+        "Number of raters; the third leaks into a neighbouring structure, like rater 3 in the paper's "
+        "Figure 6. Robust fusion paper, section 4.1: 7.",
         minimum=1, maximum=100,
     )  # fmt: skip
     slices: int = integer(
@@ -188,14 +192,14 @@ class CrowdSettings(Settings):
     annotators: int = _large_count(1705, "Annotators", "Dynamic combination paper, section 4: 1705.")
     fewest: int = _large_count(
         8, "Fewest votes",
-        "Votes of an annotator, at least. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
+        "Minimum votes of one annotator. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
         "963 tasks, as in section 11 of the dynamic combination paper, which does not state how they are "
         "distributed.",
     )  # fmt: skip
     tail: float = number(
         2.04, "Tail",
-        "Exponent of the Pareto distribution of the numbers of votes: the smaller, the more annotators "
-        "have many votes.",
+        "Exponent of the Pareto distribution of the numbers of votes: with smaller values, more "
+        "annotators have many votes.",
         minimum=0.2, maximum=100.0,
     )  # fmt: skip
     prevalence: float = _rate(
@@ -205,8 +209,8 @@ class CrowdSettings(Settings):
     )  # fmt: skip
     changing: float = _share(
         0.6, "Share who change",
-        "Of the annotators with 150 votes or more: they learn, tire or jump, as in section 8 of the DynIBCC "
-        "paper, which does not state a share.",
+        "Share of the annotators with 150 votes or more who learn, tire or change suddenly, as in section 8 "
+        "of the DynIBCC paper, which does not state a share.",
     )  # fmt: skip
     hard: float = _share(0.1, "Share of hard tasks", "The dynamic combination paper does not state it.")
     seed: int = _seed(1)
@@ -237,8 +241,8 @@ class TextsSettings(Settings):
     """Short opinions that annotators sort into three classes."""
 
     texts: int = _large_count(5000, "Texts", "Number of texts.")
-    annotators: int = _count(15, "Annotators", "The last one answers at random.", minimum=2)
-    votes: int = _small_count(3, "Votes", "Of each text, by different annotators.")
+    annotators: int = _count(15, "Annotators", "Number of annotators; the last answers at random.", minimum=2)
+    votes: int = _small_count(3, "Votes", "Votes on each text, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -247,27 +251,33 @@ class SpeciesSettings(Settings):
     """Thirty species in a hierarchy, such as bird/owl/tawny."""
 
     tasks: int = _large_count(2000, "Photographs", "Number of photographs.")
-    annotators: int = _count(200, "Annotators", "Their accuracies follow a Beta distribution.", minimum=2)
+    annotators: int = _count(
+        200, "Annotators", "Number of annotators; their accuracies follow a Beta distribution.", minimum=2
+    )
     votes: int = _small_count(10, "Votes", "Of each photograph, by different annotators.")
     seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class LargeCrowdSettings(Settings):
-    """Very many annotators with a few votes each; ten votes a task."""
+    """Very many annotators with a few votes each; ten votes per task."""
 
-    annotators: int = _count(20_000, "Annotators", "One in ten answers at random.", minimum=10)
-    votes: int = _small_count(3, "Votes", "Of each annotator.")
+    annotators: int = _count(
+        20_000, "Annotators", "Number of annotators; one in ten answers at random.", minimum=10
+    )
+    votes: int = _small_count(3, "Votes", "Votes of each annotator.")
     seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class CopiersSettings(Settings):
-    """Annotators, some of which copy the answers of another."""
+    """Annotators, some of whom copy the answers of another."""
 
-    tasks: int = _large_count(600, "Tasks", "Every annotator labels all of them.")
-    annotators: int = _count(25, "Annotators", "With the copiers.", minimum=2)
-    copiers: int = _count(5, "Copiers", "Their answers are those of the first of them in 95 % of tasks.")
+    tasks: int = _large_count(600, "Tasks", "Number of tasks; every annotator labels all of them.")
+    annotators: int = _count(25, "Annotators", "Number of annotators, including the copiers.", minimum=2)
+    copiers: int = _count(
+        5, "Copiers", "Number of copiers; in 95 % of tasks they answer as the first of them."
+    )
     seed: int = _seed(1)
 
 
@@ -276,8 +286,10 @@ class GradesSettings(Settings):
     """Grades from 1 to 5 with thresholds and noise of each annotator."""
 
     tasks: int = _large_count(1000, "Tasks", "Number of graded tasks.")
-    annotators: int = _count(20, "Annotators", "Some grade higher, some lower.", minimum=2)
-    votes: int = _small_count(6, "Votes", "Of each task, by different annotators.")
+    annotators: int = _count(
+        20, "Annotators", "Number of annotators; some grade higher, some lower.", minimum=2
+    )
+    votes: int = _small_count(6, "Votes", "Votes on each task, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -286,18 +298,22 @@ class QuestionsSettings(Settings):
     """Three questions on each photograph."""
 
     tasks: int = _large_count(800, "Photographs", "Number of photographs.")
-    annotators: int = _count(20, "Annotators", "They answer all questions on a photograph.", minimum=2)
+    annotators: int = _count(
+        20, "Annotators", "Number of annotators; they answer all questions on a photograph.", minimum=2
+    )
     votes: int = _small_count(5, "Votes", "Of each photograph, by different annotators.")
     seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class JudgesSettings(Settings):
-    """Judges who compare the answers of eight language models, with both orders."""
+    """Judges who compare the answers of eight language models, in both orders."""
 
-    judges: int = _count(30, "Judges", "Language models or persons.")
-    always_a: int = _count(4, "Always A", "Judges who always choose the first answer.", minimum=0)
-    prompts: int = _small_count(60, "Prompts", "Each judge compares two answers to each, in both orders.")
+    judges: int = _count(30, "Judges", "Number of judges, language models or persons.")
+    always_a: int = _count(4, "Always A", "Number of judges who always choose the first answer.", minimum=0)
+    prompts: int = _small_count(
+        60, "Prompts", "Number of prompts; each judge compares two answers to each, in both orders."
+    )
     seed: int = _seed(1)
 
 
@@ -319,7 +335,8 @@ _LISTED = (
     Setup(
         "overlapping", "Close components of different sizes", "clicks",
         "Clicks on ten close Gaussian components of three sizes, and random clicks: OEM-DEM paper, "
-        "section 3.1, Figures 1 and 2. The paper does not state where the components lie: they are uniform.",
+        "section 3.1, Figures 1 and 2. The paper does not state the positions of the components: they are "
+        "uniform.",
         OverlappingSettings, lambda s: s.annotators * s.most, 5_000_000, "clicks",
     ),
     Setup(
@@ -403,14 +420,14 @@ SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in _LISTED}
 
 
 def find_setup(name: str) -> Setup:
-    """Return the set-up of a name. Raises `InputError` where there is none."""
+    """Return the set-up with this name. Raises `InputError` if there is none."""
     if name not in SETUPS:
         raise InputError(f"{name!r} is not a set-up; expected one of {', '.join(SETUPS)}")
     return SETUPS[name]
 
 
 def check_size(setup: Setup, settings: Settings) -> None:
-    """Refuse more than can be drawn, and ranges that are empty."""
+    """Refuse empty ranges of parameters, and simulations that would be too large."""
     values = settings.as_dict()
     if values.get("fewest", 0) > values.get("most", values.get("fewest", 0)):
         raise InputError(
@@ -431,9 +448,9 @@ class Drawn:
 
     data: tuple[Path, ...]  # the annotations, and what they were made on
     truth: tuple[Path, ...] = ()  # the truth that can be imported, and compared with by `fuse --truth`
-    # other ground truth: of annotators, of components, of the order of items
+    # other ground truth: on annotators, components, or the order of items
     other_truth: tuple[Path, ...] = ()
     radius: float | None = None  # largest distance of a detection from a true position, pixels
-    # by output: classes of the outputs, where they differ from the outputs
+    # output to its class, if classes differ from the outputs
     classes: Mapping[str, str] = field(default_factory=dict)
     structure: str | None = None  # structure that the masks show

@@ -56,11 +56,11 @@ from raterscope.app.study.records import Scheme
 
 ABSENT, PRESENT = "absent", "present"
 JOINED = 50
-"""Annotators at the end of the thesis's section 5.2."""
+"""Final number of annotators in section 5.2 of the thesis."""
 _OVERLAPPING_TOLERANCE = 0.3
-"""Largest distance of a centre from a true one, in the paper's units; the paper does not state it."""
+"""Matching radius of centres, in the paper's units; the paper does not state it."""
 _SEPARATED_TOLERANCE = 50.0
-"""The same of the thesis's set-up, pixels; the thesis does not state it either."""
+"""Matching radius of the thesis's set-up, in pixels; the thesis does not state it either."""
 
 
 def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> Drawn:
@@ -154,7 +154,7 @@ def _streams(settings: StreamSettings, folder: Path, watch: Watch) -> Drawn:
 
 
 def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, watch: Watch) -> Drawn:
-    """Write (T, R, M) decisions in the order of time: a second for each step, or for each who joins."""
+    """Write (T, R, M) decisions in order of time: one second per step, or per joining annotator."""
     times, annotators, clusters = marked.shape
     data, truth, beside = folder / "labels.csv", folder / "truth.csv", folder / "true_annotators.csv"
     names = _names(annotators)
@@ -382,7 +382,7 @@ def check_folder(folder: Path) -> None:
 def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> Drawn:
     """Draw a set-up and write it into a folder that is new or empty; return the files.
 
-    `settings`: settings of the set-up's own class.
+    `settings`: settings of the set-up's class.
     `folder`: appears when all files are written; after a failure or `Cancelled` nothing is left.
     Raises `InputError` if the folder cannot be used, the simulation would be too large, or parameters
         contradict each other.
@@ -434,13 +434,13 @@ def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
 
 
 def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
-    """Return the commands that fuse what was simulated, compare it with the truth, and make a study."""
+    """Return the commands that fuse the simulated data, compare them with the truth, and make a study."""
 
     def at(name: str) -> str:
         return shlex.quote(str(folder / name))
 
     def all_of(pattern: str) -> str:
-        """Quote a folder, and leave the pattern in it to the shell."""
+        """Quote a folder, but not the pattern that the shell expands in it."""
         return f"{shlex.quote(str(folder))}/{pattern}" if folder != Path() else pattern
 
     fuse = ["raterscope fuse", setup.kind]
