@@ -37,15 +37,15 @@ STUDIES = "Raterscope studies (*.rscope)"
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
 TEXT_WIDTH = 180
-"""Least width of the status line's description beside a long message."""
+"""Minimum width of the status line's description beside a long message."""
 BUTTON_WIDTH = 112
 EDGE, SPACING = 12, 8
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
 PROGRAM, MENU_SIGN = "Raterscope", "\u2261"
-"""Text of the menu's button, and what replaces it in a window too narrow for the text."""
+"""Text of the menu's button, and the sign that replaces it in a narrow window."""
 LARGE_TEXT, TAB_TIGHT = 1.4, 8
-"""Text size from which tabs have less padding, so that the smallest window holds them; and its width."""
+"""Text size above which tabs have less padding, to fit into the smallest window; and that padding."""
 
 
 class TopBar(QWidget):
@@ -109,11 +109,11 @@ class TopBar(QWidget):
         self.set_study(None)
 
     def set_menu(self, menu: QMenu) -> None:
-        """Set the menu that the program's name opens."""
+        """Set the menu that the button with the program's name opens."""
         self._menu_button.setMenu(menu)
 
     def open_menu(self) -> None:
-        """Open the menu, as a click on the program's name does."""
+        """Open the menu, like a click on its button."""
         self._menu_button.click()
 
     def set_study(self, path: Path | None) -> None:
@@ -136,7 +136,7 @@ class TopBar(QWidget):
         self.set_stale("")
 
     def set_stale(self, text: str) -> None:
-        """Label the button Fuse again, with the reason as its tooltip; without words, Fuse."""
+        """Label the button "Fuse again", with the reason as its tooltip; without a reason, "Fuse"."""
         self.fuse.setText("Fuse again" if text else "Fuse")
         self._fit()
         self.fuse.setToolTip(text or self._fuse_text)
@@ -163,12 +163,12 @@ class TopBar(QWidget):
         return tab
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the name of the menu where there is little room."""
+        """Shorten the name of the menu in a narrow window."""
         super().resizeEvent(event)
         self._fit()
 
     def _fit(self) -> None:
-        """Make tabs and Fuse wide enough for their titles; the name of the menu takes what is left."""
+        """Make tabs and Fuse wide enough for their titles; the name of the menu takes the remaining width."""
         self._fit_tabs()
         self.fuse.setMinimumWidth(max(BUTTON_WIDTH, self.fuse.sizeHint().width()))
         self._menu_button.setText(PROGRAM)
@@ -221,7 +221,7 @@ class NoticeBar(QWidget):
 
 
 class StatusLine(QWidget):
-    """Status line: item and run on screen, the latest message, work in the background, what is saved."""
+    """Status line: item and run on screen, the latest message, background work, and whether all is saved."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -256,7 +256,7 @@ class StatusLine(QWidget):
         return self._message.text()
 
     def show_message(self, sentence: str) -> None:
-        """Show a message about what was done; an empty one hides it."""
+        """Show a message about a completed action; an empty message hides the last one."""
         self._message.setText(sentence)
         self._message.setVisible(bool(sentence))
         announce(self, sentence)
@@ -274,7 +274,7 @@ def _named_label(name: str, text: str = "") -> QLabel:
 
 
 class ActionBar(QWidget):
-    """Problem of the study, with buttons for possible actions; the first is the recommended one.
+    """Problem of the study, with buttons for possible actions; the first one is recommended.
 
     `title`: title in front of the text; empty for none. `actions`: the buttons' labels.
     """
@@ -310,8 +310,8 @@ def ask(
     """Ask for confirmation in a box over the window, without blocking it. Esc and Return cancel.
 
     `title`, `question`, `more`: the box's title, its question, and details below it. `act`, `stay`: the
-    labels of the buttons; `stay` is the default. `on_done`, `otherwise`: called when `act` was pressed, and
-    when it was not.
+    labels of the buttons; `stay` is the default. `on_done`, `otherwise`: called after `act` was pressed, and
+    after it was not.
     """
     box = QMessageBox(window)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

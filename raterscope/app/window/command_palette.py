@@ -89,7 +89,7 @@ def menu_commands(menu: QMenu, where: str) -> Iterator[Command]:
 
 
 def study_commands(contents: Contents, workspace: WorkspaceLayout, kind: str) -> Iterator[Command]:
-    """Make commands that go to the items, runs and annotators of a workspace."""
+    """Make commands that show the items, runs and annotators of a workspace."""
     title = WORKSPACES[kind].item
     for item in contents.of(kind):
         yield Command(item.name, title, partial(workspace.go_to, item.id))
@@ -109,12 +109,12 @@ def _annotators(names: Sequence[str], workspace: WorkspaceLayout) -> Iterator[Co
 
 WIDTH, ROWS, FROM_TOP = 640, 12, 64
 MOST = 100
-"""Largest number of matches listed."""
+"""Maximum number of matches listed."""
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
 
 
 class CommandPalette(QFrame):
-    """Search field over the middle of a window, with the matching commands. It closes when it loses focus."""
+    """Search field in the middle of a window, with the matching commands. It closes when it loses focus."""
 
     def __init__(self, commands: Sequence[Command], window: QWidget) -> None:
         super().__init__(window)
@@ -177,7 +177,7 @@ class CommandPalette(QFrame):
             chosen.do()
 
     def leave(self) -> None:
-        """Close, and return the focus to the widget that had it."""
+        """Close, and restore the focus of the previous widget."""
         came_from, self._came_from = self._came_from, None
         self.line.removeEventFilter(self)
         self.close()
@@ -256,7 +256,7 @@ class _CommandKind(LineKind[Command]):
 
 COLUMNS = 3
 LONGEST = 40
-"""Largest number of letters of a description; that of Undo may be long."""
+"""Maximum length of a description; that of Undo may be long."""
 CAPTION_ROWS = 2  # height of a caption, in rows
 SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
@@ -347,7 +347,7 @@ class _Group(QWidget):
 
 
 def _row(keys: str, text: str) -> KeyButton:
-    """Create a key that is shown and cannot be clicked."""
+    """Create a label of a key, without a button's behaviour."""
     row = KeyButton(keys, shorten(text, LONGEST, placeholder=" …"))
     row.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     row.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -355,7 +355,7 @@ def _row(keys: str, text: str) -> KeyButton:
 
 
 def _fitting(groups: Sequence[_Group], room: int) -> list[list[_Group]]:
-    """Distribute groups over as many columns as fit side by side."""
+    """Distribute groups over as many columns as fit into the width."""
     for count in range(COLUMNS, 1, -1):
         columns = _in_columns(groups, count)
         wide = [max((group.minimumSizeHint().width() for group in column), default=0) for column in columns]

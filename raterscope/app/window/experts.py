@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 
 _MOST = 1000
-"""Conflicts that the preview lists."""
+"""Maximum number of conflicts in the preview."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a merge of the open study with another would do."""
+    """Preview of a merge of the open study with another."""
 
     path: Path
     studies: tuple[str, str]  # names of the files, as the experts of `merged` are listed
@@ -49,7 +49,7 @@ class Preview:
     missing: str  # why a blind second read is not complete; empty if it is, and for other copies
 
     def lines(self) -> list[str]:
-        """Describe decisions, agreement and conflicts, a line each."""
+        """Describe decisions, agreement and conflicts, one line each."""
         lines = [
             f"{name}: {_of_experts(experts)}"
             for name, experts in zip(self.studies, self.merged.experts, strict=True)
@@ -106,7 +106,7 @@ class ExpertStudies(QObject):
         self.message.emit(text)
 
     def ask_merge(self) -> None:
-        """Ask for the other study, and show what merging would do."""
+        """Ask for the other study, and show a preview of merging."""
         contents = self._document.contents
         if contents is None:
             return
@@ -117,7 +117,7 @@ class ExpertStudies(QObject):
             self.preview(Path(name))
 
     def preview(self, path: Path) -> None:
-        """Compare the open study with another, and show what merging would do."""
+        """Compare the open study with another, and show a preview of merging."""
         job = self._document.ask(f"Comparing with {path.name}", partial(_preview, path), quiet=False)
         job.finished.connect(self._on_preview)
 
@@ -198,13 +198,13 @@ def _merge(path: Path, target: Path, study: Study, watch: Watch) -> str:
 
 
 _TRIES, _PAUSE = 20, 0.1
-"""Attempts to open a study that the window closes, and seconds between them."""
+"""Number of attempts to open a study that the window is closing, and seconds between them."""
 
 
 class ReadingMode(QObject):
-    """Display of one reading file in the window, in place of a study.
+    """Display of one reading file in the window, instead of a study.
 
-    `pages`: pages of the window. `around`: bars that are hidden while a reader reads.
+    `pages`: pages of the window. `around`: bars to hide during reading.
     """
 
     message = Signal(str)
@@ -294,7 +294,7 @@ class ReadingMode(QObject):
     # Collection
 
     def ask_collection(self, folder: str) -> None:
-        """Ask for the folder of a reader study and for the collected study, and collect what came back."""
+        """Ask for the folder of a reader study and for the collected study, and collect the reading files."""
         source = QFileDialog.getExistingDirectory(self._window, "Folder of the reader study", folder)
         if not source:
             return

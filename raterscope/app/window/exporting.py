@@ -1,4 +1,4 @@
-"""Export from the window: results, and figures through their own menus."""
+"""Exports from the window: results, and figures by their context menus."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
 
 
 class StudyExporter(QObject):
-    """Exports of the open study to a chosen file or folder, in the study's thread."""
+    """Exports of the open study to a file or folder that the user chooses, in the study's thread."""
 
     message = Signal(str)  # exported files
 
@@ -74,9 +74,9 @@ class StudyExporter(QObject):
         self._window = window
 
     def start(self, export: Export, deidentify: bool = False, *, all_cases: bool = False) -> None:
-        """Find the runs behind an export, ask for a file or folder, and write it.
+        """Find the runs of an export, ask for a file or folder, and write it.
 
-        `all_cases`: whether an export of the case on screen is of all cases, into a folder.
+        `all_cases`: whether to export all cases into a folder, instead of the case on screen.
         """
         contents = self._document.contents
         if contents is None:
@@ -108,7 +108,7 @@ class StudyExporter(QObject):
     def _ask_groups(
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str
     ) -> None:
-        """Ask for format and groups, and for the table of the groups; then choose the file or folder."""
+        """Ask for format and groups, for the table of the groups, then for the file or folder."""
         from raterscope.app.study import references
         from raterscope.widgets.dialogs.output_dialogs import (
             FOLDERS,
@@ -205,7 +205,7 @@ class StudyExporter(QObject):
         return (_with_suffix(Path(name), format_name, formats), format_name) if name else None
 
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
-        """Write; ask first if slices are uneven and the format needs even ones."""
+        """Write; ask first if slices are uneven and the format needs a regular grid."""
         from raterscope.app.formats.masks.export import ANY_SLICES, REGULAR
         from raterscope.app.formats.volumes.resampling import explain_irregularity
 
@@ -228,7 +228,7 @@ class StudyExporter(QObject):
         )
 
     def _choose_folder(self, contents: Contents, export: Export, request: Request, title: str) -> None:
-        """Ask for the folder of a file for each question or case, and for their format if there are several.
+        """Ask for the folder for the files of all questions or cases, and for the format.
 
         Cases may each have their usual format: DICOM for a DICOM series.
         """
@@ -268,7 +268,7 @@ class StudyExporter(QObject):
 
 
 def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:
-    """List the formats, that of the case first: DICOM for a DICOM series."""
+    """List the formats, the usual one of the case first: DICOM for a DICOM series."""
     image = None if item is None else contents.image(item)
     usual = usual_format(export, () if image is None else (image,))
     return [usual, *(name for name in export.formats if name != usual)]
@@ -277,7 +277,7 @@ def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:
 def _proposed(
     contents: Contents, export: Export, item: int | None, format_name: str, deidentify: bool
 ) -> Path:
-    """Propose a file; a de-identified export gets a name without identity."""
+    """Propose a file name; that of a de-identified export identifies nobody."""
     from raterscope.app.formats.masks.naming import image_stem
     from raterscope.app.formats.output_files import file_name_part
     from raterscope.app.kinds.masks.exports import case_pseudonym
@@ -315,11 +315,11 @@ def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
 
 WORDS = {".svg": "Drawings (*.svg)", ".png": "Pictures (*.png)", ".csv": "Tables (*.csv)"}
 AT_ONCE = 10_000
-"""Rows between two checks for cancellation."""
+"""Number of rows between two checks for cancellation."""
 
 
 class FigureExporter(QObject):
-    """Writer of figures that are saved through their menus.
+    """Writer of figures that are saved by their context menus.
 
     `item`: returns the number of the item on screen. `run`: returns the run on screen; None if nothing was
     fused.
@@ -343,7 +343,7 @@ class FigureExporter(QObject):
         self._folder: Path | None = None
 
     def listen_to(self, widget: QWidget) -> None:
-        """Handle the figure menus of a part of the window from now on."""
+        """Handle the context menus of figures in a part of the window."""
         from raterscope.widgets.figure_menu import FigureMenu
 
         for menu in widget.findChildren(FigureMenu):

@@ -1,6 +1,6 @@
 """Commands on files and folders: open, create, import, report, find and group images; recent studies.
 
-An import is read outside the GUI thread and shown in a preview; dialogs ask for what files do not say.
+An import is read outside the GUI thread and shown in a preview; dialogs ask for missing information.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RecentStudies(QObject):
-    """List of the recent studies, except those that are known to be missing.
+    """List of the recent studies, without those that are known to be missing.
 
     A thread checks whether they exist: a network drive that does not answer would block the window.
     """
@@ -59,7 +59,7 @@ class RecentStudies(QObject):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the latest study that exists; None if none is known to."""
+        """The folder of the latest study that is known to exist; None without one."""
         return next((path.parent for path in self.offered if path in self._exists), None)
 
     def check(self) -> None:
@@ -95,7 +95,7 @@ INPUTS = (
 
 
 class FileActions(QObject):
-    """Commands of the menu on files and folders, which they ask for."""
+    """Commands of the menu that ask for files and folders."""
 
     message = Signal(str)  # the outcome; empty when the message before was about another study
     searched = Signal()  # a search for missing images ended: earlier messages about them may be outdated
@@ -119,7 +119,7 @@ class FileActions(QObject):
         document.replaced.connect(self._grouping.cancel)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
-        """Open files that were dropped or named on the command line: a study, images, tables."""
+        """Open files that were dropped, or named on the command line: a study, images, tables."""
         readings = [path for path in paths if path.suffix.lower() == READING_SUFFIX]
         if readings:
             self.reading_requested.emit(readings[0])
@@ -248,7 +248,7 @@ class FileActions(QObject):
             job.finished.connect(self._on_searched)
 
     def group_images(self) -> None:
-        """Ask for the groups of the images, such as patients, by which the queue is filtered."""
+        """Ask for groups of the images, such as patients, to filter the queue by."""
         from raterscope.app.study import references
         from raterscope.widgets.dialogs.output_dialogs import ALONE, TABLE, TABLES_OF_GROUPS, GroupsDialog
 
@@ -328,7 +328,7 @@ class Importer(QObject):
         self._window = window
         self._waiting: list[tuple[Batch, Understood]] = []
         self._created: tuple[Path, str] | None = None
-        """A new study that is being opened, and what was imported into it."""
+        """New study that is being opened, and the description of its import."""
         document.replaced.connect(self._on_replaced)
 
     def start(self, paths: Sequence[Path]) -> None:
@@ -396,7 +396,7 @@ class Importer(QObject):
             self._confirm(batch, answer)
 
     def _confirm(self, batch: Batch, understood: Understood) -> None:
-        """Show what was understood, and ask whether to import it."""
+        """Show the preview, and ask whether to import the files."""
         from raterscope.app.window.import_reading import offer_import
         from raterscope.widgets.dialogs.import_preview import ImportDialog
 
@@ -450,7 +450,7 @@ class Importer(QObject):
         self._document.open(study)
 
     def _on_not_created(self, batch: Batch, understood: Understood, reason: str) -> None:
-        """Show the dialog again, so that another file or other names can be chosen."""
+        """Show the dialog again, for another file or other names."""
         self.refused.emit(reason)
         QTimer.singleShot(0, self, partial(self._confirm, batch, understood))
 

@@ -1,4 +1,4 @@
-"""Guide: its pages, the page of each widget, and the viewer with contents and search beside a page."""
+"""Guide: its pages, the page of each widget, and the viewer with contents and search."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.M
 
 @cache
 def pages() -> dict[str, GuidePage]:
-    """Read all pages, by topic, in the order of the contents: a chapter's overview, then the others."""
+    """Read all pages, by topic, in the order of the contents; the overview of a chapter comes first."""
     read = {}
     for topic in topics():
         text = linked_by_topic(topic, page_text(topic))
@@ -155,14 +155,14 @@ def pages() -> dict[str, GuidePage]:
 
 
 def mark_topics(workspace: WorkspaceLayout, kind: str) -> None:
-    """Store on the widgets of a workspace which page describes them."""
+    """Store on each widget of a workspace the page that describes it."""
     for name, topic in TOPICS[kind].items():
         attrgetter(name)(workspace).setProperty(PROPERTY, topic)
     workspace.setProperty(PROPERTY, f"{kind}/start")
 
 
 def topic_of(widget: QWidget | None) -> str:
-    """Return the page of a widget or of its nearest parent that has one; for tabs, of the visible tab."""
+    """Return the page of a widget or of its nearest parent with a page; for tabs, that of the visible tab."""
     while widget is not None:
         topic = widget.property(PROPERTY)
         if not topic and isinstance(widget, QTabWidget):
@@ -242,7 +242,7 @@ class GuideView(QWidget):
 
     @property
     def topic(self) -> str:
-        """Topic of the current page; empty before there is one."""
+        """Topic of the current page; empty without one."""
         item = self.contents.currentItem()
         return "" if item is None else str(item.data(0, TOPIC) or "")
 

@@ -49,7 +49,7 @@ CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLIC
 LABELS = tuple(
     MappingField(name, words, needed, name in ("label", "content")) for name, words, needed in LABEL_FIELDS
 )
-"""Several columns of labels are as many questions."""
+"""Key of a table with several columns of labels: each is a question."""
 
 TAGGED = tuple(replace(part, name=TAGS, label="tags") if part.name == "label" else part for part in LABELS)
 WIDE = (
@@ -68,7 +68,7 @@ _MOST_JOINED = 4
 
 
 def table_kinds(unknown: UnknownColumns) -> tuple[tuple[TableKind, ...], int]:
-    """Return the types as which a table with unknown columns can be read, and the likeliest."""
+    """Return the possible types of a table with unknown columns, and the likeliest type."""
     fields = {*unknown.missing, *unknown.guess.values()}
     chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
     assert unknown.file is not None
@@ -87,7 +87,7 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
 
 
 def _guess_wide(header: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
-    """Guess the task, which usually is the first column, and let the others be annotators."""
+    """Guess the column of the task, usually the first; the other columns are annotators."""
     others = [name for name in header if name not in known]
     if "task" in known.values() or not others:
         return {**known, **dict.fromkeys(others, VOTES)}
@@ -97,7 +97,7 @@ def _guess_wide(header: Sequence[str], known: Mapping[str, str]) -> dict[str, st
 def _guess(
     header: Sequence[str], rows: Sequence[Sequence[str]], file: Path, fields: Sequence[MappingField]
 ) -> dict[str, str]:
-    """Guess what the columns hold if the table is of a given kind."""
+    """Guess the fields of the columns of a table of a given kind."""
     cells = tuple(zip(*rows, strict=True)) or ((),) * len(header)
     table = Table(file, tuple(header), cells, range(len(rows)))
     assigned = assign_columns(table, (), [part.name for part in fields if part.name in COLUMN_NAMES], None)
@@ -193,7 +193,7 @@ def _ends_with_rater(mask: AttributedMask) -> bool:
 
 
 def structure_naming(has_raters: bool) -> str:
-    """Return the pattern of structure names for the answer of the dialog."""
+    """Return the pattern of structure names for an answer in the dialog."""
     return RATERS_IN_STRUCTURES if has_raters else ""
 
 
@@ -201,14 +201,14 @@ _CONTENTS = re.compile(
     r"(images?|imgs?|pictures?|photos?|slides?|masks?|segmentations?|labels?|clicks|annotations?|data|files)",
     re.IGNORECASE,
 )
-"""Names of folders that state what is in them, not of which study."""
+"""Names of folders that describe their contents, not the study."""
 
 
 def new_study_path(file: Path, series: Collection[Path] = ()) -> Path | None:
-    """Name a new study beside a file and outside of the folders of DICOM series.
+    """Return a path for a new study beside a file, outside of the folders of DICOM series.
 
-    A folder named after its contents, as `images` is, gives neither the place nor the name: the folder above
-    does. None if the study's folder cannot be written.
+    Folders named after their contents, such as `images`, are skipped: the folder above gives location and
+    name. None if the study's folder cannot be written.
     """
     folder = file if file.is_dir() else file.parent
     stem = file.name if file.is_dir() else strip_suffixes(file)
@@ -227,9 +227,9 @@ def new_study_path(file: Path, series: Collection[Path] = ()) -> Path | None:
 
 @dataclass(frozen=True)
 class Batch:
-    """Files that are imported together, the study they belong to, and the answers of the user.
+    """Files that are imported together, the target study, and the answers of the user.
 
-    `sources` keeps what was read until all questions are answered.
+    `sources` keeps the parsed files until all questions are answered.
     """
 
     paths: tuple[Path, ...]
@@ -242,7 +242,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Understood:
-    """What was read of a batch, its preview, and the proposed file of a new study."""
+    """Readings of a batch, their preview, and the proposed file of a new study."""
 
     readings: Readings
     preview: ImportPreview
@@ -254,7 +254,7 @@ Question = UnknownColumns | UnknownAnnotators | OtherGrid
 
 
 def images_at_hand(contents: Contents | None) -> StudyImages:
-    """Return the images of the open study, to which files may belong."""
+    """Return the images of the open study that files may belong to."""
     if contents is None:
         return NOTHING
     return StudyImages(
@@ -264,12 +264,12 @@ def images_at_hand(contents: Contents | None) -> StudyImages:
 
 
 def read_tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
-    """Read the names of the study's tasks and items, which images may show."""
+    """Read the names of the study's tasks and items, for pictures of them."""
     return (*tasks_of(study), *items_of(study))
 
 
 def annotator_by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
-    """Return the annotator that a pattern finds in the name of a file; None if it does not match."""
+    """Return the annotator that a pattern finds in the name of a file; None if the pattern does not match."""
     try:
         match = parse_path(files[number], pattern)
     except InputError as error:
@@ -278,7 +278,7 @@ def annotator_by_pattern(files: Sequence[Path], number: int, pattern: str) -> st
 
 
 def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> Understood | Question:
-    """Read the files and make the preview, or return the question that must be answered before."""
+    """Read the files and make the preview, or return the next question to the user."""
     try:
         readings = read_files(
             batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
@@ -312,7 +312,7 @@ def store_readings(
     study: Study,
     watch: Watch,
 ) -> list[str]:
-    """Store what was read, with the chosen names; return what was imported, a sentence each."""
+    """Store the readings with the chosen names; return sentences about the imported contents."""
     if changes != NameChanges():
         readings = change_names(readings, changes)
     return store(

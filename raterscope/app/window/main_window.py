@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 TOUR_POLL_MS, WORK_NOTED_MS = 100, 3000
 
 FRAME = QSize(12, 42)
-"""Largest size of a frame with its title, which Qt knows only once the window is shown."""
+"""Maximum size of the frame and title bar; Qt reports the actual size only for a visible window."""
 
 
 class MainWindow(QMainWindow):
     """Window of one study.
 
-    `remembers`: whether layout and recent studies are restored from the last session and kept for the next.
+    `remembers`: whether layout and recent studies are restored from the last session and stored for the next.
     """
 
     def __init__(self, *, remembers: bool = True) -> None:
@@ -64,18 +64,18 @@ class MainWindow(QMainWindow):
         """The workspace on screen, created when it is first shown."""
         self._workspaces: dict[str, WorkspaceLayout] = {}
         self._unfinished: dict[str, tuple[WorkspaceLayout, Iterator[None]]] = {}
-        """Workspaces that are being made, with the steps that are left."""
+        """Workspaces under construction, with the remaining steps."""
         self.document.prepare = self._prepare
         self._statuses: dict[str, str] = {}
         self._kind = ""
         self._chosen = ""
-        """The workspace that was chosen, until it or another is shown."""
+        """The chosen workspace, until it or another one is shown."""
         self._filled: frozenset[str] = frozenset()
-        """Kinds of which the study holds something."""
+        """Kinds of annotation in the study."""
         self._work_noted = QTimer(self, singleShot=True, interval=WORK_NOTED_MS)
         self._work_noted.timeout.connect(self._note_work)
         self._refusal = ""
-        """Message of the latest refusal by the study."""
+        """Message of the study's latest refusal."""
         self._incoming_job: Job | None = None
         importer = Importer(self.document, self.jobs, self)
         exporter = StudyExporter(self.document, self._current_item, self)
@@ -219,7 +219,7 @@ class MainWindow(QMainWindow):
         self.reading.ask_collection(self.files.folder())
 
     def _on_transferred(self, text: str) -> None:
-        """Show a message, and hide the error before it."""
+        """Show a message, and hide the previous error."""
         self.notice.hide()
         self.status.show_message(text)
 
@@ -259,7 +259,7 @@ class MainWindow(QMainWindow):
         self._on_decided()
 
     def _clear_messages(self) -> None:
-        """Clear messages that a decision makes outdated."""
+        """Clear messages that a decision has made outdated."""
         self.status.show_message("")
         self._clear_refusal()
 
@@ -280,11 +280,11 @@ class MainWindow(QMainWindow):
         self._show_saved()
 
     def _show_saved(self) -> None:
-        """Show whether everything is saved, as the study's thread found it on the disk."""
+        """Show whether everything is saved, as the study's thread reports."""
         self.status.saved.setText(describe_saved(self.document.file_state) if self.document.contents else "")
 
     def _follow_decision(self, decision: Decision) -> None:
-        """Show the workspace in which an undo or redo changes something; annotators are of all of them."""
+        """Show the workspace in which an undo or redo changes something; annotators concern all."""
         contents = self.document.contents
         target = contents.target(decision) if contents else None
         if target is None or target.subject is None or target.annotators:
@@ -293,7 +293,7 @@ class MainWindow(QMainWindow):
             self.show_workspace(target.subject.kind)
 
     def show_workspace(self, kind: str) -> None:
-        """Show a workspace, or its empty page if the study holds nothing for it."""
+        """Show a workspace, or its empty page if the study has no items for it."""
         contents, self._chosen = self.document.contents, ""
         if contents is None:
             return
@@ -327,7 +327,7 @@ class MainWindow(QMainWindow):
             self.workspace.show_outdated()
 
     def _choose_workspace(self, kind: str) -> None:
-        """Show a workspace, which is made step by step when it is first chosen."""
+        """Show a workspace; it is made step by step when it is first chosen."""
         contents, workspace = self.document.contents, WORKSPACES[kind]
         self._chosen = kind
         if kind != self._kind:  # a message was about the workspace before
@@ -417,7 +417,7 @@ class MainWindow(QMainWindow):
             self._work_noted.start()
 
     def _note_work(self) -> None:
-        """Note for the start page how much is left to decide in the study."""
+        """Store for the start page how much of the study is decided."""
         contents = self.document.contents
         if contents is None or not self._remembers:
             return
@@ -429,7 +429,7 @@ class MainWindow(QMainWindow):
         preferences.remember_work_left(contents.path, share if words else None, ", ".join(words[-2:]))
 
     def note_position(self) -> None:
-        """Note what is shown, for session restore."""
+        """Store the position in the study, for session restore."""
         self.session_restore.note_position(self._kind, self._current_item())
 
     def _on_stale(self, kind: str, text: str) -> None:
@@ -441,12 +441,12 @@ class MainWindow(QMainWindow):
             self.workspace.toggle_fuse_panel()
 
     def _on_incoming_job(self, job: Job) -> None:
-        """Show a job that opens another study in the bar, with Cancel."""
+        """Show in the bar a job that opens another study, with Cancel."""
         self._incoming_job = job
         self.bar.set_fusing(job)
 
     def _on_job(self, job: Job) -> None:
-        """Show an import in the bar as long as there is no workspace with a list of jobs."""
+        """Show an import in the bar while no workspace with a list of jobs is open."""
         if job.background:
             self.status.show_background(job)
             return
@@ -482,7 +482,7 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept files only, and as copies: after a move, the sender may delete them."""
+        """Accept only files, as copies: after a move, the sender may delete them."""
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
@@ -504,7 +504,7 @@ class MainWindow(QMainWindow):
             self.open_paths(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Close after confirmation: stop the jobs, wait for decisions to be saved, store the layout."""
+        """Close after confirmation: stop the jobs, wait until decisions are saved, store the layout."""
         if not self.leave_guard.may_close():
             event.ignore()
             return

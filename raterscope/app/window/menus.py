@@ -1,4 +1,4 @@
-"""Menu of the window with its global shortcuts, and the actions that work in every workspace."""
+"""Menu of the window with its global shortcuts, and the actions of all workspaces."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Menus(QObject):
         self.message.emit(f"Text size {change_text_size(steps)} %.")
 
     def follow_study(self) -> None:
-        """Enable the actions that the study allows, and name what undo and redo change."""
+        """Enable the actions that the study allows, and describe the next undo and redo."""
         contents = self._document.contents
         undo, redo = self._document.undo_text
         self.undo_action.setEnabled(bool(undo))
@@ -267,7 +267,7 @@ class WindowActions(QObject):
         self._workspace: WorkspaceLayout | None = None
         self._kind = ""
         self.reading_screen: Callable[[], QWidget | None] = lambda: None
-        """Returns the screen of the reading mode, if it is shown."""
+        """Function that returns the screen of the reading mode, if shown."""
         menus.keys_requested.connect(self.show_keys)
         menus.palette_requested.connect(self.show_palette)
         menus.guide_requested.connect(self.show_guide)
@@ -276,7 +276,7 @@ class WindowActions(QObject):
         menus.full_screen_requested.connect(self.toggle_full_screen)
 
     def follow(self, workspace: WorkspaceLayout | None, kind: str) -> None:
-        """Set the workspace on screen; None if the study holds nothing for it."""
+        """Set the workspace on screen; None if the study has no items for it."""
         self._workspace, self._kind = workspace, kind
 
     def commands(self) -> list[Command]:
@@ -408,9 +408,9 @@ class KeyBindings:
         self.apply()
 
     def apply(self) -> None:
-        """Set the keys of all actions, and those written on buttons; a workspace's own keys come first.
+        """Set the keys of all actions, also those shown on buttons; keys of the workspace have priority.
 
-        A key of the window can be changed while a workspace without this key is on screen.
+        A key of the window is free if the workspace on screen does not use it.
         """
         chosen = read_keys()
         now: dict[str, str] = {}

@@ -33,7 +33,7 @@ _FORMATS = {
 }
 
 _KEYS = ("pacs_address", "pacs_certificates")
-"""Names of the preferences of the latest service."""
+"""Keys under which the preferences store the latest service."""
 
 
 class PacsTransfer(QObject):

@@ -34,11 +34,11 @@ USUAL_PERCENT = 100
 LONGEST_PERCENT = 3
 
 DRIVE_TIMEOUT_MS = 2000
-"""Longest wait for a drive. A drive that does not answer is not checked again until it does."""
+"""Timeout for a drive. A drive that does not answer is not checked again until it does."""
 
 
 def cancel_after_timeout(job: Job) -> None:
-    """Cancel a job that waits for a drive, unless it ends in time."""
+    """Cancel a job that waits for a drive, unless it ends within the timeout."""
     timer = QTimer(job, singleShot=True)
     timer.timeout.connect(job.cancel)
     timer.start(DRIVE_TIMEOUT_MS)
@@ -95,7 +95,7 @@ def remember_recent(path: Path) -> None:
 
 
 def work_left() -> dict[str, tuple[float | None, str, str]]:
-    """Read what was left to do in studies: the share decided, in words, and the day, by the study's path."""
+    """Read the progress of studies: by path, the share decided, in words, and the day."""
     try:
         stored = json.loads(str(_settings().value("work_left") or "{}"))
         return {
@@ -107,7 +107,7 @@ def work_left() -> dict[str, tuple[float | None, str, str]]:
 
 
 def remember_work_left(path: Path, share: float | None, text: str) -> None:
-    """Store what is left to do in a study; forget studies that are no longer recent."""
+    """Store the progress of a study; forget studies that are no longer recent."""
     recent = {str(study) for study in recent_studies()}
     noted = {name: work for name, work in work_left().items() if name in recent}
     noted[str(path)] = (share, text, datetime.now().astimezone().date().isoformat())
@@ -127,7 +127,7 @@ def text_percent() -> int:
 
 
 NAMES = {EXPERT: "expert", CACHE: "cache"}
-"""Keys of the settings that set a variable of the environment."""
+"""Keys of the settings that set an environment variable."""
 
 
 def program_settings() -> ProgramSettings:
@@ -149,7 +149,7 @@ def _names() -> dict[str, str]:
 
 
 def store_program_settings(chosen: ProgramSettings) -> None:
-    """Store settings, and apply them. Names that the environment had at the start remain."""
+    """Store settings, and apply them. Names that the environment set at the start have priority."""
     before, names = _names(), {key: getattr(chosen, key) for key in NAMES.values()}
     for variable, key in NAMES.items():
         if os.environ.get(variable) == before[key]:
@@ -168,7 +168,7 @@ def apply_names() -> None:
 
 
 STEP = 10
-"""Difference between two text sizes, in percent of the normal one."""
+"""Step between two text sizes, in percent of the normal size."""
 
 
 def apply_chosen_theme(name: str) -> None:
@@ -191,7 +191,7 @@ def change_text_size(steps: int) -> int:
 
 
 class SystemThemeFollower(QObject):
-    """Link to the system's colour scheme, while the chosen theme is system."""
+    """Follower of the system's colour scheme, while the chosen theme is "system"."""
 
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)
@@ -203,7 +203,7 @@ class SystemThemeFollower(QObject):
 
 
 LONGEST = 65_536
-"""Largest size of a note in bytes."""
+"""Maximum size of a note in bytes."""
 
 _numbers = count(1)
 
@@ -215,7 +215,7 @@ class Position:
     study: Path
     kind: str  # kind of the workspace
     item: int | None = None  # number of the item on screen in the study
-    # selection and view in it, as the workspace describes them
+    # selection and view of the item, as the workspace describes them
     within: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -277,7 +277,7 @@ def forget_crashed_sessions(folder: Path) -> None:
 
 
 def _crashed(folder: Path) -> list[Path]:
-    """List the notes of programs that no longer run, the oldest first."""
+    """List the notes of processes that no longer run, the oldest first."""
     dead = []
     for note in folder.glob("*.json"):
         lock = _lock_of(note)
@@ -325,7 +325,7 @@ def _remove(path: Path) -> None:
 
 
 EVERY_MS, AGAIN_MS = 2000, 100
-"""Interval between two notes, and between two checks whether the item has been loaded."""
+"""Milliseconds between two notes, and between two checks whether the item is loaded."""
 
 
 class ReopenBar(ActionBar):
@@ -344,7 +344,7 @@ class ReopenBar(ActionBar):
 
 
 class SessionRestore(QObject):
-    """Note of the window's contents, and the offer to reopen them after a crash.
+    """Note of the window's position, and the offer to restore it after a crash.
 
     `folder`: folder of the notes; None to write none.
     """
@@ -355,7 +355,7 @@ class SessionRestore(QObject):
         self._session_note = None if folder is None else SessionNote(folder)
         self._position: Position | None = None
         self._returning: Position | None = None
-        """Position to restore as soon as the item has been loaded."""
+        """Position to restore once the item is loaded."""
         looking = QTimer(self)
         looking.timeout.connect(window.note_position)  # selection and view emit no signal
         if folder is not None:
@@ -438,7 +438,7 @@ class SessionRestore(QObject):
             self._returning = None
 
     def _return(self) -> None:
-        """Restore selection and view once the item has been loaded."""
+        """Restore selection and view once the item is loaded."""
         position, workspace = self._returning, self._window.workspace
         if position is None:
             return

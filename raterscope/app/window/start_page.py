@@ -48,7 +48,7 @@ class RecentStudy:
 
 @dataclass(frozen=True, slots=True)
 class SampleOffer:
-    """A sample study: the kind of annotation, a title and what it holds."""
+    """A sample study: kind of annotation, title and contents."""
 
     kind: str
     title: str
@@ -63,7 +63,7 @@ SAMPLES = (
 )
 
 SIMULATED = ("texts", "grades", "judges")
-"""Set-ups of the simulation that are samples too, in the menu only."""
+"""Set-ups of simulations that are samples too, listed only in the menu."""
 
 FORMATS = (
     ("Images", "PNG, JPEG, TIFF, OME-TIFF, BMP, GIF, whole slides"),
@@ -82,11 +82,11 @@ WIDTH = 1180
 _FIRST_STEP = "Drop images and annotations anywhere in this window, or open a study."
 _CARD, _PICTURE, _EDGE = 56, 56, 12
 _ROOM = 360
-"""Width from which a card has room for the progress beside its words."""
+"""Minimum width of a card to show the progress beside its text."""
 
 
 class StartScreen(QObject):
-    """Start page with its contents and the actions that are chosen on it."""
+    """Start page with its contents, and the actions that it offers."""
 
     begun = Signal(object)  # a sample is being made, which the window shows with Cancel
     refused = Signal(str)  # why a sample could not be made
@@ -131,7 +131,7 @@ class StartScreen(QObject):
             self.page.set_recent(studies)
 
     def open_sample(self, name: str) -> Job:
-        """Make the sample of a kind or a set-up, unless it exists, and open it; the last one chosen."""
+        """Make the sample of a kind or a set-up, unless it exists, and open it; the last choice counts."""
         if self._making is not None and self._making[0] == name:
             return self._making[1]
         work = partial(_make if name in KINDS else _simulate, name, samples_folder())
@@ -142,7 +142,7 @@ class StartScreen(QObject):
         return job
 
     def cancel_sample(self) -> None:
-        """Stop making a sample: a study was opened meanwhile."""
+        """Stop making a sample, because a study was opened meanwhile."""
         self._task.cancel()
         self._set_making(None)
 
@@ -180,7 +180,7 @@ def _make(kind: str, folder: Path, watch: Watch) -> Path:
 def _simulate(name: str, folder: Path, watch: Watch) -> Path:
     setup = SETUPS[name]
     folders = (folder / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
-    # A folder without the study is of a simulation that was cancelled: its files stay.
+    # A folder without the study belongs to a cancelled simulation: its files stay.
     chosen = next(each for each in folders if (each / f"{name}.rscope").exists() or not each.exists())
     study = chosen / f"{name}.rscope"
     return study if study.exists() else _simulate_study(setup, setup.settings(), chosen, watch)
@@ -205,7 +205,7 @@ def describe_day(text: str, today: date | None = None) -> str:
 
 
 class Reproduction(QObject):
-    """Simulation of data and reproduction of papers, chosen in a dialog, in a thread."""
+    """Simulation of data and reproduction of papers: a dialog for the choice, and a thread for the work."""
 
     begun = Signal(object)  # a simulation, which every workspace shows with Cancel
     # message, refused: the outcome, and errors
@@ -363,7 +363,7 @@ class StartPage(QWidget):
         vertical((area, 1), inside=self)
 
     def show_making(self, kind: str) -> None:
-        """Show on its card that the sample of a kind is being made; empty for none."""
+        """Show on a card that the sample of this kind is being made; empty for none."""
         for card, offer in zip(self.samples, self._offers, strict=True):
             card.set_detail("Being made; it opens when ready" if offer.kind == kind else offer.detail)
 
@@ -401,7 +401,7 @@ def _caption(text: str) -> QWidget:
 
 
 class _Card(PaintedButton):
-    """Button with a title and a line, and a progress bar or a small picture."""
+    """Button with a title and a line of text, and a progress bar or a small picture."""
 
     def __init__(
         self, title: str, detail: str, *, share: float | None = None, when: str = "", picture: str = ""

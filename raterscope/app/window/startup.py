@@ -1,4 +1,4 @@
-"""Start of the program: with its window until that is closed, or offscreen for a picture of a study."""
+"""Start of the program: with its window until this is closed, or offscreen for a picture of a study."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0001
 REST_MS = 1000
-"""Time that the first item of a study has before other workspaces are loaded."""
+"""Milliseconds reserved for the first item of a study before other workspaces are loaded."""
 
 GARBAGE = 10_000, 1, 50
-"""New objects after which Python searches for garbage, and how many searches precede one of older objects.
+"""Thresholds of Python's garbage collector.
 
-After the usual 700 objects, reading a study takes twice as long. Usually ten searches precede one among all
-objects since then, which stops the window for 40 ms while a thread loads the compiler.
+With its default of 700 new objects, reading a study takes twice as long. With its default of ten, collections
+of older objects stop the window for 40 ms while a thread loads the compiler.
 """
 
 
@@ -62,8 +62,8 @@ def main(paths: Sequence[Path] = ()) -> int:
 
 
 def prioritise_window() -> None:
-    """Let the window respond while threads work."""
-    # Each call from Qt would otherwise wait 50 times as long to return to Python.
+    """Keep the window responsive while threads work."""
+    # Otherwise each call from Qt would wait 50 times as long to return to Python.
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(*GARBAGE)
 
@@ -109,9 +109,9 @@ def _make_application() -> QApplication:
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
-    """Offer the last session, load in a thread what opens files, then open the paths.
+    """Offer the last session, load in a thread the modules that open files, then open the paths.
 
-    None of the modules creates an object of Qt when it is loaded.
+    None of these modules creates a Qt object on import.
     """
     if not paths:
         window.session_restore.offer()
@@ -142,7 +142,7 @@ def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
 
 
 def _load_rest(window: MainWindow) -> None:
-    """Load the workspaces, once nothing else runs: a study that is opened comes first."""
+    """Load the workspaces once nothing else runs, because opening a study has priority."""
     if window.busy:
         QTimer.singleShot(REST_MS, window, partial(_load_rest, window))
         return
@@ -152,7 +152,7 @@ def _load_rest(window: MainWindow) -> None:
 
 
 def load_libraries(watch: Watch) -> None:
-    """Import what the workspaces use besides Qt; in any thread."""
+    """Import the modules without Qt that the workspaces need; in any thread."""
     _load_opening(watch)
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
@@ -164,7 +164,7 @@ def load_libraries(watch: Watch) -> None:
 
 
 def load_workspaces() -> Iterator[None]:
-    """Import the modules of all workspaces, a few in each step; in the thread of the window only."""
+    """Import the modules of all workspaces, a few in each step; only in the GUI thread."""
     for workspace in WORKSPACES.values():
         yield from workspace.load_in_steps()
     import raterscope.app.page.pdf  # noqa: F401 - has PySide make the classes that it needs
@@ -175,7 +175,7 @@ def load_workspaces() -> Iterator[None]:
 
 
 def _on_loaded(window: MainWindow) -> None:
-    # These objects stay: searching them for garbage again and again would block the window.
+    # These objects stay alive: repeated searches for garbage among them would block the window.
     gc.freeze()
     if sentences := problems():
         window.notice.show_error(" ".join(sentences))
@@ -184,7 +184,7 @@ def _on_loaded(window: MainWindow) -> None:
 
 
 def prepare_algorithms(jobs: Jobs) -> Job | None:
-    """Compile all algorithms in the background, on the first start; None if they are compiled."""
+    """Compile all algorithms in the background, on the first start; None if they are compiled already."""
     from raterscope.app.compiled import is_prepared, prepare
 
     if is_prepared():

@@ -1,4 +1,4 @@
-"""Unsaved results, a study file that was moved, and confirmation before leaving a study or closing."""
+"""Unsaved results, moved study files, and confirmation before leaving a study or closing the window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def describe_saved(file_state: FileState) -> str:
-    """Describe for the status line what is saved, and where."""
+    """Describe for the status line whether and where everything is saved."""
     if file_state.log is not None:
         return f"last decisions saved only in {file_state.log.name}"
     if not file_state.moved:
@@ -43,7 +43,7 @@ class MovedBar(ActionBar):
 
 
 class MovedStudy(QObject):
-    """Continues with a study whose file was moved, renamed, deleted or replaced: in place or in a copy."""
+    """Continuation with a study whose file was moved, renamed, deleted or replaced: there or in a copy."""
 
     message = Signal(str)  # the outcome
 
@@ -116,7 +116,7 @@ def _save_copy(path: Path, study: Study, watch: Watch) -> Path:
 
 
 class UnsavedBar(ActionBar):
-    """Bar that names unsaved results and the reason, until they are saved or discarded."""
+    """Bar with the unsaved results and the reason, until they are saved or discarded."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Not saved", ("Try again", "Save elsewhere…", "Discard…"), parent)
@@ -151,11 +151,11 @@ class UnsavedResults(QObject):
 
     @property
     def writing(self) -> bool:
-        """Whether a result is being written that would be kept if writing failed."""
+        """Whether a result is being written that would have to be kept if writing failed."""
         return self._writing > 0 or self._document.keeping
 
     def try_again(self) -> None:
-        """Write every unsaved result into its study, open or not."""
+        """Write every unsaved result into its study, whether open or not."""
         results, self._unsaved = self._unsaved, []
         self._show()
         contents = self._document.contents
@@ -290,7 +290,7 @@ def _save_file(path: Path, results: Sequence[Unsaved], watch: Watch) -> Path:
 
 
 HARDLY_BEGUN = 2.0
-"""Seconds: a job that has not run longer is stopped without confirmation."""
+"""Maximum running time, in seconds, of jobs that are stopped without confirmation."""
 
 
 class LeaveGuard(QObject):
@@ -376,7 +376,7 @@ class LeaveGuard(QObject):
         self._box = None
 
     def _on_ended(self, box: QMessageBox, stopped: Sequence[Job]) -> None:
-        """Accept when all jobs in question have ended."""
+        """Close the dialog as accepted when all listed jobs have ended."""
         if box is self._box and all(job.over for job in stopped):
             box.accept()
 

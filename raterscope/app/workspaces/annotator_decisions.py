@@ -1,4 +1,4 @@
-"""Decisions on annotators of all kinds: exclude, down-weight, restore with one preview; join, separate."""
+"""Decisions on annotators of all kinds: exclude, down-weight and restore, with a preview; join, separate."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ NOT_FUSED = (
 WITHOUT_PROGRAMS = frozenset({"pairs"})
 NO_EFFECT = "Fusions of comparisons do not use this mark: programs count there as other annotators do."
 FULL = 1.0
-"""Offered for down-weighted annotators, to restore them."""
+"""Choice that restores down-weighted annotators."""
 WIDTH, HEIGHT = 680, 620
 LISTED = 10
-"""Changes that are visible at least, where there are so many."""
+"""Minimum number of visible changes, if there are as many."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """Consequences of all kinds in one list."""
+    """Consequences of a decision for all kinds, in one list."""
 
     consequences: tuple[Consequences, ...]
 
     def summary(self) -> str:
-        """Return how many answers would change, and what would be lost."""
+        """Describe how many answers would change, and which would be lost."""
         parts = [
             f"{format(each.changed, ',') if each.changed else 'none'} of {counted(each.total, each.noun)}"
             for each in self.consequences
@@ -59,7 +59,7 @@ class Preview:
         return " ".join([f"{changed}.", *notes]) if notes else changed
 
     def changes(self) -> Sequence[Change]:
-        """List the changed answers, with their kind where there are several."""
+        """List the changed answers, with their kind if there are several."""
         several = len(self.consequences) > 1
         rows = [
             (f"{KINDS[each.kind].title}: {change.name}" if several else change.name, change)
@@ -70,10 +70,10 @@ class Preview:
 
 
 class PreviewedExclusion:
-    """The dialog that excludes or down-weights annotators, with a preview computed in the background.
+    """Dialog that excludes or down-weights annotators, with a preview computed in the background.
 
-    `preview`: shows the changes by the dialog's choice, or begins to compute them. `forget`: drops what was
-    computed, when the dialog was closed. `kind`: kind of annotation of the preview; None for all.
+    `preview`: shows the changes of the dialog's choice, or begins to compute them. `forget`: drops computed
+    previews, when the dialog was closed. `kind`: kind of annotation of the preview; None for all.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class PreviewedExclusion:
         return self._task.busy
 
     def open(self, dialog: ExclusionDialog, names: Sequence[str]) -> None:
-        """Open a dialog whose decision on these annotators is recorded."""
+        """Open a dialog, and record its decision on these annotators."""
         self.cancel()
         self.dialog, panel = dialog, dialog.panel
         contents = self._document.contents
@@ -112,7 +112,7 @@ class PreviewedExclusion:
         self.show()
 
     def show(self) -> None:
-        """Show the changes by the choice, or begin to compute them."""
+        """Show the changes of the choice, or begin to compute them."""
         if self.dialog is not None:
             self._preview(self.dialog.panel)
 
@@ -121,7 +121,7 @@ class PreviewedExclusion:
         self._task.cancel()
 
     def follow(self, text: str, job: Job, deliver: Callable[[ExclusionPanel, Any], object]) -> None:
-        """Show the progress of a job, and deliver its answer with the panel, or say why it failed."""
+        """Show the progress of a job, and deliver its answer with the panel, or show why it failed."""
         if self.dialog is not None:
             panel = self.dialog.panel
             panel.set_working(0.0, text)
@@ -133,7 +133,7 @@ class PreviewedExclusion:
             )
 
     def _on_accepted(self, dialog: ExclusionDialog, names: tuple[str, ...]) -> None:
-        """Record the exclusion, or the weight, also the full one again."""
+        """Record the exclusion or the weight, including a restored full weight."""
         weight = dialog.panel.weight
         verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
         subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
@@ -153,8 +153,8 @@ class PreviewedExclusion:
 class AnnotatorDecisions(QObject):
     """Decisions on the selected annotators.
 
-    `selected`: returns the main names of the selected annotators, the current one first. `shown`: returns a
-    name as it is shown. `reasons`: reasons offered for an exclusion.
+    `selected`: returns the main names of the selected annotators, the current one first. `shown`: returns the
+    displayed form of a name. `reasons`: reasons offered for an exclusion.
     """
 
     message = Signal(str)
@@ -218,9 +218,9 @@ class AnnotatorDecisions(QObject):
         dialog.open()
 
     def mark_programs(self, kinds: AbstractSet[str]) -> None:
-        """Mark the selected annotators as programs; as persons if all are programs.
+        """Mark the selected annotators as programs, or as persons if all are programs.
 
-        `kinds`: kinds of their annotations that were fused; without any, those of the study count.
+        `kinds`: kinds of their fused annotations; without any, the kinds in the study.
         """
         names, contents = self._needed(), self._document.contents
         if names and contents is not None:
@@ -238,7 +238,7 @@ class AnnotatorDecisions(QObject):
         self.flag_dialog = None
 
     def join(self) -> None:
-        """Join the selected names, unless two of them have a mask of the same structure."""
+        """Join the selected names, unless two of them have masks of the same structure."""
         names = self._needed()
         if len(names) < 2:
             self.message.emit("Select two names or more of one annotator, then press J.")
@@ -247,7 +247,7 @@ class AnnotatorDecisions(QObject):
         self._task.follow(job, partial(self._on_checked, names))
 
     def separate(self) -> None:
-        """Make the joined names of the selected annotators annotators of their own again."""
+        """Separate the joined names of the selected annotators into annotators again."""
         joined = groups(self._document.review.aliases)
         aliases = tuple(alias for name in self._needed() for alias in joined.get(name, (name,))[1:])
         if aliases:

@@ -1,4 +1,4 @@
-"""Catalogue of workspaces, one per kind and one for the annotators; each is imported when it is opened."""
+"""Catalogue of workspaces, one per kind and one for the annotators; each is imported when first opened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARED_MODULES = (
     "raterscope.app.workspaces.runs",
     "raterscope.app.workspaces.screen",
 )
-"""Modules of all workspaces that take long to import, each after those that it needs."""
+"""Modules of all workspaces that take long to import, in the order of their dependencies."""
 
 _SHARED_LIBRARIES = (
     "raterscope.algorithms.clicks.crowd_size",
@@ -41,7 +41,7 @@ _LIBRARIES = {
     "masks": ("raterscope.algorithms.masks.surface",),
     "labels": ("raterscope.app.formats.sounds", "scipy.sparse"),
 }
-"""Modules without Qt that those of the workspaces need besides the functions of their kind."""
+"""Modules without Qt that workspaces need besides the functions of their kind."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class WorkspaceKind:
     # belongs, first_step: title and sentence of its empty page, for a study without such annotations
     belongs: str
     first_step: str
-    # Return whether a study has something for it; by default items of the kind
+    # returns whether a study has contents for the workspace; by default, items of the kind
     present: Callable[[Contents], bool] | None = None
 
     @property
@@ -64,7 +64,7 @@ class WorkspaceKind:
         return KINDS[self.kind].title if self.kind in KINDS else self.kind.title()
 
     def load_libraries(self) -> None:
-        """Import the modules without Qt that those of the workspace need; in any thread."""
+        """Import the modules without Qt that the workspace needs; in any thread."""
         for module in (*_SHARED_LIBRARIES, *_LIBRARIES.get(self.kind, ())):
             import_module(module)
         if self.kind in KINDS:
@@ -74,10 +74,10 @@ class WorkspaceKind:
                     load()
 
     def load_in_steps(self) -> Iterator[None]:
-        """Import the workspace's modules, a few in each step; in the thread of the window only.
+        """Import the workspace's modules, a few in each step; only in the GUI thread.
 
-        They define classes of Qt. On Python 3.11 PySide keeps all such classes in one table, which Qt reads
-        without Python's lock: while another thread defines a class, that can crash the program.
+        They define subclasses of Qt classes. On Python 3.11 PySide keeps all such classes in one table, which
+        Qt reads without Python's lock: a class defined by another thread meanwhile can crash the program.
         """
         for module in (*_SHARED_MODULES, f"{__package__}.{self.kind}.view"):
             import_module(module)
@@ -180,4 +180,4 @@ WORKSPACES = {
         ),
     )
 }
-"""By kind, in the order of the tabs; the annotators of all kinds last."""
+"""Workspaces by kind, in the order of the tabs; the annotators of all kinds come last."""

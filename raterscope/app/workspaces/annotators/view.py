@@ -19,12 +19,12 @@ from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem
 from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, Form, GridColumn
 
 SHOWN = {1: 9, 2: 3}
-"""Values of each kind that the table shows at first, by the number of kinds; of more kinds one."""
+"""By number of kinds, initial number of visible columns per kind; one with more kinds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The table of annotators, as the screen shows it."""
+    """Prepared data of the table of annotators, for the screen."""
 
     table: AnnotatorTable
     unusual: Unusual
@@ -34,7 +34,7 @@ class Prepared:
 
 
 def prepare(table: AnnotatorTable, hidden: bool, watch: Watch) -> Prepared:
-    """Compare all annotators, and make grid and queue; for another thread."""
+    """Compare all annotators, and make grid and queue; called in another thread."""
     watch(0.0, "comparing annotators")
     unusual = find_unusual(table)
     shown = table.names
@@ -201,7 +201,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
 
 
 def _deciding(table: AnnotatorTable, name: str, column: str) -> Value | None:
-    """Return the most unusual value, or the first one of the kind with the most marks."""
+    """Return the most unusual value, or the first value of the kind with the most marks."""
     known = [value for value in table.values(name) if math.isfinite(value.value)]
     unusual = [value for value in known if f"{value.kind}_{value.measure.name}" == column]
     if unusual or not known:
@@ -238,7 +238,7 @@ def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
 
 
 def _known(row_of_kind: tuple[Evidence, int] | None) -> tuple[Evidence, int] | None:
-    """Return a row with marks or values, else None; an excluded annotator may have neither."""
+    """Return the row if it has marks or values, else None; an excluded annotator may have neither."""
     if row_of_kind is None:
         return None
     evidence, row = row_of_kind

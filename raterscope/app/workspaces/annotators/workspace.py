@@ -53,7 +53,7 @@ class AgreementPlots(QObject):
     """The two plots for the selected annotators, filled while they are visible.
 
     `tabs`: gets a tab for each plot. `names`: returns all names of each selected annotator, the main name
-    first. `shown`: returns a name as it is shown.
+    first. `shown`: returns the displayed form of a name.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class AgreementPlots(QObject):
         tabs.currentChanged.connect(self.update)
 
     def forget(self) -> None:
-        """Drop what was measured: annotations or decisions changed."""
+        """Drop the measurements, because annotations or decisions changed."""
         self._measuring.cancel()
         self._comparing.cancel()
         self._measured = self._compared = None
 
     def update(self) -> None:
-        """Measure and compare, as far as a plot is visible."""
+        """Measure and compare, for the visible plots."""
         if self._document.contents is None:
             return
         current = self._tabs.currentWidget()
@@ -160,7 +160,7 @@ FILTERS = (
     QueueFilter("undecided", "not excluded", "All annotators are excluded."),
 )
 SETTLED_MS = 120
-"""Time for which a selection lasts before courses are read for it."""
+"""Milliseconds without a change of the selection before courses are read."""
 UNFUSED = "Fuse clicks, masks, labels or pairs in their tabs (F5) to see what is known of each annotator."
 READING = "Reading the annotators."
 
@@ -190,7 +190,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.prepared: view.Prepared | None = None
         self._stale = True
         self._after: tuple[str, ...] = ()
-        """Annotators to select once the table was read again."""
+        """Annotators to select after the table is read again."""
         self._courses: dict[str, tuple[Course, ...]] = {}
         self._lines: dict[int, HistoryEntry] = {}
         self._settle = QTimer(self, singleShot=True, interval=SETTLED_MS)
@@ -410,7 +410,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     # Filter and selection
 
     def _passing(self) -> tuple[Any, str]:
-        """Return the rows that pass the filter, None for all, and what is wrong with it."""
+        """Return the rows that pass the filter, None for all, and the error of the filter."""
         text = self.table.filter.text().strip()
         if self.prepared is None or not text:
             return None, ""
@@ -440,7 +440,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.card.show_card(self._card())
 
     def _card(self) -> CardView | None:
-        """Return the card of the selection, with who excluded or flagged the annotator when and why."""
+        """Return the card of the selection, with expert, time and reason of an exclusion or flag."""
         shown = None if self.prepared is None else view.card(self.prepared, self.table.selected)
         if shown is None or len(shown.names) > 1:
             return shown
@@ -448,7 +448,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         return replace(shown, sentences=(*filter(None, words), *shown.sentences))
 
     def _decision_text(self, verb: str, done: str) -> str:
-        """Return who excluded or flagged the selected annotator, when and why; empty without a decision."""
+        """Describe the decision that excluded or flagged the selected annotator; empty without one."""
         contents, name = self._document.contents, next(iter(self.table.selected), "")
         if contents is None:
             return ""
@@ -469,7 +469,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         return [table.all_names(name) for name in self.table.selected if name in table.index]
 
     def _follow_selection(self) -> None:
-        """Read the courses of one selected annotator or of two, and what an exclusion changed."""
+        """Read the courses of one or two selected annotators, and the effect of an exclusion."""
         self.agreement.update()
         prepared = self.prepared
         if prepared is None or self._document.contents is None:

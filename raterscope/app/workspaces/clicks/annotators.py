@@ -36,7 +36,7 @@ FULLY = Weighed(1.0, "")
 class Annotators(ClicksPart):
     """Controller of the annotator table and the reliability plot; the study numbers the annotators."""
 
-    # annotators whose clicks are hidden, and the only one whose clicks are shown
+    # annotators with hidden clicks, and the only annotator whose clicks are shown
     shown_changed = Signal(object, object)
     chosen = Signal(object)  # the annotator selected in the table or the plot
 
@@ -60,14 +60,14 @@ class Annotators(ClicksPart):
         self.refresh()
 
     def _on_scene(self, scene: Scene) -> None:
-        """Show another image, run, or step of a stream. Steps are many, and are drawn only if visible."""
+        """Show another image, run, or step of a stream. Steps are drawn only if visible: there are many."""
         visible = self._table.isVisible() or self._plot.isVisible()
         self._stale = scene.stream_note != "" and not visible
         if not self._stale:
             self.refresh()
 
     def refresh_stale(self) -> None:
-        """Draw the rows that were not drawn while hidden."""
+        """Draw the rows that changed while hidden."""
         if self._stale:
             self._stale = False
             self.refresh()
@@ -132,7 +132,7 @@ class Annotators(ClicksPart):
 
 
 def pseudonym(number: int) -> str:
-    """Return the name of an annotator while names are hidden: a number."""
+    """Return the number that replaces an annotator's name while names are hidden."""
     return f"no. {number + 1}"
 
 
@@ -213,7 +213,7 @@ class AnnotatorCourses(ClicksPart):
 
 
 def _courses(fused: Sequence[tuple[str, ImageResult]], watch: Watch) -> dict[str, Course]:
-    """Collect the estimates of annotators who looked at two images or more."""
+    """Collect the estimates of annotators who viewed two or more images."""
     rows: dict[str, list[tuple[str, int, float, float]]] = {}
     for done, (image, result) in enumerate(fused):
         watch(done / len(fused), "following annotators")
@@ -231,7 +231,7 @@ def _course(rows: Sequence[tuple[str, int, float, float]]) -> Course:
 
 
 MOST = 24
-"""Largest number of annotators shown: those who agree the least with all others."""
+"""Maximum number of annotators shown: those who agree least with all others."""
 
 MEASURES = {
     "Dice": ("Dice", "Positive agreement: twice what both marked over the sum of what each marked"),
@@ -246,7 +246,7 @@ NOTHING = "Press Fuse (F5) on an image with two or more annotators to see their 
 
 @dataclass(frozen=True, eq=False)
 class _Page:
-    """Matrix of one measure between annotators, those who agree the least first."""
+    """Matrix of one measure between annotators, those who agree least first."""
 
     measure: str
     names: tuple[str, ...]
@@ -377,12 +377,12 @@ def _page(measure: str, agreement: ClickAgreement, values: NDArray[np.float64]) 
 
 
 AROUND = 12.0
-"""Half width in pixels of the view on a position without a spot."""
+"""Half the width, in pixels, of the view around a position without a spot."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Preview:
-    """Decisions that would change, the image on screen first; only their number while answers are hidden."""
+    """Decisions that would change, those on the image on screen first; in blind mode only their number."""
 
     recount: Recount
     image: int
@@ -413,7 +413,7 @@ class _Preview:
 
 
 class Exclusion(ClicksPart):
-    """Exclusion, down-weighting and restoring of annotators, with a preview before."""
+    """Exclusion, down-weighting and restoring of annotators, with a preview."""
 
     opened = Signal(int, object)  # image and spot of the selected change
     message = Signal(str)
@@ -424,10 +424,10 @@ class Exclusion(ClicksPart):
         self._excluding = PreviewedExclusion(core.document, self._show, self._forget, core.kind)
         self._name = ""
         self._asked_of: Scene | None = None
-        """The scene on screen when the dialog was opened: another one may be shown since."""
+        """The scene on screen when the dialog was opened; it may have changed since."""
         self._inputs: RunInputs | None = None
         self._recounts: dict[float | None, Recount] = {}
-        """Results while the dialog is open, by weight."""
+        """Results by weight, while the dialog is open."""
         self._changed: tuple[ChangedSpot, ...] = ()
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.weigh_requested.connect(self.weigh)
@@ -436,7 +436,7 @@ class Exclusion(ClicksPart):
     def exclude_chosen(self) -> None:
         """Open the dialog for the annotator selected in the table, or restore an excluded one.
 
-        Without a selection, go to the table.
+        Without a selection, focus the table.
         """
         screen, table = self._screen, self._screen.table
         if table.current is not None:
@@ -494,7 +494,7 @@ class Exclusion(ClicksPart):
         self._excluding.open(dialog, (self._name,))
 
     def _show(self, panel: ExclusionPanel) -> None:
-        """Show the changes by the choice, or start to compute them."""
+        """Show the changes of the choice, or start to compute them."""
         scene, weight = self._asked_of, panel.weight
         why_not = _why_not(scene, self._name, weight)
         if scene is None or scene.run is None or why_not:

@@ -1,4 +1,4 @@
-"""Batch review: many spots of one kind listed, shown as crops, and settled by one decision."""
+"""Batch review: many spots of one kind, shown as crops in a grid, and decided at once."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from raterscope.widgets.panels.evidence_panel import TONES, WORDS
 
 KEPT_BYTES = 64 * 1024**2
 LEAST_KEPT = 200
-"""Smallest number of crops cached, whatever their size."""
+"""Minimum number of cached crops, whatever their size."""
 FAR = 1.25
-"""Factor by which the best scale may change before all crops are cut again."""
+"""Factor of change of the best scale from which all crops are cut again."""
 AT_LEAST = 12.0
 
 
@@ -56,7 +56,7 @@ class SpotPosition:
 
 
 class CropShelf(QObject):
-    """Cuts requested crops; if an image is in memory, all crops of it."""
+    """Cache that cuts requested crops, and all crops of an image in memory."""
 
     ready = Signal(int, object)  # a crop; None if the image is missing or cannot be read
 
@@ -73,14 +73,14 @@ class CropShelf(QObject):
         """Half the width of a crop in pixels, or in pixels of `_size` micrometres."""
 
     def forget(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._task.cancel()
         self._positions = {}
         self._crops.clear()
         self._requested.clear()
 
     def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
-        """Choose the width that fits most spots; return whether all crops must be cut again.
+        """Choose a width that fits most spots; return whether all crops must be cut again.
 
         `radii`: best half width of each spot. `size`: common pixel size in micrometres; None to use the
         pixels of each image.
@@ -103,7 +103,7 @@ class CropShelf(QObject):
         return self._crops.get(number)
 
     def want(self, number: int) -> None:
-        """Request a crop, which `ready` delivers."""
+        """Request a crop; the signal `ready` delivers it."""
         if number in self._crops:
             self._crops.move_to_end(number)
             self._deliver(number)
@@ -118,7 +118,7 @@ class CropShelf(QObject):
             self._requested.pop()
         if self._task.busy or not self._requested:
             return
-        # The latest requests are on screen now.
+        # The latest requests come first, because they are on screen now.
         image = self._positions[self._requested[-1]].image
         on_image = {
             number: position for number, position in self._positions.items() if position.image.id == image.id
@@ -174,7 +174,7 @@ def _cut(
     displays: Displays,
     watch: Watch,
 ) -> dict[int, Crop | None]:
-    """Cut crops out of an image: all if it is in memory, the requested ones of a larger image."""
+    """Cut crops out of an image: all if it is in memory, else only the requested ones."""
     try:
         image = load_pixels(lambda: displays, entry, path, watch).image
     except InputError:
@@ -225,7 +225,7 @@ class BatchReview(ClicksPart):
         self._grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
 
     def forget(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._task.cancel()
         self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
@@ -233,7 +233,7 @@ class BatchReview(ClicksPart):
         self._grid.pictures.forget()
 
     def cut_again(self) -> None:
-        """Cut all crops again: the display of the images changed."""
+        """Cut all crops again, because the display of the images changed."""
         self.shelf.forget()
         self._grid.pictures.forget()
         if self._screen.grid_shown:
@@ -244,12 +244,12 @@ class BatchReview(ClicksPart):
         self._grid.set_classes(() if classes is None else classes.names)
 
     def _on_read(self) -> None:
-        """List the spots of images that were read meanwhile."""
+        """List the spots of newly read images."""
         if self._screen.grid_shown and self._grid.everywhere:
             self.refresh()
 
     def list_again(self) -> None:
-        """List the spots of the chosen kind, from the first on."""
+        """List the spots of the chosen kind, from the first spot."""
         self._resets = True
         self.listed_elsewhere.emit()
         self.refresh()
@@ -291,7 +291,7 @@ class BatchReview(ClicksPart):
         return self._listed.get(number)
 
     def positions_text(self, numbers: Sequence[int]) -> str:
-        """Write the positions of spots, a line each, for pasting into a table."""
+        """Write the positions of spots, one per line, for pasting into a table."""
         contents = self._document.contents
         listed = [self._listed[number] for number in numbers if number in self._listed]
         names = {entry.id: entry.name for entry in contents.images} if contents else {}
@@ -361,7 +361,7 @@ class BatchReview(ClicksPart):
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Spots of an image, and the result and decisions they were made from."""
+    """Spots of an image, and the result and decisions that they derive from."""
 
     known: ImageResult
     decided: list[review.Spot]
@@ -394,7 +394,7 @@ def _is(spot: Spot, kind: str) -> bool:
 
 
 def _in_order(listed: Iterable[ListedSpot], kind: str, *, blind: bool) -> list[ListedSpot]:
-    """Sort by probability, or by doubt about the class; skipped spots last. In blind mode by number."""
+    """Sort by probability, or by doubt about the class; skipped spots last. Sort by number in blind mode."""
     by_class = kind == DOUBTFUL_CLASS or kind.startswith(OF_CLASS)
 
     def rank(item: ListedSpot) -> tuple[float, ...]:

@@ -115,7 +115,7 @@ class CanvasContent(ClicksPart):
 
 Key = tuple[int, int | None, int]
 MOST_CLASSES = 20
-"""Classes in the menu of a spot."""
+"""Maximum number of classes in the menu of a spot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class ViewLog(QObject):
         """When the selected spot became visible; None while it is hidden."""
         self._listed_since = 0.0
         self._recorded: set[Key] = set()
-        """Spots of the grid that are recorded: they stay visible from one decision to the next."""
+        """Spots of the grid that are recorded already, because they stay visible over several decisions."""
         reviewing.selected.connect(self._on_selected)
         crops.arrived.connect(self._follow_visible)
         canvas.installEventFilter(self)
@@ -167,7 +167,7 @@ class ViewLog(QObject):
         document.replaced.connect(self._recorded.clear)
 
     def eventFilter(self, _canvas: QObject, event: QEvent) -> bool:
-        """Start or stop the time when the canvas is shown or hidden."""
+        """Start or stop the clock when the canvas is shown or hidden."""
         if event.type() in (QEvent.Type.Show, QEvent.Type.Hide):
             self._follow_visible()
         return False

@@ -56,7 +56,7 @@ class LiveWatch(QObject):
         self._jobs = jobs
         self._task = LatestTask()
         self._binding = False
-        """Whether the current step runs in the study's thread, and is not cancelled."""
+        """Whether the current step runs in the study's thread and must not be cancelled."""
         self._stopping = False
         self._moved = True
         self._more = False
@@ -81,7 +81,7 @@ class LiveWatch(QObject):
         return None if self._latest_arrival is None else time.monotonic() - self._latest_arrival
 
     def start(self, request: WatchRequest) -> None:
-        """Watch a source, from the position where it was left."""
+        """Watch a source, from the position of the last watching."""
         self.forget()
         self.paused = self._stopping = False
         self.notice = ""
@@ -109,7 +109,7 @@ class LiveWatch(QObject):
             self._task.stop()
 
     def forget(self) -> None:
-        """Stop at once: the study is left. Watching can be resumed from the stored position."""
+        """Stop at once, because the study is closed. Watching can be resumed from the stored position."""
         self._wait.stop()
         self._task.cancel()
         self.following = None
@@ -209,7 +209,7 @@ class LiveWatch(QObject):
             self._run_step(self._keep(following, STOPPED), self._on_run_kept)
 
     def _keep(self, following: LiveSource, reason: str) -> Job:
-        """Store the result as a run, with the reason why it ended."""
+        """Store the result as a run, with the reason for the end."""
         return self._document.ask("Keeping the run", partial(_keep_run, following, reason), changes=True)
 
     def _on_run_kept(self, run: int | None) -> None:
@@ -302,7 +302,7 @@ class Replay(QObject):
 
     @property
     def playing(self) -> bool:
-        """Whether it is playing."""
+        """Whether the replay is playing."""
         return self._timer.isActive()
 
     @property
@@ -321,7 +321,7 @@ class Replay(QObject):
         radius: float,
         experience: Callable[[], Experience] = Experience.none,
     ) -> None:
-        """Compute the steps of an image's clicks, and play them as they come.
+        """Compute the steps of an image's clicks, and play them as they are computed.
 
         `experience` returns the experience from other images, when the work begins. With true positions
         `truth`, (T, 2), the steps are evaluated within a radius.
@@ -385,7 +385,7 @@ def _work_out(
     measured: list[tuple[float, float]],
     watch: Watch,
 ) -> None:
-    """Append every step as it is computed. The lists are read meanwhile, and written only here."""
+    """Append every step as it is computed. Other threads read the lists; only this thread writes them."""
     total = len(waiting.arrivals)
     for watched in follow_image(None, waiting, experience, plan, without_partials(watch)):
         if len(steps) + 1 == total:
