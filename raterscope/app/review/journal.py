@@ -254,12 +254,12 @@ class ReviewState:
         return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
 
     def contested_tasks(self, question: int) -> dict[str, str]:
-        """Return the tasks of a question on which experts disagree, and why: "anna: cat; ben: dog"."""
+        """Return a question's tasks with conflicting decisions: "anna: cat; ben: dog"."""
         decided = self._decided.get(("labels", question))
         return dict(decided.contested) if isinstance(decided, TasksOfQuestion) else {}
 
     def contested_annotators(self, question: int) -> dict[str, str]:
-        """Return the annotators of a question on whom experts disagree, and why: "anna: flag; ben: clear"."""
+        """Return a question's annotators with conflicting decisions: "anna: flag; ben: clear"."""
         decided = self._decided.get(("pairs", question))
         return dict(decided.contested) if isinstance(decided, BiasesOfQuestion) else {}
 

@@ -292,7 +292,7 @@ def _verdict(before: Verdict, verb: str) -> Verdict:
 
 
 ViewedHow = Literal["selected", "listed"]
-"""Where a spot was viewed: "selected" on its image, or "listed" in the grid of spots."""
+"""Kind of view of a spot: "selected" on its image, or "listed" in the grid of spots."""
 
 LONG_ENOUGH = 0.5
 """Minimum seconds on screen for a spot to count as viewed."""

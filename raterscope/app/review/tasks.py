@@ -100,7 +100,7 @@ class TasksOfQuestion:
         self.tasks: dict[str, DecidedTask] = {}
         self.skipped: set[str] = set()
         self.contested: dict[str, str] = {}
-        """Tasks on which experts disagree, and their answers."""
+        """Tasks with conflicting decisions of experts, and these decisions."""
         self.gold: dict[str, str] = {}
         """Classes of the gold tasks."""
         self.decisions = ItemDecisions()
@@ -164,7 +164,7 @@ class BiasesOfQuestion:
     def __init__(self) -> None:
         self.judged: dict[str, Judged] = {}
         self.contested: dict[str, str] = {}
-        """Annotators on whom experts disagree, and their decisions."""
+        """Annotators with conflicting decisions of experts, and these decisions."""
         self.decisions = ItemDecisions()
 
     def apply(self, decision: Decision, _item: int) -> None:

@@ -271,7 +271,7 @@ class LargeCrowdSettings(Settings):
 
 @dataclass(frozen=True)
 class CopiersSettings(Settings):
-    """Annotators, some of whom copy the answers of another."""
+    """Annotators; some copy the answers of another annotator."""
 
     tasks: int = _large_count(600, "Tasks", "Number of tasks; every annotator labels all of them.")
     annotators: int = _count(25, "Annotators", "Number of annotators, including the copiers.", minimum=2)
