@@ -1,4 +1,4 @@
-"""Comments and bookmarks on what is selected or on the item, and new names of structures and classes."""
+"""Comments and bookmarks on the selection or the item, and new names of structures and classes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ SIDE = 12
 """Width of the margin beside the mark of a bookmark, in unscaled pixels."""
 
 Position = tuple[int, int, Any]
-"""Place of the item in the study, number and name of its part: the order of bookmarks."""
+"""Sort key of bookmarks: index of the item in the study, number and name of its part."""
 
 
 class Comments(QObject):
     """Comment and bookmark of the selected item, shown below the evidence; a change is stored as a decision.
 
-    `panel`: the panel of evidence. `subject`: returns the selected subject; only called while an item is
-    shown.
+    `panel`: the evidence panel. `subject`: returns the selected subject; only called while an item is shown.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Comments(QObject):
         core.session.cleared.connect(self.refresh)
 
     def begin(self) -> None:
-        """Edit the comment on what is selected."""
+        """Edit the comment on the selected subject."""
         if self._core.item is None:
             self._core.screen.message.emit("Select an item to comment on first.")
             return
@@ -76,7 +75,7 @@ class Comments(QObject):
         self.field.begin()
 
     def refresh(self) -> None:
-        """Show the comment on what is selected, and whether it is bookmarked."""
+        """Show the comment on the selected subject, and whether it is bookmarked."""
         item = self._core.item
         subject = None if item is None else self._subject()
         bookmarked = subject is not None and is_bookmarked(self._core.bookmarks, subject, self._core.run)
@@ -92,7 +91,7 @@ class Comments(QObject):
         self.field.set_comment(find_comment(comments, subject, self._core.run))
 
     def toggle_bookmark(self) -> None:
-        """Bookmark what is selected, or remove its bookmark."""
+        """Bookmark the selected subject, or remove its bookmark."""
         if self._core.item is None:
             self._core.screen.message.emit("Select an item to bookmark first.")
             return
@@ -101,7 +100,7 @@ class Comments(QObject):
         self._record(verb, self._core.item, subject)
 
     def step(self, by: int) -> None:
-        """Go to the next or previous bookmark of the study, wrapping round."""
+        """Go to the next or previous bookmark of the study, cyclically."""
         core, review = self._core, self._core.document.review
         entries = core.document.items(core.kind)
         places = {entry.id: place for place, entry in enumerate(entries)}

@@ -1,4 +1,4 @@
-"""Layout of every workspace: queue, middle, evidence and bottom, resizable, restored, reached by keyboard."""
+"""Layout of every workspace: queue, middle, evidence and bottom, with sizes, folding and keyboard focus."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 ActionEntry = tuple[str, str, Callable[[], object]]
 
 TABS, SIDES = "tabs", "sides"
-"""Names under which visible tabs and sizes of the sides with normal text are stored."""
+"""Keys under which visible tabs, and sizes of the sides with normal text, are stored."""
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
-"""Largest shares of the regions with larger text; the canvas keeps the rest."""
+"""Maximum shares of the regions with larger text; the canvas keeps the rest."""
 _USUAL = {
     (0, Qt.Orientation.Horizontal): QUEUE_WIDTH,
     (1, Qt.Orientation.Horizontal): EVIDENCE_WIDTH,
     (1, Qt.Orientation.Vertical): BOTTOM_HEIGHT,
 }
-"""Size of a side that was never larger than nothing."""
+"""Default size of a side that was never shown."""
 NARROW, LOW = 880, 460
-"""Size of the screen, for text of normal size, below which some sides are folded."""
+"""Width and height of the screen, with normal text, below which some sides are folded."""
 LEAST_CANVAS = 180
-"""Height that large text leaves the canvas at least, whatever it holds."""
+"""Minimum height of the canvas with large text, in pixels."""
 BOTTOM_PART = 0.25
-"""Share of the height that the bottom takes, unless the expert moves its edge."""
+"""Share of the height for the bottom, unless the user moves its edge."""
 
 
 class WorkspaceLayout(QWidget):
     """Queue on the left, canvas in the middle, evidence on the right, history and other parts below.
 
-    It is empty until its steps from `build` are done.
+    It is empty until the steps of `build` are done.
     """
 
     status_changed = Signal(str)  # item and run on screen
@@ -60,13 +60,13 @@ class WorkspaceLayout(QWidget):
 
     PARTS = ("whole", "middle", "upper", "bottom")
     FOLDED = ("whole", "middle")
-    """Parts whose side is folded where large text leaves no room: queue and bottom."""
+    """Parts whose side is folded if large text leaves too little room: queue and bottom."""
     CRAMPED_BOTTOM: float | None = None
-    """Share of the height that the first part of the bottom then takes alone; None to fold the bottom."""
+    """Share of the height for the first part of the bottom alone in that case; None to fold the bottom."""
     CANVAS_SCROLLS = False
-    """Whether the middle shows figures, which may become too large for it, instead of an image."""
+    """Whether the middle shows figures, which may exceed it, instead of an image."""
     FUSES = False
-    """Whether the workspace fuses annotations: then it has a Fuse panel, runs and a blind mode."""
+    """Whether the workspace fuses annotations and has a Fuse panel, runs and a blind mode."""
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,9 +76,9 @@ class WorkspaceLayout(QWidget):
         """Do nothing: this workspace does not fuse."""
 
     def build(self) -> Iterator[None]:
-        """Make the screen in short steps, between which the window can answer.
+        """Make the screen in short steps; the window stays responsive between them.
 
-        Nothing observes the study before a last step that connects all parts.
+        Nothing observes the study before the last step, which connects all parts.
         """
         raise NotImplementedError
 
@@ -90,11 +90,10 @@ class WorkspaceLayout(QWidget):
         below: Sequence[QWidget],
         widths: Sequence[int],
     ) -> Iterator[None]:
-        """Put the regions in their places, in steps.
+        """Place the regions, in steps.
 
-        `below`: widgets beside history and jobs at the bottom. Fill tabs afterwards, because Qt styles all
-        contents of a widget again when it is moved. `widths`: widths of the bottom's parts, the history
-        first.
+        `below`: widgets beside history and jobs at the bottom. Fill tabs afterwards, because Qt restyles all
+        contents of a moved widget. `widths`: widths of the bottom's parts, the history first.
         """
         from raterscope.widgets.panels.activity_panels import HistoryPanel, JobsPanel
 
@@ -106,9 +105,9 @@ class WorkspaceLayout(QWidget):
         self.digits: KeyHelp | None = None
         """Help on the keys 1 to 9."""
         self._tabs: list[QTabWidget] = []
-        """All tab widgets, once the actions are added."""
+        """All tab widgets, set when the actions are added."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
-        # Parents before children: Qt styles all descendants again for each widget that is put around them.
+        # Parents before children: Qt restyles all descendants for each new parent.
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self.notes = WorkspaceNotes(self)
         self.whole = _splitter(across, self)
@@ -144,14 +143,14 @@ class WorkspaceLayout(QWidget):
         self._enlarged: QWidget | None = None
         self._bottom_sizes: list[int] = []
         self._cramped = False
-        """Whether sides are folded, because the window is too small for its text; and these sides."""
+        """Whether sides are folded because the window is too small for its text."""
         self._cramped_sides: list[QSplitter] = []
         self._is_new = True
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
         """Sizes of the sides with text of normal size."""
         self._stored_sizes: dict[QSplitter, float] = {}
-        """Those of the last session: a splitter's own state is capped by the room that large text leaves."""
+        """Sizes of the last session; those of a splitter are limited by the room that large text leaves."""
         for splitter in self._sides:
             splitter.splitterMoved.connect(partial(self._on_divided, splitter))
         self.setFocusProxy(canvas)
@@ -162,7 +161,7 @@ class WorkspaceLayout(QWidget):
         self.left_tabs.addTab(self.job_list, "Jobs")
 
     def event(self, event: QEvent) -> bool:
-        """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""
+        """Leave keys to an open menu: a letter selects an entry, and makes no decision."""
         if event.type() == QEvent.Type.ShortcutOverride and QApplication.activePopupWidget() is not None:
             event.accept()
             return True
@@ -173,9 +172,9 @@ class WorkspaceLayout(QWidget):
         self.bottom.insertWidget(0, self._lower[1])
 
     def add_shortcuts(self, described: Sequence[ActionEntry], navigable: Sequence[QWidget]) -> None:
-        """Add actions to the Review menu, and those that move through the window.
+        """Add actions to the Review menu, and actions that move the focus.
 
-        `navigable`: widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the
+        `navigable`: widgets in which Tab goes to the next disputed item, as in lists; in forms Tab moves the
         focus.
         """
         everywhere: tuple[ActionEntry, ...] = (
@@ -209,7 +208,7 @@ class WorkspaceLayout(QWidget):
         return [view for view in self.findChildren(QAbstractItemView) if in_place(view, self)]
 
     def add_digits(self, slot: Callable[[int], object], text: str, *, first: int = 1) -> None:
-        """Make the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words describe it."""
+        """Connect the keys 1 to 9, or 0 to 9, with a slot that gets the digit minus one."""
         self.digits = KeyHelp("", ((f"{first} ... 9", text),))
         for digit in range(first, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
@@ -218,7 +217,7 @@ class WorkspaceLayout(QWidget):
 
     @property
     def has_to_leave(self) -> bool:
-        """Whether Esc has a mode or a panel to leave."""
+        """Whether there is a mode or a panel for Esc to leave."""
         return False
 
     def _leave_or_focus_canvas(self, slot: Callable[[], object]) -> None:
@@ -232,7 +231,7 @@ class WorkspaceLayout(QWidget):
         else:
             self.escaped.emit()
 
-    # What the window asks of every workspace
+    # Interface of every workspace for the window
 
     @property
     def blind_mode(self) -> BlindMode | None:
@@ -250,7 +249,7 @@ class WorkspaceLayout(QWidget):
         return ""
 
     def stop_fusing(self) -> None:
-        """Stop the fusion under way."""
+        """Stop the running fusion."""
 
     def show_outdated(self) -> None:
         """Show whether and why to fuse again."""
@@ -260,7 +259,7 @@ class WorkspaceLayout(QWidget):
         """Open or close the Fuse panel."""
 
     def current_item(self) -> int | None:
-        """Return the study's number of the item on screen."""
+        """Return the number of the item on screen in the study."""
         return None
 
     def go_to(self, _item: int) -> None:
@@ -321,7 +320,7 @@ class WorkspaceLayout(QWidget):
                 self._on_divided(splitter)
 
     def fold(self, splitter: QSplitter) -> None:
-        """Fold the queue, the evidence or the bottom away, or show it with its former size."""
+        """Fold the queue, the evidence or the bottom, or show it with its former size."""
         index, sizes = self._sides[splitter][0], splitter.sizes()
         if self._enlarged is not None:
             self.enlarge()
@@ -349,7 +348,7 @@ class WorkspaceLayout(QWidget):
             self._resize_side(splitter, normal)
 
     def enlarge(self) -> None:
-        """Give the whole workspace to the panel with the focus, or show all panels again."""
+        """Enlarge the panel with the focus over the whole workspace, or show all panels again."""
         splitters = (*self._sides, self.bottom)
         region = self.region_of(self.focusWidget() or self.canvas) or self.canvas
         self._enlarged = region if self._enlarged is None else None
@@ -361,7 +360,7 @@ class WorkspaceLayout(QWidget):
         self.message.emit("F8 shows all panels again." if self._enlarged is not None else "")
 
     def panels(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        """List the tabs of the workspace by name, each with what shows it."""
+        """List the tabs of the workspace by name, each with a function that shows it."""
         for tabs in self.findChildren(QTabWidget):
             for index in range(tabs.count()):
                 yield tabs.tabText(index), partial(self._show_tab, tabs, index)
@@ -380,7 +379,7 @@ class WorkspaceLayout(QWidget):
         return next((region for region in self._regions if contains(region, widget)), None)
 
     def go_to_region(self, step: int) -> None:
-        """Move the focus to the next region with a focusable widget, wrapping round."""
+        """Move the focus to the next region with a focusable widget, cyclically."""
         regions = self._regions
         focus = self.focusWidget()
         start = next((i for i, region in enumerate(regions) if contains(region, focus)), 0)
@@ -410,7 +409,7 @@ class WorkspaceLayout(QWidget):
                 return
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Set the initial sizes once the widget is shown: before, its parts have other proportions."""
+        """Set the initial sizes when the widget is first shown: earlier, its parts have other proportions."""
         super().showEvent(event)
         if self._is_new:
             QTimer.singleShot(0, self, self._divide)
@@ -442,7 +441,7 @@ class WorkspaceLayout(QWidget):
                 self.message.emit("F2 to F4 show the folded panels.")
 
     def _set_cramped(self, cramped: bool) -> None:
-        """Fold sides, or show them as they were; the picture and the keys of decisions stay visible."""
+        """Fold sides, or restore them; the picture and the keys of decisions stay visible."""
         if cramped == self._cramped:
             return
         self._cramped = cramped
@@ -462,7 +461,7 @@ class WorkspaceLayout(QWidget):
             self._set_bottom_alone(cramped)
 
     def _set_bottom_alone(self, alone: bool) -> None:
-        """Give the bottom to its first part, or show all its parts."""
+        """Show only the first part of the bottom, or all its parts."""
         if alone:
             self._bottom_sizes = self.bottom.sizes()
             self.bottom.setSizes([sum(self._bottom_sizes), *[0] * (self.bottom.count() - 1)])
@@ -470,7 +469,7 @@ class WorkspaceLayout(QWidget):
             self.bottom.setSizes(self._bottom_sizes)
 
     def _on_look(self) -> None:
-        """Resize the sides after a change of the text size, in proportion to the sizes set by the expert."""
+        """Resize the sides after a change of the text size, in proportion to the sizes set by the user."""
         previous, self._text_size = self._text_size, text_size()
         if self._text_size == previous:
             return
@@ -482,7 +481,7 @@ class WorkspaceLayout(QWidget):
         self.place_panel()
 
     def _on_divided(self, splitter: QSplitter, *_: int) -> None:
-        """Note the size of the side that the expert set."""
+        """Store the size of a side that the user set."""
         self._normal_sizes[splitter] = splitter.sizes()[self._sides[splitter][0]] / self._text_size
 
     def _resize_side(self, splitter: QSplitter, normal: float) -> None:
@@ -500,14 +499,15 @@ class WorkspaceLayout(QWidget):
         self._normal_sizes[splitter] = normal
 
     def _usual_bottom(self) -> int:
-        """Return the bottom's height until the expert sets one: a share of the window, or what it needs."""
+        """Return the bottom's default height: a share of the window, or its minimum height."""
         height = round(BOTTOM_PART * sum(self.middle.sizes()) * max(1.0, text_size()))
         return max(height, self.bottom.minimumSizeHint().height())
 
     def _fit_sides(self) -> None:
-        """Resize the sides once their parts have their new text.
+        """Resize the sides after their parts got new text.
 
-        Qt notifies no layout of changes in hidden widgets: the layout would keep their former minimum sizes.
+        Qt does not notify layouts of changes in hidden widgets: a layout would keep their former minimum
+        sizes.
         """
         for part in self.findChildren(QWidget):
             part.updateGeometry()
@@ -515,7 +515,7 @@ class WorkspaceLayout(QWidget):
             self._resize_side(splitter, self._normal_sizes[splitter])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep a panel at its edge, and leave a low window's height to the evidence."""
+        """Keep a panel at its edge, and give the evidence the full height of a low window."""
         super().resizeEvent(event)
         if not self._is_new:
             self._resize_side(self.middle, self._normal_sizes[self.middle])
@@ -524,13 +524,13 @@ class WorkspaceLayout(QWidget):
         self.place_panel()
 
     def place_panel(self) -> None:
-        """Put a panel that lies over the workspace at its edge."""
+        """Place an overlay panel at the edge of the workspace."""
 
 
 def split_widgets(
     direction: Qt.Orientation, widgets: Sequence[QWidget], sizes: Sequence[int] = ()
 ) -> QSplitter:
-    """Put widgets side by side or one below the other, with handles between them."""
+    """Place widgets side by side or one below the other, with handles between them."""
     splitter = QSplitter(direction, handleWidth=1)
     for widget in widgets:
         splitter.addWidget(widget)
@@ -549,7 +549,7 @@ def _takes_keys(widget: QWidget) -> bool:
 
 
 def in_place(view: QAbstractItemView, screen: QWidget) -> bool:
-    """Return whether a list is in the screen itself, not in a popup."""
+    """Return whether a list is part of the screen, not of a popup."""
     parent: QWidget | None = view
     while parent is not None and parent is not screen and not parent.isWindow():
         parent = parent.parentWidget()
@@ -557,5 +557,5 @@ def in_place(view: QAbstractItemView, screen: QWidget) -> bool:
 
 
 def contains(region: QWidget, widget: QWidget | None) -> bool:
-    """Return whether a widget is a region or lies in it."""
+    """Return whether a widget is a region, or within it."""
     return widget is not None and (region is widget or region.isAncestorOf(widget))

@@ -24,12 +24,12 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidenceLine
 
 MOST = 20
-"""Largest number of runs read, the latest first."""
+"""Maximum number of runs read, the latest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class _RunSpots:
-    """Spots of an image by a run."""
+    """Spots of an image in a run."""
 
     run: RunEntry
     spots: tuple[Spot, ...]
@@ -87,7 +87,7 @@ class OtherRuns(ClicksPart):
         if self._image_and_run is None or self._results is None or not self._waiting:
             self.read.emit()
             return
-        # One at a time, so that a decision never waits for all of them.
+        # One run at a time, so that a decision never waits for all of them.
         run = self._waiting.pop()
         job = self._document.ask("Reading another run", partial(_read, run, self._image_and_run[0]))
         self._task.follow(job, partial(self._on_read, self._results, run))
@@ -141,7 +141,7 @@ class Evidence(ClicksPart):
         self.show()
 
     def remember(self, decision: Decision) -> None:
-        """Keep votes and posterior of the spot that was just decided, to show them beside the next one."""
+        """Keep votes and posterior of the spot just decided, to show them beside the next spot."""
         spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
         self._last_decision = ""
         is_single = isinstance(decision.subject, SpotSubject)
@@ -172,7 +172,7 @@ class Evidence(ClicksPart):
         )
 
     def show_elsewhere(self, listed: ListedSpot, result: ImageResult, shelf: CropShelf) -> None:
-        """Show a spot of an image that is not on screen."""
+        """Show the evidence for a spot on another image."""
         spot, crop, half = listed.spot, shelf.get(listed.number), shelf.half
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._last_decision))

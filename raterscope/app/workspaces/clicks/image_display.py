@@ -27,11 +27,11 @@ from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.panels.display_panel import DisplayPanel
 
 STORED_AFTER = 400
-"""Milliseconds without a change after which the displays are stored."""
+"""Milliseconds without a change before the displays are stored."""
 
 
 class ImageDisplay(ClicksPart):
-    """Rendering of the image on screen by the displays of its channels, which can be changed."""
+    """Rendering of the image on screen, and changes of its channels' displays."""
 
     rendered = Signal(int, object)  # number of the image, and what to show
     changed = Signal()  # displays were changed by the expert
@@ -182,7 +182,7 @@ _Box = tuple[slice, slice]
 
 
 class FocalPlanes(ClicksPart):
-    """Choice of the focal plane and the time of a stack, which are read in the background."""
+    """Choice of the focal plane and time of a stack; they are read in the background."""
 
     loaded = Signal(int, object)  # number of the image, and the chosen plane of it
 
@@ -230,7 +230,7 @@ class FocalPlanes(ClicksPart):
         self._searching.follow(job, partial(self._on_sharpest, self._image))
 
     def _position(self, otherwise: str, *, planes: bool) -> StackPosition | None:
-        """Return the position on screen or on its way; without a stack, show a message."""
+        """Return the position on screen, or the one being loaded; without a stack, show a message."""
         position = None if self._image is None else self._chosen.get(self._image)
         if position is None or (position.planes if planes else position.times) < 2:
             self._screen.message.emit(otherwise)

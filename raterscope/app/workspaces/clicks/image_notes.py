@@ -1,4 +1,4 @@
-"""Notes above the image, marks of images (flags, controls), and the order of their queue."""
+"""Notes above the image, marks of images (flags, controls), and the order of the images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OTHERS = "Other images used"
 
 
 class RunNotices(ClicksPart):
-    """Notes on what the votes of a run do not settle, and on which images it was fused with.
+    """Notes on undecidable results of a run, and on the images that were fused with the image on screen.
 
     See `empty_notice`, `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`,
     `isolation_notice` and `others_in_words`.
@@ -67,7 +67,7 @@ class RunNotices(ClicksPart):
             self._notes.set_note(tag, "")
 
     def _on_scene(self, scene: Scene) -> None:
-        """Note which other images the run on screen learned from, and which it did not."""
+        """Note which other images informed the run on screen, and which did not."""
         run, contents = scene.run, self._document.contents
         text = None
         plan = None if run is None else plan_of(run)
@@ -142,7 +142,7 @@ WORDS = {
 
 
 class ControlMarks(ClicksPart):
-    """Marking of images as controls, by key or from the image list's menu; each mark is a decision."""
+    """Marks of images as controls, by key or context menu of the queue; each mark is a decision."""
 
     message = Signal(str)
     flag_requested = Signal(int)  # flag an image of the list, or remove its flag
@@ -214,11 +214,11 @@ class ControlMarks(ClicksPart):
 
 
 SORT_SECONDS = 2.0
-"""Least time between two sorts while images are measured."""
+"""Minimum seconds between two sorts while images are being measured."""
 
 
 class ImageOrder(ClicksPart):
-    """Order of the queue as chosen above it; images are measured when their quality is needed first."""
+    """Order of the queue, chosen above it; images are measured when their quality is first needed."""
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

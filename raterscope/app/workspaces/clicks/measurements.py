@@ -61,7 +61,7 @@ SHORTEST = 1.0
 
 
 class Measurements(ClicksPart):
-    """Draws, changes, records and lists scale, lengths and areas on the image on screen."""
+    """Controller that draws, changes, records and lists scale, lengths and areas on the image on screen."""
 
     scale_changed = Signal()  # the size of a pixel changed
     refused = Signal(str)  # why a drawing was not recorded
@@ -69,7 +69,7 @@ class Measurements(ClicksPart):
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)
         self._file_size: float | None = None
-        """Micrometres a pixel by the file of the image on screen."""
+        """Micrometres per pixel, by the file of the image on screen."""
         self.measures = Measures()  # current scales, lengths and areas
         self.shapes = Shapes(core.screen.canvas, self._words_of)
         self.drawing = Drawing(core.screen.canvas, self._text)
@@ -116,7 +116,7 @@ class Measurements(ClicksPart):
         self._screen.measure.choose(None)
 
     def with_pixel_size(self, scene: Scene) -> Scene:
-        """Return a scene about to be shown, with the pixel size that is set."""
+        """Return a scene with the pixel size that is set, before it is shown."""
         self._file_size = scene.image.pixel_size
         size = self.measures.pixel_size(scene.image.id, self._file_size)
         return replace(scene, image=replace(scene.image, pixel_size=size))
@@ -259,7 +259,7 @@ class Measurements(ClicksPart):
         ]
 
     def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
-        """Describe the measurement of a shape with other points."""
+        """Describe the measurement of a shape with changed points."""
         number = mark.text.split(maxsplit=1)[0]
         return f"{number}  {self._text('area' if mark.closed else 'length', points)}"
 
@@ -320,7 +320,7 @@ class Measurements(ClicksPart):
         return self._measured(length_of(points))
 
     def _measured(self, length: float, area: float | None = None) -> str:
-        """Write a length, or an area if there is one, in micrometres or pixels."""
+        """Format a length, or an area if there is one, in micrometres or pixels."""
         size = self._size
         if area is None:
             return _figure(length, "px") if size is None else _figure(length * size, "µm")
@@ -342,7 +342,7 @@ def _figure(value: float, unit: str) -> str:
 
 
 MOST_GROUPS = 40
-"""Groups of images whose figures are listed."""
+"""Maximum number of groups of images listed."""
 
 NOT_HERE = "This image is not fused yet."
 COUNTING = "Counting…"
@@ -351,7 +351,7 @@ Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
 
 
 class Parasitaemia(ClicksPart):
-    """Parasite counts while the panel is visible; only images that changed are counted again."""
+    """Parasite counts, computed while the panel is visible; only changed images are counted again."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, measuring: Measurements) -> None:
         super().__init__(core)
@@ -483,7 +483,7 @@ def _compute_table(
 
 
 def _group_lines(fields: Sequence[Field], measures: Measures, groups: Mapping[int, str]) -> list[FigureLine]:
-    """Return the known figures of each group of images, of the first groups if there are many."""
+    """Return the known figures of each group of images, up to `MOST_GROUPS` groups."""
     lines = []
     for name, images, figures in islice(count_groups(fields, measures, groups), MOST_GROUPS):
         for figure in figures:

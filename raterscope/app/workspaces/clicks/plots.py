@@ -1,4 +1,4 @@
-"""Plots linked with canvas, evidence and queue; annotators to ask next, and accuracy by their number."""
+"""Plots linked with canvas, evidence and queue; annotators to ask next; accuracy by number of annotators."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNKNOWN = (float("nan"),) * 3
 class LinkedPlots(ClicksPart):
     """Counts by image, convergence of the run, and marks of the spot on screen in the plots of ground truth.
 
-    Counts are computed while visible, and only of images that changed.
+    Counts are computed while visible, and only for changed images.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class LinkedPlots(ClicksPart):
             self._reviewing.select(min(finite, key=distances.__getitem__))
 
     def _on_bin(self, low: float, high: float) -> None:
-        """Select the next spot of the image whose posterior is in a bin, wrapping round."""
+        """Select the next spot of the image with a posterior in a bin, cyclically."""
         inside = [
             index
             for index, spot in enumerate(self._reviewing.spots)
@@ -222,7 +222,7 @@ NONE_LEFT = "Every annotator has seen this image. Ask a new annotator."
 
 
 class ActiveLearning(ClicksPart):
-    """List of annotators to ask next, by the errors each is expected to correct; filled while visible."""
+    """List of annotators to ask next, by the expected number of corrected errors; filled while visible."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
         super().__init__(core)
@@ -237,7 +237,7 @@ class ActiveLearning(ClicksPart):
         review_queue.all_read.connect(self._on_scene)
 
     def _on_scene(self) -> None:
-        """Show another image, run or step, none, or the same after the other images were read."""
+        """Show another scene or none, or the same scene after the other images were read."""
         self._task.cancel()
         self._done = False
         self._next_annotators = None
@@ -299,12 +299,12 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAn
 
 
 def _plan_of(scene: Scene) -> FusionPlan:
-    """Return the plan of the run on screen; the default one without a run, or for one of another version."""
+    """Return the plan of the run on screen; the default without a run or for one of another version."""
     return (None if scene.run is None else plan_of(scene.run)) or FusionPlan()
 
 
 class CrowdSizeCurves(ClicksPart):
-    """Accuracy by number of annotators, on images with ground truth; the study keeps the curves."""
+    """Accuracy by number of annotators, on images with ground truth; the study stores the curves."""
 
     refused = Signal(str)
 

@@ -41,7 +41,7 @@ from raterscope.widgets.theme import set_lengths
 
 NAN = float("nan")
 NARROW = 290
-"""Below this width the radius is hidden, for the words of the switch."""
+"""Width in pixels below which the radius is hidden, to show the labels of the switch."""
 PAGES = {
     "runs": ("runs", "Several runs on all images with ground truth"),
     "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
@@ -49,7 +49,7 @@ PAGES = {
 }
 COMPARE = "Tick two or more runs under Fuse and press Compare"
 IMPORT = {"runs": f"{COMPARE}; import ground truth to measure them.", "curves": NO_CURVES}
-"""Texts of empty pages if no image has ground truth."""
+"""Text of empty pages if no image has ground truth."""
 
 
 def _whole(value: float, _low: float, _high: float) -> str:
@@ -71,7 +71,7 @@ MEASURES = (
 
 
 class RunComparison(ClicksPanel):
-    """Comparison of runs with imported truth, within the matching radius of the study."""
+    """Comparison of runs with the ground truth, within the study's matching radius."""
 
     not_measurable = Signal(object)  # runs that were to be compared in a study without ground truth
 
@@ -127,7 +127,7 @@ class RunComparison(ClicksPanel):
         self._measuring.follow(self._document.read_beside("Comparing runs", work), self._on_measured)
 
     def forget(self) -> None:
-        """Drop the comparison: another study is open."""
+        """Drop the comparison, because another study is open."""
         self._measuring.cancel()
         self._runs = ()
         self.table.set_rows(())
@@ -154,7 +154,7 @@ class RunComparison(ClicksPanel):
             self._show_missing()
 
     def _show_missing(self) -> None:
-        """Show on each empty page what is missing."""
+        """Show on each empty page the missing input."""
         if not self._has_truth:
             words = IMPORT
         else:
@@ -183,7 +183,7 @@ class RunComparison(ClicksPanel):
         self.radius.setVisible(self.width() >= NARROW)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the summary to the room that there is."""
+        """Shorten the summary to the available width."""
         super().resizeEvent(event)
         self._update_text()
 
@@ -271,7 +271,7 @@ Other = tuple[RunEntry, Fusion, int]
 
 
 class RunDivider(ClicksPart):
-    """Another run of the image right of a divider, at first the latest, until the image is left."""
+    """Another run of the image right of a divider, initially the latest, until another image is shown."""
 
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
@@ -296,14 +296,14 @@ class RunDivider(ClicksPart):
             self._canvas.set_compared(None, None)
 
     def toggle(self) -> None:
-        """Show another run too, or one run again."""
+        """Show a second run, or one run again."""
         if self.on:
             self.leave()
         else:
             self.show_beside()
 
     def show_beside(self, runs: Collection[int] | None = None) -> None:
-        """Show the latest other run of the image, or of these runs, right of the divider."""
+        """Show the latest other run of the image, or the latest of these runs, right of the divider."""
         contents, session = self._document.contents, self._session
         scene = session.scene if session.shown else None
         if scene is None or contents is None or scene.run is None or session.blind:
@@ -333,7 +333,7 @@ class RunDivider(ClicksPart):
             self._show()
 
     def _on_side_chosen(self, right: int, name: str) -> None:
-        """Show another run on the right; the left side is the run on screen."""
+        """Show the chosen run on the right; the left side is the run on screen."""
         if self.on and right:
             self._read(int(name))
 
@@ -363,11 +363,11 @@ def _read(image: int, run: int, study: Study, watch: Watch) -> Other | None:
 
 ALL = "all channels"
 Rendered = tuple[tuple[str, ...], tuple[Image, Image]]
-"""Names of all channels, and the images of the two that are compared."""
+"""Names of all channels, and the images of the two compared channels."""
 
 
 class ChannelDivider(ClicksPart):
-    """Two channels of the image left and right of a divider, until the image is left."""
+    """Two channels of the image left and right of a divider, until another image is shown."""
 
     def __init__(self, core: ClicksCore, display: ImageDisplay) -> None:
         super().__init__(core)
@@ -439,7 +439,7 @@ class ChannelDivider(ClicksPart):
 def _render_channels(
     loaded: LoadedImage, displays: Displays, chosen: tuple[int, int], watch: Watch
 ) -> Rendered | None:
-    """Render each of two channels alone; None if the image has a single channel."""
+    """Render each of two channels separately; None if the image has a single channel."""
     watch(0.0, "rendering")
     names = loaded.channels
     if len(names) < 2:

@@ -1,4 +1,4 @@
-"""Scene of the clicks workspace: one image as read from the study, its pixels, and crops of them."""
+"""Scene of the clicks workspace: one image as read from the study, its pixels, and crops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Square = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class StackPosition:
-    """A focal plane and a time of a stack, both counted from 0, or the maximum over all planes."""
+    """A focal plane and a time of a stack, both counted from 0; or the maximum over all planes."""
 
     path: Path
     planes: int
@@ -50,10 +50,10 @@ class StackPosition:
 
 @dataclass(frozen=True, eq=False)
 class LoadedImage:
-    """An image as shown, with what it can be rendered from again."""
+    """A rendered image, with the data to render it again."""
 
     image: Image
-    # channels with the depth of the file; empty for an image that is read by tiles
+    # channels with the bit depth of the file; empty for an image that is read by tiles
     planes: tuple[ChannelPlane, ...]
     displays: Displays  # displays that differ from the default
     position: StackPosition | None = None  # which plane of a stack it is
@@ -139,8 +139,8 @@ def _crop(image: Image, square: _Square, watch: Watch) -> Crop | None:
 class Scene:
     """One image, the fusion shown, its clicks (without a fusion, all), the imported ground truth.
 
-    `problem` says why its file cannot be shown; `stream_note` describes the stream or replay that is shown
-    instead of a run; `replayed` is True in a replay, in which nothing can be decided; `later` counts the
+    `problem` states why its file cannot be shown; `stream_note` describes the stream or replay that is shown
+    instead of a run; `replayed` is True in a replay, which allows no decisions; `later` counts the
     clicks on the image that were imported after the run.
     """
 
@@ -162,7 +162,7 @@ class Scene:
 
 
 ClicksSession = Session[Scene, None]
-"""Session of the clicks workspace; its scene includes changes by the stream and the scale."""
+"""Session of the clicks workspace; its scene includes changes by stream and scale."""
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:

@@ -1,4 +1,4 @@
-"""Layout of the clicks screen; `workspace` holds its behaviour."""
+"""Layout of the clicks screen; `workspace` implements its behaviour."""
 
 from __future__ import annotations
 

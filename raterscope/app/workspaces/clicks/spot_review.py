@@ -21,8 +21,8 @@ NEAR = 20.0
 class SpotReview(QObject):
     """Spots of the image on screen, the selected one, and decisions about it.
 
-    `sample`: leads through an acceptance sample while there is one. `elsewhere`: continues with other images;
-    see `next_item`.
+    `sample`: leads through an open acceptance sample. `elsewhere`: continues with other images; see
+    `next_item`.
     """
 
     spots_changed = Signal()  # the spots were read again: another image, another run, a decision
@@ -44,7 +44,7 @@ class SpotReview(QObject):
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
-        """Whether the expert selected the spot by hand: only then may a decision on it be changed."""
+        """Whether the expert selected the spot manually; only then may a decision on it be changed."""
         self._last_visited: tuple[bool, float, int] | None = None
         """Rank of the last disputed spot that was selected; the next one follows it."""
         self.spots: tuple[Spot, ...] = ()
@@ -95,7 +95,7 @@ class SpotReview(QObject):
         self.go_to(self._nearest(spot.x, spot.y) if spot is not None else None)
 
     def refresh(self) -> None:
-        """Read the spots again after a decision, and go to the next one if it was made here."""
+        """Read the spots again after a decision, and select the next one if the decision was made here."""
         spot = self.spot
         self._by_hand = False
         self._read()
@@ -107,7 +107,7 @@ class SpotReview(QObject):
             self.selected.emit(self.current)
 
     def find(self, spot: Spot | SpotSubject) -> int | None:
-        """Find a spot of another run, or one that was decided before a move."""
+        """Find the spot of a position in another run, or of a decision before a move."""
         index = self._nearest(spot.x, spot.y)
         if index is None and isinstance(spot, SpotSubject) and spot.from_x is not None:
             index = self._nearest(spot.from_x, spot.from_y or 0.0)
@@ -124,16 +124,16 @@ class SpotReview(QObject):
 
     @property
     def subject(self) -> CommentSubject:
-        """What a comment or bookmark is on: the selected spot, or the image."""
+        """Subject of comments and bookmarks: the selected spot, or the image."""
         return CommentSubject(of="clicks") if self.spot is None else self.spot.subject
 
     def select(self, index: int | None) -> None:
-        """Select a spot by hand; a decision on it may then be changed."""
+        """Select a spot manually; a decision on it may then be changed."""
         self.go_to(index)
         self._by_hand = self.current is not None
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
-        """Go to the next disputed spot, the most disputed first, then to other images."""
+        """Select the next disputed spot, the most disputed first, then those of other images."""
         if self._sample.active:
             following = ELSEWHERE if self._sample.go(step) else None
         else:
@@ -152,7 +152,7 @@ class SpotReview(QObject):
         self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
 
     def _waiting(self, skipped: bool) -> list[int]:
-        """List the spots still to be decided, without the selected one."""
+        """List the undecided disputed spots, without the selected one."""
         return [
             i
             for i, spot in enumerate(self.spots)
@@ -160,12 +160,12 @@ class SpotReview(QObject):
         ]
 
     def _rank(self, index: int) -> tuple[bool, float, int]:
-        """Return the place of a spot in the order of review: contested ones first, then by doubt."""
+        """Return the sort key of a spot for review: conflicting decisions first, then by doubt."""
         spot = self.spots[index]
         return not spot.contested, -min(spot.posterior, 1 - spot.posterior), spot.number
 
     def decide(self, verb: str, label: str = "") -> None:
-        """Accept, reject or skip the spot, and go to the next disputed one once that is saved.
+        """Accept, reject or skip the spot, and select the next disputed one after the decision is saved.
 
         `label`: class of an accepted spot. A spot without a decided class may get one at any time.
         """
@@ -208,14 +208,14 @@ class SpotReview(QObject):
         self._document.record(self._decision("move", moved, spot))
 
     def _decision(self, verb: str, subject: SpotSubject, spot: Spot | None = None) -> Decision:
-        """Make a decision in the run on screen, on a spot or, without one, on a place."""
+        """Make a decision in the run on screen, on a spot or, without one, on a position."""
         scene = self._session.scene
         run = None if scene.run is None else scene.run.id
         about = None if spot is None else spot.decision
         return Decision(verb=verb, item=scene.image.id, subject=subject, run=run, about=about)
 
     def is_past(self) -> bool:
-        """Return whether a replay is shown, with a message that nothing can be decided in it."""
+        """Return whether a replay is shown; if so, show a message that it allows no decisions."""
         past = self._session.shown and self._session.scene.replayed
         if past:
             self.message.emit("This is a replay. Leave it (Esc) to decide.")
@@ -233,7 +233,7 @@ class SpotReview(QObject):
         self.spots_changed.emit()
 
     def _same(self, previous: Spot) -> int | None:
-        """Find a spot again after a decision that may have moved it."""
+        """Find a spot again after a decision, which may have moved it."""
         same = (
             index
             for index, spot in enumerate(self.spots)

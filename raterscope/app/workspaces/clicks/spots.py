@@ -23,13 +23,13 @@ from raterscope.app.workspaces.review_order import Part
 from raterscope.text import counted, figure, percent
 
 CONTESTED = 0.5
-"""Probability that the answer is wrong where two experts decided differently."""
+"""Doubt of a spot on which two experts decided differently."""
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
 
 class ClassShare(NamedTuple):
-    """A class of a spot, its probability, and the votes for it; NaN and -1 where they are not known."""
+    """A class of a spot, its probability, and its votes; NaN and -1 if unknown."""
 
     name: str
     share: float
@@ -41,7 +41,7 @@ class Spot:
     """One spot of one image."""
 
     number: int  # its number on screen, from 1
-    # x, y: position in pixels, after a move by the expert the new one
+    # x, y: position in pixels, after any move by the expert
     x: float
     y: float
     covariance: FloatArray  # (2, 2): square pixels; zero without a cluster
@@ -49,7 +49,7 @@ class Spot:
     posterior: float
     low: float
     high: float
-    # votes, looked: annotators who marked it, and who looked
+    # votes, looked: numbers of annotators who marked the spot, and who viewed the image
     votes: int
     looked: int
     state: State  # the expert's decision, else the model's: detected, rejected, or disputed
@@ -63,7 +63,7 @@ class Spot:
 
     @property
     def subject(self) -> review.CommentSubject:
-        """What a comment or bookmark on the spot is on."""
+        """Subject of a comment or bookmark on the spot."""
         return review.CommentSubject(of="clicks", number=self.number, x=self.x, y=self.y)
 
     @property
@@ -85,12 +85,12 @@ class Spot:
 
     @property
     def decided(self) -> bool:
-        """True if the expert decided it."""
+        """True if the expert has decided the spot."""
         return self.state in ("accepted", "turned down", "added")
 
     @property
     def doubt(self) -> float:
-        """Probability that the answer shown is wrong; 0 if the expert decided."""
+        """Probability that the answer shown is wrong; 0 for a decided spot."""
         if self.contested:
             return CONTESTED
         if self.decided or not np.isfinite(self.posterior):
@@ -113,7 +113,7 @@ class Settling:
 
 
 class Counts(NamedTuple):
-    """Detections, disputed and decided spots of an image, and the errors that decisions would correct."""
+    """Numbers of detections, disputed and decided spots of an image, and of correctable errors."""
 
     detections: int
     disputed: int
@@ -127,10 +127,10 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImageResult:
-    """Latest result of an image, as the queue has it: fusion, annotators, stop rule, run.
+    """Latest result of an image in the queue: fusion, annotators, stop rule, run.
 
-    `outline` replaces the fusion until it is read, with what it counts where nothing is decided; `weights`
-    are those of `Clicks`.
+    `outline` replaces the fusion until that is read; it has the counts without decisions. `weights` are those
+    of `Clicks`.
     """
 
     fusion: Fusion | None = None
@@ -150,8 +150,8 @@ class ImageResult:
 def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
     """Join the clusters of a fusion with the expert's decisions.
 
-    A decision belongs to the cluster nearest to where it was made (`review.match`). A decision without a
-    matching cluster is shown by itself: no decision disappears.
+    A decision belongs to the cluster nearest to its position (`review.match`). A decision without a matching
+    cluster is shown separately: no decision disappears.
     """
     matched: list[int | None] = [None] * len(decided)
     spots: list[Spot] = []
@@ -198,7 +198,7 @@ def explain_weights(spot: Spot, fusion: Fusion | None, programs: Sequence[str] =
 
 
 def _score_in_words(cluster: int, fusion: Fusion, programs: Sequence[str]) -> str:
-    """Describe a program's score of a spot, and its rank on the image; or how many programs marked it."""
+    """Describe a program's score of a spot and its rank on the image, or how many programs marked it."""
     if fusion.score is None:
         return ""
     score = fusion.score[cluster]
@@ -237,7 +237,7 @@ def _alone(spot: review.Spot, number: int, looked: int, fusion: Fusion | None) -
 
 @lru_cache(maxsize=8)
 def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
-    """Return the spots of a fusion without decisions; cached, as each decision on the image needs them."""
+    """Return the spots of a fusion without decisions, cached because each decision needs them."""
     votes = fusion.votes.tolist()
     return tuple(
         _from_cluster(fusion, cluster, votes[cluster], looked, None) for cluster in range(len(votes))
@@ -295,7 +295,7 @@ def _expected(fusion: Fusion) -> str:
 
 
 def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
-    """Note that the answer differs if each half of the images is fused alone."""
+    """Note that the answer differs if the two halves of the images are fused separately."""
     if not depends_on_grouping(fusion)[cluster]:
         return ""
     other = "reject" if fusion.detection.detected[cluster] else "detect"
@@ -303,7 +303,7 @@ def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:
-    """Compare the reliability of annotators who marked the spot with that of the others."""
+    """Compare the reliability of annotators who marked the spot with that of the other annotators."""
     reliability = fusion.rates.reliability[:, 0]
     marked = fusion.marked[:, cluster]
     yes, no = reliability[marked], reliability[~marked]
@@ -323,10 +323,10 @@ class Summary:
     """Summary of an image for its line in the queue.
 
     `doubt` is the number of errors that decisions on the disputed spots are expected to correct or, in a
-    stream, of answers that are expected to change; `at_first` are the disputed spots of the run and the
-    decided ones, `skipped` the remaining ones that the expert skipped; `matter` the remaining ones on which a
-    decision matters, `contested` those on which several experts differ; `control` names the mark of a control
-    image; `alone` is True if only one annotator looked.
+    stream, of answers that are expected to change; `at_first` counts the disputed spots of the run and the
+    decided ones, `skipped` the remaining spots that the expert skipped; `matter` the remaining spots on which
+    a decision matters, `contested` those with conflicting decisions of experts; `control` names the mark of a
+    control image; `alone` is True if only one annotator viewed the image.
     """
 
     fused: bool
@@ -348,7 +348,7 @@ class Summary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers by which the queue can be filtered."""
+        """Numbers for the filters of the queue."""
         return {
             "detections": self.detections,
             "disputed": self.disputed,
@@ -364,7 +364,7 @@ class Summary:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All disputed spots of an image are reviewed in one go."""
+        """The only part: all disputed spots of an image are reviewed together."""
         opened = self.disputed - self.skipped
         return (Part("", self.at_first, opened, self.skipped, self.matter),) if self.fused else ()
 
@@ -389,7 +389,7 @@ class Summary:
 
     @property
     def done(self) -> bool:
-        """True if nothing is left to settle; with fewer than two annotators an image is unknown."""
+        """True if no disputed spot remains, and a spot was decided or two annotators viewed the image."""
         seen = self.fused and ((self.looked and not self.alone) or self.decided > 0)
         return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
 
@@ -491,7 +491,7 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
 
 
 def _count_undecided(outlines: Collection[Answers]) -> list[Counts]:
-    """Count the spots of many images without decisions at once, as `_count` does one by one."""
+    """Count the spots of many images without decisions in one call; `_count` does so for one image."""
     ends = np.cumsum([0, *(len(outline.posterior) for outline in outlines)])
     posterior = np.concatenate([np.empty(0), *(outline.posterior for outline in outlines)])
     detected = np.concatenate([np.empty(0, dtype=bool), *(outline.detected for outline in outlines)])

@@ -38,7 +38,7 @@ from raterscope.widgets.parts import Menu
 
 SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
 MOST_STEPS = 60
-"""Largest number of steps of a replay, unless a number of annotators a step is chosen."""
+"""Maximum number of steps of a replay, unless a number of annotators per step is chosen."""
 CUT_SHORT = "The study was closed while it was watched."
 REPLAYED, WATCHED = "Replay", "Watching"
 NO_CLICKS = "No image with clicks is on screen."
@@ -53,7 +53,7 @@ class Streaming(ClicksPart):
         super().__init__(core)
         self._review_queue = review_queue
         self.as_read: Scene | None = None
-        """The scene on screen as read from the study, without changes by a stream or replay."""
+        """Scene on screen as read from the study, without changes by a stream or replay."""
         self._order: Order = "random"
         self._seed = 0
         self._per_step = 1
@@ -178,7 +178,7 @@ class Streaming(ClicksPart):
             self.moved.emit()
 
     def _plan_of(self, scene: Scene) -> WatchPlan:
-        """Return the plan of a replay: that of the run on screen if it can be replayed."""
+        """Return the plan of a replay: the plan of the run on screen if that can be replayed."""
         if scene.run is None:
             return self.plan
         try:
@@ -306,7 +306,7 @@ class Streaming(ClicksPart):
         self._follow(replace(request, mapping=mapping))
 
     def _on_stopping_changed(self) -> None:
-        """Apply another stop rule from now on; a replay is computed again."""
+        """Apply another stop rule; a replay is computed again."""
         following = self.live.following
         if following is not None:
             following.request = replace(following.request, plan=self.plan)
@@ -335,7 +335,7 @@ class Streaming(ClicksPart):
             self._review_queue.take({image: _known(following, image) for image in images})
 
     def _on_queue_read(self) -> None:
-        """Keep the results of the watched source in the queue after another fusion."""
+        """Show the results of the watched source in the queue again after a fusion."""
         following = self.live.following
         if following is not None:
             self._show_in_queue(tuple(following.watched))

@@ -21,16 +21,16 @@ from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, Vot
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
 NEAR, MOST_NEAR = 6.0, 12
-"""Largest distance of neighbours, in half widths of the crop of a spot, and their largest number."""
+"""Maximum distance of neighbours, in half widths of a spot's crop, and their maximum number."""
 CAPTION = "posterior probability of a structure"
 
 
 def click_marks(
     scene: Scene, numbers: Mapping[str, int], spots: Sequence[Spot] = (), *, blind: bool = False
 ) -> ClickMarks:
-    """Return the clicks with the numbers of their annotators, outliers marked if there is a fusion.
+    """Return the clicks with the numbers of their annotators; with a fusion, outliers are marked.
 
-    In blind mode only those on decided spots.
+    In blind mode, return only clicks on decided spots.
     """
     clicks, fusion = scene.clicks, scene.fusion
     number = np.array([numbers[name] for name in clicks.annotators], dtype=np.int64)
@@ -125,7 +125,7 @@ def evidence(
 
 
 def class_bars(spot: Spot, *, hidden: bool = False) -> tuple[ClassBar, ...]:
-    """Return the classes of a spot with the digits that decide for them; optionally without results."""
+    """Return the classes of a spot with their digit keys; optionally without results."""
     digits = keys_of([entry.name for entry in spot.classes])
     return tuple(
         ClassBar(
@@ -174,12 +174,12 @@ def common_size(sizes: Sequence[float | None]) -> float | None:
 
 
 def length(pixels: float, pixel_size: float | None) -> str:
-    """Write a length on an image: "14 px", or "2.8 µm" if the pixel size is known."""
+    """Format a length on an image: "14 px", or "2.8 µm" if the pixel size is known."""
     return f"{pixels:.0f} px" if pixel_size is None else f"{pixels * pixel_size:.1f} µm"
 
 
 def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
-    """Write a position: "x 104.0, y 58.5 px", with the pixel size also in micrometres."""
+    """Format a position: "x 104.0, y 58.5 px"; also in micrometres if the pixel size is known."""
     text = f"x {x:.1f}, y {y:.1f} px"
     return text if pixel_size is None else f"{text} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
 

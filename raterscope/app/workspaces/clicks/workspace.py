@@ -51,7 +51,7 @@ BLIND = BlindTexts(
     "Names, votes and the model's answers are shown.",
 )
 COVERAGES = (0.5, 0.68, 0.95, 0.99)
-"""Shares of a cluster's clicks that an ellipse can contain."""
+"""Possible shares of a cluster's clicks within its ellipse."""
 
 
 class ClicksWorkspace(ClicksScreen):
@@ -99,7 +99,7 @@ class ClicksWorkspace(ClicksScreen):
             core, self.reviewing, self.batch_review, self.measurements, self.comments, self._decide
         )
         self._to_find: Spot | SpotSubject | None = None
-        """The spot to select once its image is on screen."""
+        """Spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.display, self.crops)
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
@@ -212,7 +212,7 @@ class ClicksWorkspace(ClicksScreen):
 
     @property
     def has_to_leave(self) -> bool:
-        """Whether Esc has a mode or a panel to leave."""
+        """Whether there is a mode or a panel for Esc to leave."""
         return self._in_a_mode or self.streaming.replay.on
 
     @property
@@ -222,14 +222,14 @@ class ClicksWorkspace(ClicksScreen):
         return super().has_to_leave or drawing or self.grid_shown or self.display.is_open or compared
 
     def show_change(self, change: Change) -> None:
-        """Select a spot that another run judges differently, or a bookmark."""
+        """Select a spot whose answer differs in another run, or a bookmark."""
         if change.point is None:
             self.reviewing.select(None)
         else:
             self._show_spot(change.item, SpotSubject(x=change.point[0], y=change.point[1]))
 
     def annotators_on_screen(self) -> Sequence[str]:
-        """Return the annotators who looked at the image."""
+        """Return the annotators who viewed the image."""
         return self.session.scene.clicks.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
@@ -267,7 +267,7 @@ class ClicksWorkspace(ClicksScreen):
         self.spot_evidence.set_coverage(coverage)
 
     def forget_study(self) -> None:
-        """Drop what belongs to the study that was open."""
+        """Drop all data of the previous study."""
         self.run_comparison.forget()
         self.batch_review.forget()
         self.show_grid(False)
@@ -300,7 +300,7 @@ class ClicksWorkspace(ClicksScreen):
         self.calibration.show(None, ())
 
     def _prepare_canvas(self, scene: Scene) -> None:
-        """Prepare the canvas before the parts of the screen show the scene."""
+        """Prepare the canvas before other parts of the screen show the scene."""
         self.canvas_view.begin(scene)
 
     def on_scene(self, scene: Scene) -> None:
@@ -397,7 +397,7 @@ class ClicksWorkspace(ClicksScreen):
             self.reviewing.decide(verb, label)
 
     def _on_digit(self, position: int) -> None:
-        """Decide the class of a digit; without classes, show the annotator of that row only."""
+        """Decide the class of a digit; without classes, show only the annotator in that row."""
         names = self.reviewing.class_names
         digits = keys_of(names)
         if not names:

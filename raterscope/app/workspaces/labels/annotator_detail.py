@@ -94,8 +94,7 @@ def _copies(scene: Scene, watch: Watch) -> Copying:
 
 MOST_TOLD = 3
 ALIGNED = 5
-"""Number of steps at which the rows of all classes are aligned."""
-"""Smaller p values are written as "<"."""
+"""Number of steps marked on the rows of all classes, at the same times."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
 
 
 def changed_annotators(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[ChangedAnnotator, ...]:
-    """List the annotators named by the test against constancy, the largest change first."""
+    """List the annotators with a significant change, the largest change first."""
     fusion, constancy = scene.fusion, analysis.constancy
     assert fusion is not None
     assert fusion.drift is not None
@@ -162,7 +161,7 @@ def changed_annotators(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[
 
 
 def change_line(scene: Scene, changed: ChangedAnnotator, *, blind: bool) -> ChangeLine:
-    """Return the line of an annotator who changed."""
+    """Return the list entry of an annotator who changed."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
     votes = len(scene.fusion.drift.vote[scene.fusion.drift.steps(changed.annotator)])
@@ -234,7 +233,7 @@ UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot the
 
 
 class AnnotatorDetail(LabelsPart):
-    """Controller of wall, matrix, communities, similarity and drift, which show the same selection."""
+    """Controller of wall, matrix, communities, similarity and drift, which share a selection."""
 
     community_chosen = Signal()  # another community is selected, or none: `members`
     cell_chosen = Signal(int, int)  # int true, int given: a cell of the matrix of the selected annotators
@@ -309,7 +308,7 @@ class AnnotatorDetail(LabelsPart):
         self._show_relations()
 
     def refresh(self) -> None:
-        """Show which annotators are excluded after a decision."""
+        """Update the excluded annotators after a decision."""
         self._show_wall()
 
     def _on_blind(self, _blind: bool) -> None:
@@ -336,7 +335,7 @@ class AnnotatorDetail(LabelsPart):
         self.community_chosen.emit()
 
     def _on_triangle(self, number: int) -> None:
-        """Select a community, if it still exists: an earlier one has no members now."""
+        """Select a community, unless it is an earlier one that has no members now."""
         groups = self.grouping.groups
         if groups is not None and number < groups.communities.count:
             self.choose_community(number)
@@ -414,7 +413,7 @@ class AnnotatorDetail(LabelsPart):
             self._task.follow(job, partial(self._on_drift, scene, analysis, selection[0]))
 
     def _show_changed(self) -> None:
-        """List the annotators who changed, of the selected ones or of all."""
+        """List the annotators who changed, among the selected ones or all."""
         session, panel = self._session, self._screen.drift
         scene, analysis = session.scene, session.analysis
         if analysis.moved is None:
@@ -458,7 +457,7 @@ def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> Dr
 
 
 class Exclusion(LabelsPart):
-    """Exclusion of the selected annotators, with a preview before, and their restoring."""
+    """Exclusion of the selected annotators after a preview, and restoring."""
 
     message = Signal(str)
     task_chosen = Signal(int)  # a task whose label would change

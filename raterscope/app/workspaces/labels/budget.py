@@ -1,4 +1,4 @@
-"""Cost of a question: votes to ask for within a budget, and accuracy against votes, measured on request."""
+"""Cost of a question: votes to ask for within a budget, and accuracy by votes, measured on request."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from raterscope.widgets.panels.lists import AskLine
 from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 
 LEAST = 0.005
-"""Smallest information gain in bits of a vote that is listed."""
+"""Minimum information gain, in bits, of a listed vote."""
 
 LOOKING = "Looking for the most informative votes."
 NONE_NEEDED = "No further vote is expected to change much: every task is settled."
 
 
 class ActiveLearning(LabelsPart):
-    """List of votes to ask for, within the budget kept with the study; filled while it is visible."""
+    """List of votes to ask for within the study's budget; filled while visible."""
 
     refused = Signal(str)
 
@@ -172,7 +172,7 @@ class CostMeasurement(LabelsPart):
         self._panel = core.screen.cost
         self._task = LatestTask()
         self._costs: Mapping[object, Cost] = {}
-        """The measurement of the scene shown."""
+        """Measurement of the scene shown."""
         self._panel.button.clicked.connect(self._on_requested)
         self._panel.cancel.clicked.connect(self._task.stop)
         core.session.scene_changed.connect(self._on_scene)

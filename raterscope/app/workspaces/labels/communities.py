@@ -39,7 +39,7 @@ from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCard
 IN_WORDS = {"nmf": "Bayesian factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: GroupingKey = ("behaviour", "nmf")
-"""The grouping that a run stores."""
+"""Grouping that a run stores."""
 
 
 class Grouping(LabelsPart):
@@ -78,7 +78,7 @@ class Grouping(LabelsPart):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Notices about how they were found."""
+        """Notices about the search for communities."""
         if self.method_shown in self._groupings:
             return self._groupings[self.method_shown].communities.notices
         result = self._session.scene.result if self._session.shown else None
@@ -158,7 +158,7 @@ class Grouping(LabelsPart):
         self.changed.emit()
 
     def _settle(self) -> None:
-        """Set the switches to the grouping shown."""
+        """Set the switches to the basis and method of the grouping shown."""
         if not self._task.busy:
             for switch, mode in zip((self.bases, self.methods), self.method_shown, strict=True):
                 with QSignalBlocker(switch):
@@ -185,7 +185,7 @@ def show_cards(
     order: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     blind: bool,
 ) -> None:
-    """Show a card for each community, or why there is none, with classes and outputs in an order."""
+    """Show a card for each community, with classes and outputs in a given order; or why there is none."""
     if groups is None:
         show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return

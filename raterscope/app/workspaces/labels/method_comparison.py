@@ -38,7 +38,7 @@ from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 MOST_RUNS = 12
 
 Known = dict[int | None, tuple[object, MeasuredMethod | None]]
-"""Measurements of runs, and with None of the vote, each with the key of its input."""
+"""Run to measurement, with the key of its input; None stands for the majority vote."""
 
 
 class MethodComparison(LabelsPart):
@@ -109,7 +109,7 @@ class MethodComparison(LabelsPart):
 
 
 def _rests_on(question: int, shown: int | None, run: int | None, study: Study) -> object:
-    """Return the key of a measurement's input: while it is equal, the measurement is valid."""
+    """Return the key of a measurement's input; the measurement is valid while the key is the same."""
     when = tuple(None if number is None else study.runs.get(number).started for number in (shown, run))
     state = study.review_state()
     gold = tuple(sorted(state.gold_tasks(question).items()))
@@ -132,9 +132,9 @@ def _known(
 def _measured(
     question: int, shown: int | None, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
 ) -> Known:
-    """Measure runs, and with None the vote, on truths that neither they nor the run shown were given.
+    """Measure runs (None: the majority vote) on truths that neither they nor the run shown used.
 
-    Reports measure on the same tasks. Valid measurements stay.
+    Reports measure on the same tasks. Valid measurements are kept.
     """
     measured_now: Known = {}
     scheme = study.question(question).scheme
@@ -168,7 +168,7 @@ def _measure(
 
 
 def _without(truth: ClassArray, held: NDArray[np.bool_]) -> ClassArray:
-    """Return the truths without those of tasks whose labels are held fixed."""
+    """Return the truths of tasks whose labels are not held fixed."""
     remaining, common = truth.copy(), min(len(truth), len(held))
     remaining[:common][held[:common]] = OPEN
     return remaining
@@ -195,7 +195,7 @@ class CrossValidation(LabelsPart):
         self._panel.set_facts("")
 
     def _on_scene(self, scene: Scene) -> None:
-        """Show another question or run; curves of the same votes stay."""
+        """Show another question or run; curves of the same votes are kept."""
         previous = self._session.previous
         if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
@@ -335,7 +335,7 @@ def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch
 
 
 def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> RatesOrProblem:
-    """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
+    """Compute rates over time for decisions on a class; return a sentence if that is not possible."""
     try:
         course, measured = follow_class_decisions(labels, chosen, truth, watch)
     except ClicksError as error:

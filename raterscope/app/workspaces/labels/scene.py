@@ -54,7 +54,7 @@ from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
 from raterscope.widgets.figures.community_plots import TrianglesView
 
 SORTED_FROM = 12
-"""More classes than these are drawn in the order of their confusions."""
+"""Number of classes above which they are drawn in the order of their confusions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Scene:
     truth: ClassArray  # (N,): imported truths and marked gold tasks, as indices into `classes`
     pictures: Mapping[int, ImageEntry]  # by task
     later: int = 0  # number of votes that were imported after the run
-    # the votes of annotators that the run excluded and of programs, with the numbering of `labels`
+    # votes of excluded annotators and programs, with the numbering of `labels`
     excluded: Labels | None = None
     # class probabilities of the run's programs, with the classes of its result
     programs: tuple[Program, ...] = ()
@@ -92,18 +92,18 @@ class Scene:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes of the result, or without one of the question."""
+        """Classes of the result; without one, those of the question."""
         return self.labels.classes if self.result is None else self.result.fusion.classes
 
     @cached_property
     def decidable(self) -> tuple[str, ...]:
-        """Names of the classes, and then of the parents in their hierarchy."""
+        """Names of the classes, then of their parent classes."""
         tree = class_tree(self.classes)
         return self.classes if tree is None else (*self.classes, *tree.nodes)
 
 
 def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
-    """Return the disputed tasks of a question by name, with the probability that the answer is wrong.
+    """Return the disputed tasks of a question by name, with the probability of a wrong answer.
 
     None without a result.
     """
@@ -118,7 +118,7 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
-    """Read a question with the result of a run, or of the latest, in the study's thread."""
+    """Read a question with the result of a run, by default the latest, in the study's thread."""
     watch(0.0, "reading votes")
     entry = study.question(question)
     run_shown, result = study.shown.run_and_result(question, "labels", run)
@@ -148,7 +148,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Votes by task or by annotator: those of the i-th are `votes[start[i]:start[i + 1]]`."""
+    """Votes grouped by task or annotator: those of the i-th are `votes[start[i]:start[i + 1]]`."""
 
     start: NDArray[np.int64]
     votes: NDArray[np.integer]
@@ -176,23 +176,23 @@ class Analysis:
     vote: FloatArray  # (N, J): shares of the votes
     votes: NDArray[np.int64]  # (N,): number of votes per task
     left_out: NDArray[np.int64]  # (K,): number of votes by excluded annotators, which do not count
-    # (N,) or None: see `assessment.disputed_tasks`. This and the following are None without a result.
+    # (N,) or None: see `assessment.disputed_tasks`. This and the following fields are None without a result.
     disputed: NDArray[np.bool_] | None = None
     rates: Rates | None = None
     mean: FloatArray | None = None  # (K, J, L) or None: mean of the rates
     # tuple of three (K,) or None: expected share of correct votes of each annotator, with its interval
     accuracy: tuple[FloatArray, FloatArray, FloatArray] | None = None
     crowd: FloatArray | None = None  # (J, L) or None
-    # tuple of (J,) and (L,), or None: order in which classes that are confused are neighbours; None for the
-    # curator's order
+    # tuple of (J,) and (L,), or None: order in which confused classes are neighbours; None for the original
+    # order
     class_order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    # (K,) or None: difference from the crowd: total variation, mean over classes
+    # (K,) or None: difference from the crowd, as the mean total variation over classes
     difference: FloatArray | None = None
     moved: FloatArray | None = None  # (K,) or None: change of each annotator, for a dynamic result
     constancy: Constancy | None = None  # test of each annotator for a change, for a dynamic result
     step_of: NDArray[np.int32] | None = None  # (V,) or None: step of each vote, for a dynamic result
     groups: Groups | None = None
-    # model, crowd_vote: assessments of the result and of the vote
+    # model, crowd_vote: assessments of the result and of the majority vote
     model: Assessment | None = None
     crowd_vote: Assessment | None = None
     advice: tuple[str, ...] = ()
@@ -265,10 +265,10 @@ def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 MOST_CLASSES = 4
-"""Largest number of classes with a triangle."""
+"""Maximum number of classes with a triangle."""
 
 GroupingKey = tuple[str, str]
-"""Basis of a grouping, a key of `BASES`, and its method, a key of `METHODS`."""
+"""Basis of a grouping (a key of `BASES`) and its method (a key of `METHODS`)."""
 
 BASES = {
     "behaviour": ("behaviour", "Annotators with similar confusion matrices"),
@@ -313,11 +313,11 @@ class Course:
     triangles: TrianglesView
 
     def block(self, moment: int, community: int) -> tuple[int, ...]:
-        """Return the annotators of a community at a moment; for none, those with one at another moment."""
+        """Return the annotators of a community at a moment; beyond the last one, those in none at it."""
         return tuple(np.flatnonzero(self._in(moment, community)).tolist())
 
     def band(self, moment: int, community: int, goal: int) -> tuple[int, ...]:
-        """Return the annotators who move from a community to one of the next moment."""
+        """Return the annotators who move from one community to another at the next moment."""
         both = self._in(moment, community) & self._in(moment + 1, goal)
         return tuple(np.flatnonzero(both).tolist())
 
@@ -337,14 +337,14 @@ class Course:
 
 
 def obstacle(scene: Scene, groups: Groups) -> str:
-    """Return why groups cannot be followed over time; empty if they can."""
+    """Return why communities cannot be followed over time; empty if they can."""
     return reason(scene.labels, scene.fusion, groups.basis)
 
 
 def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Course:
     """Follow communities over time, see `follow_communities`, and lay them out for drawing.
 
-    The triangles are of the first moment, one in the middle and the last, as in Figs. 11 to 13 of the paper.
+    The triangles show the first, a middle and the last moment, as in Figs. 11 to 13 of the paper.
     """
     assert scene.fusion is not None
     assert analysis.mean is not None
@@ -432,20 +432,20 @@ def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[
 
 
 MOST_ROWS = 500
-"""Largest number of rows; more annotators are drawn several to a row."""
+"""Maximum number of rows; with more annotators, a row stands for several."""
 
 LINKS = 4
-"""Number of links of every mark in the graph, to the most similar ones."""
+"""Number of links of every node in the graph, to its most similar nodes."""
 
 BRIGHTEST = 0.99
-"""Quantile of the links that has the brightest colour: a few annotators share far more tasks than others."""
+"""Quantile of the links with the brightest colour: a few annotators share far more tasks than others."""
 
 CHUNK = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """Similarity of annotators, ordered by community, several to a row if there are many."""
+    """Similarity of annotators, ordered by community; a row stands for several if there are many."""
 
     values: NDArray[np.floating]  # (m, m): 0 to 1; NaN on the diagonal of tasks in common
     edges: NDArray[np.int64]  # (C + 1,): start and end rows of the communities
@@ -522,7 +522,7 @@ def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) 
 def _graph(
     values: NDArray[np.floating], edges: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Lay out marks in discs around a circle, one per community, and link each to the most similar ones."""
+    """Lay out nodes in discs around a circle, one per community, and link each to its most similar nodes."""
     count = len(edges) - 1
     positions = np.zeros((len(values), 2))
     for at in range(count):

@@ -1,4 +1,4 @@
-"""Layout of the labels screen, with its table of methods; `workspace` holds its behaviour."""
+"""Layout of the labels screen, with its table of methods; `workspace` implements its behaviour."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from raterscope.widgets.parts import ChoiceBox, ElidedLabel, ScrolledText
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 
 BESIDE_RUNS, BESIDE_NOTHING = 3, 99
-"""Largest number of lines of advice: the table of runs has priority."""
+"""Maximum number of lines of advice beside the table of runs, which has priority, and without it."""
 
 NAN = float("nan")
 NOTHING = "Import true classes or mark gold tasks (G) to measure every run and the majority vote."
@@ -53,7 +53,7 @@ MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class MeasuredMethod:
-    """Assessment of a run, or with None of the majority vote, and the weight of a vote in it."""
+    """Assessment of a run (None: the majority vote), and its weight of a vote."""
 
     run: RunEntry | None
     assessment: Assessment
@@ -61,7 +61,7 @@ class MeasuredMethod:
 
 
 class MethodTable(QWidget):
-    """Table of methods, and advice on how far to trust the model."""
+    """Table of methods, and advice on trust in the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class MethodTable(QWidget):
         vertical((self.table, 1), advice, row, inside=self)
 
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
-        """Show advice on how far to trust the model; hidden without any."""
+        """Show advice on trust in the model; hidden without any."""
         self.in_part.setVisible(err_together)
         self.advice.set_text("\n".join(sentences))
         self.advice.setVisible(bool(sentences))
@@ -110,9 +110,10 @@ def _row(measured: MeasuredMethod) -> ComparisonRow:
 
 
 def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:
-    """Return the ROC and precision-recall curves of an assessment: of two classes for the last one.
+    """Return the ROC and precision-recall curves of an assessment.
 
-    Of more classes a mean, and a curve for each class with known truths.
+    With two classes, those of the last class; with more, the mean, and a curve for each class with known
+    truths.
     """
     curves = assessment.curves[1:] if len(assessment.curves) == 2 else assessment.curves
     drawn = []
@@ -160,7 +161,7 @@ class LabelsScreen(WorkspaceScreen):
     CANVAS_SCROLLS = True
     FOLDED = ("whole", "upper")
     CRAMPED_BOTTOM = 0.65
-    """The task and its keys are at the bottom."""
+    """See `WorkspaceLayout`; the task and its keys are at the bottom."""
 
     def build(self) -> Iterator[None]:
         """Make the widgets."""

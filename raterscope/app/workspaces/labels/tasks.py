@@ -27,10 +27,10 @@ from raterscope.widgets.panels.queue_items import NOTES
 from raterscope.widgets.panels.task_panel import TaskView
 
 FEW = 3
-"""Tasks with fewer votes pass the filter "few votes"."""
+"""Number of votes below which a task passes the filter "few votes"."""
 
 DISPUTED = ("", "undecided")
-"""Initial filter, with which Tab goes to disputed tasks; with another filter, to all that are listed."""
+"""Initial filter: Tab goes to disputed tasks. With another filter, Tab goes to all listed tasks."""
 
 
 class TaskReview(LabelsPart):
@@ -48,20 +48,20 @@ class TaskReview(LabelsPart):
         self._queue, self._panel = core.screen.queue, core.screen.task_panel
         self._pictures, self._elsewhere, self._study = pictures, elsewhere, study
         self._by_hand = False
-        """Whether the expert selected the task by hand: only then may a decision on it be changed."""
+        """Whether the expert selected the task manually; only then may a decision on it be changed."""
         self._entering: tuple[int, int, bool] | None = None
         """The next question, the step, and whether to begin with skipped tasks."""
         self._entering_task: tuple[int, str, bool] | None = None
-        """The next question, its task, and whether it was selected by hand."""
+        """The next question, its task, and whether it was selected manually."""
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sorting = LatestTask()
         self._filter = DISPUTED
         self._members: frozenset[int] = frozenset()
         self._writing = False
         self._objection = ""
-        """What the decision that is being saved contradicts."""
+        """Description of what the decision being saved contradicts."""
         self._objected: str | None = None
-        """The task whose decision contradicts votes, posterior or ground truth, as the panel says."""
+        """Task whose decision contradicts votes, posterior or ground truth, as shown in the panel."""
         self._begin = False
         self.decided: ClassArray = np.empty(0, dtype=np.int16)
         self._queue.chosen.connect(self.select)
@@ -82,7 +82,7 @@ class TaskReview(LabelsPart):
 
     @property
     def walks_disputed(self) -> bool:
-        """Whether Tab goes to disputed tasks, not to all tasks of a filtered list."""
+        """Whether Tab goes to disputed tasks, instead of all tasks of a filtered list."""
         return self._filter == DISPUTED
 
     @property
@@ -116,7 +116,7 @@ class TaskReview(LabelsPart):
         self._sort()
 
     def set_members(self, annotators: frozenset[int]) -> None:
-        """Set the annotators of the selected community, to whose tasks the queue can be filtered."""
+        """Set the annotators of the selected community, for a filter of the queue."""
         if annotators != self._members:
             self._members = annotators
             if self._filter[1] == "community":
@@ -130,7 +130,7 @@ class TaskReview(LabelsPart):
 
     @while_shown
     def refresh(self, item: int | None, back_to: str | None = None) -> None:
-        """Read the decisions again after one on a question, and go to the next task if it was made here.
+        """Read the decisions again, and go to the next task if the last decision was made here.
 
         After undo or redo, go to the task `back_to`.
         """
@@ -164,7 +164,7 @@ class TaskReview(LabelsPart):
         self.selected.emit(task)
 
     def select(self, task: int | None) -> None:
-        """Select a task by hand; a decision on it may then be changed."""
+        """Select a task manually; a decision on it may then be changed."""
         self._begin = False
         self.go_to(task)
         self._by_hand = task is not None
@@ -174,7 +174,7 @@ class TaskReview(LabelsPart):
         self._entering = question, step, skipped
 
     def go_to_task(self, question: int, name: str, by_hand: bool) -> bool:
-        """Go to a task of this question, or of one that is shown next; return whether it is this one."""
+        """Go to a task of this question, or of the next one shown; return whether it is of this question."""
         scene = self._session.scene if self._session.shown else None
         if scene is not None and scene.question.id == question and name in scene.number_of:
             (self.select if by_hand else self.go_to)(scene.number_of[name])
@@ -204,7 +204,7 @@ class TaskReview(LabelsPart):
             self.go_to(int(self._queue.order[following]))
 
     def _waits(self, skipped: bool) -> Callable[[slice], NDArray[np.bool_]]:
-        """Return a function that finds the undecided tasks in rows of the queue, without the selected one."""
+        """Return a function that finds undecided tasks, except the selected one, in rows of the queue."""
         if not self._session.shown:
             return lambda _rows: np.zeros(0, dtype=bool)
         scene, analysis = self._session.scene, self._session.analysis
@@ -224,7 +224,7 @@ class TaskReview(LabelsPart):
         return waits
 
     def decide(self, number: int) -> None:
-        """Decide the class of the task, and go to the next one once that is saved."""
+        """Decide the class of the task, and go to the next task after that is saved."""
         task = self.current
         if task is None:
             self.go(1)
@@ -240,7 +240,7 @@ class TaskReview(LabelsPart):
 
     @while_shown
     def decide_parent(self) -> None:
-        """Decide for the parent of the most probable class, or of the parent that is decided already."""
+        """Decide for the parent of the most probable class, or of the parent decided before."""
         task = self.current
         if task is None:
             self.go(1)
@@ -279,7 +279,7 @@ class TaskReview(LabelsPart):
         )
 
     def skip(self) -> None:
-        """Skip the task; it comes again at the end."""
+        """Skip the task; it is shown again at the end."""
         task = self.current
         if task is None:
             return
@@ -292,7 +292,7 @@ class TaskReview(LabelsPart):
             self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
 
     def _may_decide(self, *, skip: bool = False) -> bool:
-        """Refuse to change a decision, unless the expert selected the task by hand."""
+        """Refuse to change a decision, unless the expert selected the task manually."""
         scene, task = self._session.scene, self.current
         if task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
             return True
@@ -350,13 +350,13 @@ class TaskReview(LabelsPart):
         return frozenset(scene.number_of.numbers(names).values())
 
     def _contested(self) -> dict[int, str]:
-        """Return the tasks on which several experts differ, and what they decided."""
+        """Return the tasks with conflicting decisions of experts, and these decisions."""
         scene = self._session.scene
         reasons = self._document.review.contested_tasks(scene.question.id)
         return {number: reasons[name] for name, number in scene.number_of.numbers(reasons).items()}
 
     def _notes(self) -> dict[int, dict[str, int]]:
-        """Return the numbers of comments and bookmarks on the tasks that have any."""
+        """Return the numbers of comments and bookmarks, by task."""
         notes = self._core.notes_by_name
         numbers = self._session.scene.number_of.numbers(notes)
         return {number: notes[name] for name, number in numbers.items()}
@@ -441,7 +441,7 @@ def in_order(
     notes: Mapping[int, Mapping[str, int]],
     watch: Watch,
 ) -> NDArray[np.int64]:
-    """Filter and sort tasks: contested first, then those whose answer is probably wrong, skipped last."""
+    """Filter and sort tasks: conflicting decisions first, then by doubt, skipped tasks last."""
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)

@@ -25,18 +25,18 @@ from raterscope.widgets.panels.card_panels import GridView, TasksView
 from raterscope.widgets.panels.task_panel import PROGRAM, TaskView, TaskVote
 
 LISTED_VOTES = 500
-"""Of a task that more annotators voted on, so many votes are listed."""
+"""Maximum number of votes of a task that are listed."""
 
 
 def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
-    """Return the name of an annotator, or a number while names are hidden; a program is called one."""
+    """Return the name of an annotator, or a number while names are hidden; programs are called programs."""
     return names_of(scene, [annotator], blind=blind)[0]
 
 
 def names_of(
     scene: Scene, annotators: Sequence[int] | NDArray[np.integer], *, blind: bool
 ) -> tuple[str, ...]:
-    """Return what `name_of` returns of each annotator, in a small part of the time."""
+    """Return the names of annotators; see `name_of`. One call for all is much faster."""
     programs = frozenset(() if scene.run is None else scene.run.programs)
     rows = np.asarray(annotators, dtype=np.int64)
     names = tuple(map(scene.labels.annotators.__getitem__, rows.tolist()))
@@ -51,7 +51,7 @@ def names_of(
 
 
 def without_names(sentences: Iterable[str], annotators: Iterable[str]) -> tuple[str, ...]:
-    """Return the sentences that name no annotator, for blind mode."""
+    """Return those sentences that name no annotator, for blind mode."""
     listed = tuple(annotators)
     return tuple(
         sentence
@@ -110,7 +110,7 @@ def wall_view(
 def matrix_view(
     scene: Scene, analysis: Analysis, annotators: Sequence[int], *, blind: bool = False
 ) -> MatrixView | None:
-    """Return the confusion matrix of some annotators, or of the crowd if none is given."""
+    """Return the confusion matrix of some annotators, by default of the crowd."""
     fusion = scene.fusion
     if fusion is None or analysis.rates is None:
         return None
@@ -186,15 +186,15 @@ def tasks_view(
 
 
 def _imported_labels(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
-    """Return the imported labels that were held fixed; a decision that was undone is not among them."""
+    """Return the imported labels that were held fixed, without undone decisions."""
     return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
 
 
 def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.integer], leading: int) -> FloatArray:
     """Return the weights of votes for a class, as log odds against the other classes; NaN if unknown.
 
-    The odds are those of the expected probabilities of the label given, with the other classes weighted by
-    the result's shares; the weight of a vote or annotator that is down-weighted reduces it accordingly.
+    The odds compare the expected probabilities of the given label; the other classes are weighted by the
+    result's shares. Down-weighting of votes or annotators reduces the weights accordingly.
     """
     fusion, labels = scene.fusion, scene.labels
     if fusion is None or len(fusion.classes) < 2:
@@ -226,7 +226,7 @@ def task_view(
     """Return votes, answer and decision of a task.
 
     `decided`: class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none. `contested`:
-    different decisions of several experts. `blind`: hide names, and votes until the expert has decided.
+    conflicting decisions of experts. `blind`: hide names, and votes until the expert has decided.
     """
     labels, fusion = scene.labels, scene.fusion
     assert labels.meaning is not None
@@ -278,7 +278,7 @@ def task_view(
 
 
 def _program_lines(scene: Scene, task: int, leading: int, right: int, *, blind: bool) -> list[TaskVote]:
-    """Return the lines of the programs that judged a task: the most probable class, and its weight."""
+    """Return the lines of the programs with probabilities for a task: most probable class and its weight."""
     result, labels = scene.result, scene.labels
     if result is None or result.programs is None:
         return []
@@ -313,7 +313,7 @@ def _grades(posterior: FloatArray | None) -> tuple[int, int, int] | None:
 
 
 def time_of(times: FloatArray | None, vote: int) -> str:
-    """Write the time of a vote; empty if unknown."""
+    """Format the time of a vote; empty if unknown."""
     if times is None or not np.isfinite(times[vote]):
         return ""
     try:
@@ -352,7 +352,7 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
 def cell_tasks(
     scene: Scene, annotators: tuple[int, ...], true: int, output: int, *, blind: bool = False
 ) -> GridView:
-    """Return the tasks behind a cell of a confusion matrix: of a class, with a label given by annotators.
+    """Return the tasks of a cell of a confusion matrix: tasks of a class with a label given by annotators.
 
     `scene`: a scene with a result. `annotators`: annotators of the matrix; empty for all. `true`, `output`:
     class, known or most probable, and label. `blind`: hide names.

@@ -1,4 +1,4 @@
-"""The labels workspace: the tasks of a question, its annotators, and how reliable they are."""
+"""The labels workspace: the tasks of a question, its annotators, and their reliability."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class SoundPlayer:
 
     @property
     def position(self) -> float:
-        """Seconds that were played."""
+        """Seconds played so far."""
         return self._at / self._sound.rate
 
     def play(self, start: float) -> None:
-        """Play from a time on. Raises OSError if there is no sound device."""
+        """Play from a given time. Raises OSError if there is no sound device."""
         self.pause()
         self._at = int(start * self._sound.rate)
         try:
@@ -92,7 +92,7 @@ class SoundPlayer:
             raise OSError(str(error) or "there is no sound device") from error
 
     def pause(self) -> None:
-        """Stop where it is."""
+        """Stop at the current position."""
         self.playing = False
         device, self._device = self._device, None
         if device is not None:
@@ -109,7 +109,7 @@ class SoundPlayer:
 
 
 class TaskContents(LabelsPart):
-    """The selected task, large, while its tab of the centre is open."""
+    """Large view of the selected task, while its tab in the centre is open."""
 
     def __init__(self, core: LabelsCore, tasks: TaskReview) -> None:
         super().__init__(core)
@@ -179,7 +179,7 @@ class TaskContents(LabelsPart):
 
 
 class _Read(NamedTuple):
-    """Contents of a task, and the files that show them."""
+    """Contents of a task, and their files."""
 
     content: TaskContent
     picture: Path | None = None
@@ -219,7 +219,7 @@ BLIND = BlindTexts(
     "Names and votes are shown.",
 )
 MOST_STORED = 20
-"""Selected annotators that are restored after a crash."""
+"""Maximum number of selected annotators that are restored after a crash."""
 
 
 class LabelsWorkspace(LabelsScreen):
@@ -232,7 +232,7 @@ class LabelsWorkspace(LabelsScreen):
         self.session = self._session = LabelsSession(self)
         self.core = core = LabelsCore(self, document, jobs, self.session, "labels", BLIND)
         self._cell: tuple[tuple[int, ...], int, int] | None = None
-        """Annotators, true class and label of the cell whose tasks are listed."""
+        """Annotators, true class and label of the cell with the listed tasks."""
         self._finding = LatestTask()
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "votes", read_scene, analyse, self.question
@@ -309,7 +309,7 @@ class LabelsWorkspace(LabelsScreen):
     # Display
 
     def show_change(self, change: Change) -> None:
-        """Select a task that another run answers differently."""
+        """Select a task whose answer differs in another run."""
         if change.name in self.session.scene.number_of:
             self.tasks.select(self.session.scene.number_of[change.name])
 
@@ -340,17 +340,17 @@ class LabelsWorkspace(LabelsScreen):
             self.tasks.go_to(task)
 
     def forget_study(self) -> None:
-        """Drop what belongs to the study that was open."""
+        """Drop all data of the previous study."""
         self.pictures.forget()
         self.study_queue.reset()
 
     def on_study_changed(self) -> None:
-        """Count what remains, and offer to describe the answers of the question."""
+        """Count the remaining tasks, and offer to describe the answers of the question."""
         self.remaining.reread()
         self.describe.setEnabled(self.navigation.current is not None)
 
     def on_cleared(self) -> None:
-        """Show that there is no question."""
+        """Clear the screen, because there is no question."""
         self.remaining.select(None)
         self._leave_cell()
         self.status_changed.emit("")
@@ -494,7 +494,7 @@ class LabelsWorkspace(LabelsScreen):
 
     @while_shown
     def _on_digit(self, number: int) -> None:
-        """Decide for the class with the digit one above the number, as listed in the panel of the task."""
+        """Decide for the class with the digit `number` + 1 in the panel of the task."""
         if self.tasks.current is None:
             self.tasks.go(1)
         elif (index := self.task_panel.class_of(str(number + 1))) is not None:
@@ -512,7 +512,7 @@ class LabelsWorkspace(LabelsScreen):
         self._offer_to_fuse()
 
     def _offer_to_fuse(self) -> None:
-        """Show the changed settings in the Fuse panel, with the focus on its Fuse button."""
+        """Show the changed settings in the Fuse panel, and focus its Fuse button."""
         if not self.fuse_panel.isVisible():
             self.toggle_fuse_panel()
         self.fuse_panel.run.setFocus()

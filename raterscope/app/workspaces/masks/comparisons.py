@@ -58,7 +58,7 @@ WIDTH = 1.8
 
 
 class MethodComparer(MasksPart):
-    """Comparison of methods, on request; the study keeps the figures, not the masks."""
+    """Comparison of methods, on request; the study stores the figures, not the masks."""
 
     refused = Signal(str)
     message = Signal(str)
@@ -98,7 +98,7 @@ class MethodComparer(MasksPart):
         self._panel.set_outlines_available(self._comparison_on_screen() is not None)
 
     def outlines(self) -> list[Outline] | None:
-        """Return the outlines of the ticked methods on the case on screen; None while they are off."""
+        """Return the outlines of the selected methods on the case on screen; None while they are hidden."""
         comparison = self._comparison_on_screen()
         if comparison is None or not self._panel.outlines.isChecked():
             return None
@@ -138,7 +138,7 @@ class MethodComparer(MasksPart):
         self._task.follow(job, partial(self._on_read, plans), stopped=partial(self._panel.set_busy, False))
 
     def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
-        """Return the plan of the run on screen for its own algorithm, else the default plan."""
+        """Return the run's plan for the algorithm of the run on screen, else the default plan."""
         run = self._session.scene.run
         if run is None or run.algorithm != plan.algorithm:
             return plan
@@ -260,11 +260,11 @@ Results = Mapping[int, tuple[RunEntry, CaseResult]]
 
 RUN, RATER, TRUTH, MAP = "run", "rater", "truth", "map"
 Choice = tuple[str, str]
-"""Content of a side: run, rater, truth or map, and its number or name."""
+"""Content of a side: run, rater, truth or map, with its number or name."""
 
 
 class SideBySide(MasksPart):
-    """Two runs, raters or maps on the slices, until the case is left."""
+    """Two runs, raters or maps on the slices, until another case is shown."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters) -> None:
         super().__init__(core)
@@ -273,7 +273,7 @@ class SideBySide(MasksPart):
         self._task = LatestTask()
         self._chosen: tuple[Choice, Choice] | None = None
         self._results: dict[int, tuple[RunEntry, CaseResult]] = {}
-        """Results of the case that were read, without that of the run on screen."""
+        """Results of the case read so far, without that of the run on screen."""
         self._volume.divider.side_chosen.connect(self._on_side_chosen)
         reviewing.consensus_changed.connect(self._refresh)
         core.session.view_changed.connect(self._on_view)
@@ -293,7 +293,7 @@ class SideBySide(MasksPart):
         self._volume.set_sides(None)
 
     def toggle(self) -> None:
-        """Show two sides, at first the run on screen and the latest other, or one again."""
+        """Show two sides, initially the run on screen and the latest other run; or one side again."""
         if self.on:
             self.leave()
             return
@@ -315,7 +315,7 @@ class SideBySide(MasksPart):
         return None if run is None else (RUN, str(run.id))
 
     def _choices(self) -> dict[Choice, str]:
-        """Return in words what a side can show of the structure."""
+        """Return the possible contents of a side, with their labels."""
         contents, scene, structure = self._document.contents, self._session.scene, self._session.part
         choices = {} if contents is None else _runs(contents, scene)
         about = dict.fromkeys(scene.nothing.get(structure, ()), f", {view.DREW_NOTHING}")
@@ -444,6 +444,6 @@ def _fused(scene: Scene, structure: str, regions: list[Region]) -> Outline | Non
 def _make_sides(
     scene: Scene, structure: str, sides: Sequence[tuple[Callable[[], Outline | None], str]], watch: Watch
 ) -> list[tuple[Outline | None, HeatMap | None, str]]:
-    """Make the outline and the map of each side, and return why a map cannot be shown."""
+    """Make the outline and the map of each side; return also why a map cannot be shown."""
     watch(0.0, "making maps")
     return [(outline(), *view.heat_map(scene, structure, name, None, None)) for outline, name in sides]

@@ -1,6 +1,6 @@
 """Edits of the whole structure on screen: fill holes, smooth, margin, combine, copy; and its code in exports.
 
-Each edit is stored as painted voxels, those that it changed, and is undone as one stroke.
+The voxels changed by an edit are stored like a painted stroke, and are undone together.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ assert tuple(_COMBINED) == COMBINATIONS
 
 
 class MaskEditing(MasksPart):
-    """Editing of the consensus by decisions, or in blind mode of the expert's own drawing."""
+    """Editing of the consensus by decisions; in blind mode, of the expert's own drawing."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview) -> None:
         super().__init__(core)
         self._reviewing = reviewing
         self._margin = 3.0
         self._waiting: deque[tuple[object, Callable[[], None]]] = deque()
-        """Edits that start once those before are stored, each with its case and structure."""
+        """Edits that start after the earlier ones are stored, each with its case and structure."""
         self._running = 0
 
     def fill_holes(self) -> None:
@@ -122,7 +122,7 @@ class MaskEditing(MasksPart):
         dialog.open()
 
     def _others(self) -> Mapping[str, tuple[str, Piece | MaskRecord]]:
-        """Return the raters' masks of the structure, and the consensus of others, by keys, in words."""
+        """Return the raters' masks of the structure and other structures' consensus: keys and labels."""
         scene, structure = self._session.scene, self._session.part
         others: dict[str, tuple[str, Piece | MaskRecord]] = {}
         for rater, record in scene.drawn(structure).items():
@@ -171,13 +171,13 @@ class MaskEditing(MasksPart):
     ) -> None:
         """Change the mask outside the GUI thread.
 
-        `edit`: words for the history. `room`: how far the mask grows, in mm or pixels.
+        `edit`: description for the history. `room`: maximum growth of the mask, in mm or pixels.
         """
         self._start(partial(self._change, edit, change, room, box))
 
     @while_shown
     def _start(self, edit: Callable[[], None]) -> None:
-        """Start an edit now, or after those that run, so that it begins with their result."""
+        """Start an edit now, or after the running ones, with their result."""
         self._waiting.append((self._key, edit))
         self._start_next()
 
@@ -250,7 +250,7 @@ def _edited(
     box: tuple[Box, tuple[int, ...]] | None,
     watch: Watch,
 ) -> Stroke | None:
-    """Change a mask in a part of the image that has room; None if nothing changes."""
+    """Change a mask in a box with the necessary margin; None if nothing changes."""
     watch(0.0, "editing the mask")
     marked = np.argwhere(piece.values)
     low = np.add(piece.origin, marked.min(axis=0))
@@ -272,7 +272,7 @@ def _edited(
 
 
 def _difference(old: BoolArray, new: BoolArray, origin: Box) -> Stroke | None:
-    """Return the voxels that differ as a stroke, cropped to them."""
+    """Return the changed voxels as a cropped stroke."""
     changed = old != new
     if not changed.any():
         return None
@@ -293,12 +293,12 @@ _SOURCES = {
 
 
 class StructureCoding(MasksPart):
-    """Choice of a structure's code, which is recorded."""
+    """Choice of a structure's code, recorded as a decision."""
 
     refused = Signal(str)  # why there is no structure to describe
 
     def start(self, item: int | None, structure: str) -> None:
-        """Ask about a structure of the case on screen."""
+        """Ask for the coding of a structure of the case on screen."""
         if item is None or not structure:
             self.refused.emit("Choose a case with masks first.")
             return
@@ -365,7 +365,7 @@ def _code(choice: CodeChoice) -> Code:
 
 
 def _coding_of(choice: StructureChoice, previous: Coding) -> Coding:
-    """Make a coding from the dialog; values that it does not show are kept."""
+    """Make a coding from the dialog; values that the dialog does not show are kept."""
     kind = None if choice.type is None else _code(choice.type)
     same = kind is not None and kind.same_as(previous.type)
     base = previous if same else replace(previous, modifier=None, region=None)

@@ -48,7 +48,7 @@ NO_MIXTURE = (
 
 
 class Raters(MasksPart):
-    """Controller of rater table, matrix and dendrogram, which share the selected rater or pair."""
+    """Controller of rater table, matrix and dendrogram, which share the selection of a rater or pair."""
 
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
@@ -85,11 +85,11 @@ class Raters(MasksPart):
 
     @while_shown
     def refresh(self) -> None:
-        """Show which raters are excluded after a decision."""
+        """Update the excluded raters after a decision."""
         self._on_view(self._session.scene)
 
     def _on_view(self, scene: Scene) -> None:
-        """Show another case, run or structure; while it is covered, nothing of it."""
+        """Show another case, run or structure; nothing while it is covered."""
         contents, screen, structure = self._document.contents, self._screen, self._session.part
         if contents is None or self._session.covered:
             self._clear(view.HIDDEN)
@@ -170,7 +170,7 @@ class Raters(MasksPart):
             self._show_tree(contents)
 
     def _show_tree(self, contents: Contents) -> None:
-        """Show the tree of the raters who share cases with those of this case."""
+        """Show the dendrogram of the raters who share cases with the raters of this case."""
         basis, runs = self._screen.tree_panel.basis, contents.runs_of("masks")
         key = contents.path, tuple(run.id for run in runs), basis, frozenset(self._names)
         if self._tree is not None and self._tree[0] == key:
@@ -197,7 +197,7 @@ class Raters(MasksPart):
 
 
 _Key = tuple[Path, tuple[int, ...], str, frozenset[str]]
-"""Study, runs, basis and raters that a tree depends on."""
+"""Inputs of a tree: study, runs, basis and raters."""
 _Clustered = tuple[_Key, int, RaterTree | None]
 """A tree with the number of its cases; None without cases."""
 
@@ -249,7 +249,7 @@ def _cards(fusion: MaskFusion, numbers: Mapping[str, int]) -> list[AlternativeCa
     if not fusion.alternatives:
         return []
     masks = np.stack([member.mask[0] for member in fusion.alternatives])
-    # The slice on which they differ most
+    # The slice on which the consensuses differ most
     differ = (masks != masks[0]).any(axis=0).sum(axis=(1, 2))
     at = int(differ.argmax())
     cards = []
@@ -304,7 +304,7 @@ class _Preview:
 
 
 class Exclusion(MasksPart):
-    """Exclusion of raters, with a preview before, and their restoring."""
+    """Exclusion of raters after a preview, and restoring."""
 
     message = Signal(str)
 

@@ -42,8 +42,8 @@ UNCOVERED = "The masks of the raters and the result of the model are visible now
 class RegionReview(QObject):
     """Disputed regions of the structure on screen, the selected one, and the consensus with decisions.
 
-    `sample`: leads through an acceptance sample while there is one. `elsewhere`: continues with other
-    structures and cases; see `next_item`.
+    `sample`: leads through an open acceptance sample. `elsewhere`: continues with other structures and cases;
+    see `next_item`.
     """
 
     regions_changed = Signal()  # another case, run or structure, or a decision
@@ -69,9 +69,9 @@ class RegionReview(QObject):
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
-        """Whether the expert selected the region by hand: only then may a decision on it be changed."""
+        """Whether the expert selected the region manually; only then may a decision on it be changed."""
         self._strokes: set[int] = set()
-        """Decisions that painted on one slice since the last interpolation."""
+        """Decisions painted on one slice since the last interpolation."""
         self._stroked = ""
         """The structure of these decisions."""
         self._unsaved: deque[Settled] = deque()
@@ -79,7 +79,7 @@ class RegionReview(QObject):
         self.current: int | None = None
         self.consensus: Piece | None = None
         self.drawn: Piece | None = None
-        """Settled voxels of the structure, while it is covered."""
+        """Settled voxels of the structure, kept while it is covered."""
         session.scene_changed.connect(self._on_scene)
         session.part_changed.connect(self._on_structure)
         session.cleared.connect(self._clear)
@@ -92,7 +92,7 @@ class RegionReview(QObject):
 
     @property
     def covered(self) -> bool:
-        """Whether masks and results of the structure are hidden: in blind mode until all of it is settled."""
+        """Whether masks and results of the structure are hidden: in blind mode until all is settled."""
         return self._session.covered
 
     @property
@@ -146,7 +146,7 @@ class RegionReview(QObject):
         self.selected.emit(self.region)
 
     def select(self, index: int | None) -> None:
-        """Select a region by hand; a decision on it may then be changed."""
+        """Select a region manually; a decision on it may then be changed."""
         self.go_to(index)
         self._by_hand = self.current is not None
 
@@ -171,12 +171,12 @@ class RegionReview(QObject):
         self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
 
     def _waiting(self, skipped: bool) -> list[int]:
-        """List the regions still to be settled, without the selected one."""
+        """List the undecided regions, without the selected one."""
         state = "skipped" if skipped else "undecided"
         return [i for i, region in enumerate(self.regions) if region.state == state and i != self.current]
 
     def _rank(self, index: int) -> tuple[bool, int]:
-        """Return the place of a region in the order of review: contested ones first."""
+        """Return the sort key of a region for review: conflicting decisions first."""
         return not self.regions[index].contested, index
 
     def return_to(self, target: Decision) -> None:
@@ -194,7 +194,7 @@ class RegionReview(QObject):
     # Decisions
 
     def _may_decide(self) -> bool:
-        """Refuse to change a decision, unless the expert selected the region by hand."""
+        """Refuse to change a decision, unless the expert selected the region manually."""
         region = self.region
         if region is None or region.unsettled or self._by_hand:
             return True
@@ -231,7 +231,7 @@ class RegionReview(QObject):
         )
 
     def skip(self) -> None:
-        """Skip the region; it comes again at the end."""
+        """Skip the region; it is shown again at the end."""
         if self.region is None or self.region.state == "skipped":
             self.next_disputed()
         elif not self.region.unsettled:
@@ -241,7 +241,7 @@ class RegionReview(QObject):
             self._decide("skip", self.region, None)
 
     def paint(self, stroke: Stroke, edit: str = "") -> Job | None:
-        """Settle the voxels of a stroke, or of another edit, and return the job that stores them."""
+        """Settle the voxels of a stroke or another edit; return the job that stores them."""
         touched = np.argwhere(stroke.values != OPEN)
         if not len(touched) or not self._session.shown:
             return None
@@ -257,7 +257,7 @@ class RegionReview(QObject):
         return job
 
     def interpolate(self) -> None:
-        """Interpolate between the slices that were painted last, within the painted area."""
+        """Interpolate between the last painted slices, within the painted area."""
         consensus = self.edited
         settled = self._session.scene.settled if self._session.shown else {}
         voxel_ids = [decision.voxels for decision in self.decisions() if decision.decision in self._strokes]
@@ -433,7 +433,7 @@ class RegionReview(QObject):
 
 
 def _trimmed(settled: Settled) -> Settled:
-    """Crop to the settled voxels."""
+    """Crop a mask to its settled voxels."""
     touched = np.argwhere(settled.value != OPEN)
     low, high = touched.min(axis=0), touched.max(axis=0) + 1
     origin = np.add(settled.origin, low)
@@ -442,7 +442,7 @@ def _trimmed(settled: Settled) -> Settled:
 
 
 def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> Settled:
-    """Settle a structure wherever anyone marked it: inside the expert's drawing, outside elsewhere."""
+    """Settle a structure wherever any annotator marked it: inside the expert's drawing, outside elsewhere."""
     watch(0.0, "settling your drawing")
     pieces: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(drawn.origin, drawn.values.shape)]
     pieces += [
@@ -504,6 +504,6 @@ def _within(
     shape: Sequence[int],
     corner: Sequence[int] | NDArray[np.integer],
 ) -> tuple[slice, ...]:
-    """Return the slices of a box in a part of the image that begins at a corner."""
+    """Return the index slices of a box within a part of the image with a given origin."""
     begins = np.subtract(origin, corner)
     return tuple(slice(int(at), int(at) + n) for at, n in zip(begins, shape, strict=True))

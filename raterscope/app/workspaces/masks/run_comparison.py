@@ -1,4 +1,4 @@
-"""Comparison of runs case by case, and the run on screen, against the truth or the raters' majority vote."""
+"""Comparison of runs case by case, and of the run on screen, with the truth or the raters' majority vote."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from raterscope.widgets.tables.comparison_tables import (
 )
 
 FEWEST_CASES = 6
-"""Smallest number of cases for a two-sided signed-rank test: with fewer, p cannot fall below 0.05."""
+"""Minimum number of cases for a two-sided signed-rank test: with fewer, p cannot be below 0.05."""
 
 _LOW, _HIGH = 5, 95
-"""Percentiles of the cases at the ends of the interval of a figure."""
+"""Percentiles of the cases at the bounds of a figure's interval."""
 
 _REFERENCE = "\n"
-"""Name of the reference among the runs, which are named by numbers."""
+"""Key of the reference among the runs, whose keys are numbers."""
 
 Values = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Case:
     image: int
     grid: Grid
     runs: tuple[Mapping[str, MaskRecord], ...]  # by structure
-    # by structure: the truth, or the masks of all raters with a vote
+    # by structure: the truth, or the masks of all raters in the majority vote
     reference: Mapping[str, Mapping[str, MaskRecord]]
     truth: bool
 
@@ -92,10 +92,9 @@ class Summary:
     # length, volume: units: "mm" and "ml"; empty if cases differ
     length: str
     volume: str
-    # tuple of tuple of (value, low, high): for each run Dice, HD95, Hausdorff distance, mean surface
-    # distance, volume difference: the mean over the cases with the 5th and 95th percentiles; then the p value
-    # of its Dice against that of the first run. A case in which a figure is not finite for some run counts
-    # for none.
+    # for each run (value, low, high) of Dice, HD95, Hausdorff distance, mean surface distance and volume
+    # difference: the mean over the cases with the 5th and 95th percentiles; then the p value of its Dice
+    # against that of the first run. A case in which a figure is not finite for some run is omitted for all.
     figures: tuple[tuple[Figures, ...], ...]
     counted: tuple[int, ...]  # number of cases of each of the first five figures
 
@@ -112,7 +111,7 @@ def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan,
 
 
 def _with_case_name(watch: Watch, done: int, cases: int) -> Watch:
-    """Return a watch that reports the number of the case."""
+    """Return a watch that reports progress with the number of the case."""
     step = part(watch, done / cases, (done + 1) / cases)
 
     def report(fraction: float, text: str, **more: Any) -> None:  # noqa: ARG001 - as of every watch
@@ -194,8 +193,8 @@ def in_words(compared: Comparison, grid: Grid) -> str:
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
     """Average the figures of cases.
 
-    `measured`: at least one, all of the same runs. `structure`: by default all; a case's figure is then the
-    mean over its structures.
+    `measured`: one or more, all of the same runs. `structure`: by default all; the figure of a case is then
+    the mean over its structures.
     """
     selected = [case for case in measured if structure in (None, case.structure)]
     lengths = {length_unit(case.grid) for case in selected}
@@ -231,7 +230,7 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
 
 
 def signed(value: float, digits: int) -> str:
-    """Write a difference with its sign; 0 has none."""
+    """Format a difference with its sign; 0 has none."""
     text = f"{value:+,.{digits}f}"
     return text if text.strip("+-0.,") else text[1:]
 
@@ -471,7 +470,7 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
 
 
 def stacked(value: float, low: float, high: float) -> str:
-    """Write a figure with the interval of the cases below it."""
+    """Format a figure with the interval of the cases below it."""
     text = estimate(value, low, high)
     return text.replace(" (", "\n").removesuffix(")")
 
@@ -487,7 +486,7 @@ def _difference(value: float, low: float, high: float) -> str:
 
 
 def p_value_in_words(value: float, _low: float, _high: float) -> str:
-    """Write a p value."""
+    """Format a p value."""
     if not math.isfinite(value):
         return UNKNOWN
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -48,8 +48,7 @@ class Scene:
     votes: Mapping[str, Votes] = field(default_factory=dict)  # by structure
     # by `Region.voxels`: settled voxels of the decisions in effect
     settled: Mapping[int, Settled] = field(default_factory=dict)
-    # by structure: annotators of the case who drew nothing of the structure, in an empty mask or without a
-    # mask
+    # by structure: annotators of the case who drew no voxel of it, in an empty mask or without a mask
     nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     programs: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)  # by structure
 
@@ -88,7 +87,7 @@ MasksSession = Session[Scene, None]
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Disagreement of the raters on a part of the image: 0 none, 1 half against half."""
+    """Disagreement of the raters on a part of the image, from 0 (none) to 1 (half against half)."""
 
     origin: Box
     disagreement: Float32Array
@@ -102,24 +101,24 @@ class Piece:
     values: BoolArray
 
     def matches(self, other: Piece) -> bool:
-        """Return whether both are the same part of the same mask."""
+        """Return whether another piece is the same part of the same mask."""
         return self.origin == other.origin and np.array_equal(self.values, other.values)
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedVolume:
-    """A volume's voxels, in the study's own geometry."""
+    """A volume's voxels, in the geometry of the study."""
 
     volume: Volume
 
     @property
     def nbytes(self) -> int:
-        """Their size in memory."""
+        """Size of the voxels in memory."""
         return self.volume.values.nbytes
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:
-    """Read a scene from the study, with the result of a run or of the latest that has the case."""
+    """Read a scene from the study, with the result of a run, by default the latest run of the case."""
     watch(0.0, "reading")
     entry = study.image(image)
     run_shown, result = study.shown.run_and_result(image, "masks", run)
@@ -153,7 +152,7 @@ def _of(names: Set[str], masks: Mapping[str, MaskRecord]) -> dict[str, MaskRecor
 
 
 def _nothing(structure: str, masks: Mapping[str, Mapping[str, MaskRecord]]) -> tuple[str, ...]:
-    """Name the annotators of a case who drew nothing of a structure."""
+    """List the annotators of a case who drew no voxel of a structure."""
     drawn = masks[structure]
     drew = {name for name, mask in drawn.items() if mask.values.size and (mask.values > 0.5).any()}
     all_raters = dict.fromkeys(name for each in masks.values() for name in each)
@@ -178,7 +177,7 @@ def _votes(masks: Mapping[str, MaskRecord]) -> Votes:
 
 
 def read_settled(voxels: int, study: Study, watch: Watch) -> Settled:
-    """Read the voxels that one decision settled."""
+    """Read the voxels settled by one decision."""
     watch(0.0, "reading")
     return study.settled(voxels)
 
@@ -246,7 +245,7 @@ class DisputedRegion:
 
     @property
     def subject(self) -> CommentSubject:
-        """What a comment or bookmark on the region is on."""
+        """Subject of a comment or bookmark on the region."""
         return CommentSubject(
             of="masks", name=self.structure, number=self.number, origin=self.dispute.origin,
             shape=self.dispute.shape,
@@ -254,13 +253,13 @@ class DisputedRegion:
 
     @property
     def unsettled(self) -> bool:
-        """Whether it is still to be settled."""
+        """Whether the region is undecided."""
         return self.state in ("undecided", "skipped")
 
 
 @dataclass(frozen=True)
 class CaseSummary:
-    """Summary of a case for its line in the queue; `doubt` is the disputed volume that is left, in ml."""
+    """Summary of a case for its line in the queue; `doubt` is the remaining disputed volume, in ml."""
 
     raters: int
     fused: bool
@@ -276,16 +275,16 @@ class CaseSummary:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Numbers by which the queue can be filtered."""
+        """Numbers for the filters of the queue."""
         return {"comments": self.comments, "bookmarks": self.bookmarks}
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to settle."""
+        """Whether no disputed region remains."""
         return self.fused and not self.disputed
 
     def in_words(self) -> str:
-        """Describe the case in a line."""
+        """Describe the case in one line."""
         if not self.raters:
             return "no masks yet"
         if not self.fused:
@@ -300,7 +299,7 @@ class CaseSummary:
 
     @property
     def amount(self) -> str:
-        """The disputed amount that remains; volumes in ml, to compare lines."""
+        """Remaining disputed amount; volumes in ml, for comparison of lines."""
         amount = self.doubt if self.unit == "ml" else 1000 * self.doubt
         figure = f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 100 else f"{amount:,.0f}"
         return f"{figure} {self.unit}"
@@ -328,7 +327,7 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
 def _reopened_beside(
     scene: Scene, structure: str, decided: Sequence[Region], last: Mapping[int | None, Region], first: int
 ) -> Iterator[DisputedRegion]:
-    """Yield the voxels outside disputed regions on which two experts differed, with decisions since."""
+    """Yield voxels outside disputed regions with conflicting decisions of experts, and later decisions."""
     fusion = scene.fusion(structure)
     for number, region in _outside(decided, structure, scene.run, first).items():
         subject = region.subject
@@ -360,7 +359,7 @@ def _reopened_beside(
 def _outside(
     decided: Sequence[Region], structure: str, run: RunEntry | int | None, regions: int
 ) -> dict[int, Region]:
-    """Return by number the decisions that reopened voxels outside the disputed regions of a run."""
+    """Return, by number, the decisions that reopened voxels outside the disputed regions of a run."""
     run_id = run.id if isinstance(run, RunEntry) else run
     reopened: dict[int, Region] = {}
     for region in decided:
@@ -372,7 +371,7 @@ def _outside(
 
 
 _FEW = 100
-"""Number of cases up to which they are read one by one; more of them are faster together with all others."""
+"""Maximum number of cases to read one by one; for more, reading all cases of the study is faster."""
 
 
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
@@ -404,7 +403,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
 
 
 def _present(study: Study, run: RunEntry, image: int, structures: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return the structures in the log of a run under their present names, without merged ones."""
+    """Return the structures in the log of a run by their current names, without merged ones."""
     names = [present_structure(study, run, image, str(each.get("structure", ""))) for each in structures]
     return [{**each, "structure": name} for name, each in zip(names, structures, strict=True) if name]
 
@@ -457,7 +456,8 @@ def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
 def _last_decisions(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
     """Find the last decision on each numbered region of a run; skipping a settled one changes nothing.
 
-    The key None is the decision on the whole structure, which applies to every region without a later one.
+    The key None is the decision on the whole structure, which applies to every region without a later
+    decision.
     """
     last: dict[int | None, Region] = {}
     for region in decided:
@@ -479,14 +479,14 @@ def drawn_whole(decided: Sequence[Region], structure: str) -> bool:
 
 
 def unit_of(grid: Grid) -> str:
-    """Return the unit of disputed amounts: ml, mm² for a 2D image, voxels or pixels without calibration."""
+    """Return the unit of disputed amounts: ml, mm² for a 2D image, voxels or pixels if sizes are unknown."""
     if not grid.flat:
         return "ml" if grid.calibrated else "voxels"
     return "mm²" if grid.calibrated else "px"
 
 
 def length_unit(grid: Grid) -> str:
-    """Return the unit of lengths: mm, or pixels without calibration."""
+    """Return the unit of lengths: mm, or pixels if sizes are unknown."""
     return "mm" if grid.calibrated else "px"
 
 

@@ -1,4 +1,4 @@
-"""Layout of the masks screen, with the bar of structure, map and band; `workspace` holds its behaviour."""
+"""Layout of the masks screen, with the bar of structure, map and band; `workspace` has the behaviour."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ MAPS = {
 BANDS = (50, 80, 95)
 ROOM_FOR_WORDS = 560
 LEAST_TABLE = 132
-"""Height of the raters' table, with larger text too, so that the keys below stay visible."""
+"""Minimum height of the raters' table, with larger text too, so that the keys below stay visible."""
 LARGE_TEXT = 1.4
-"""Text size from which the choices above the slices take two rows."""
+"""Text size from which the controls above the slices take two rows."""
 
 
 class MapBar(QWidget):
@@ -103,7 +103,7 @@ class MapBar(QWidget):
         self._make_room()
 
     def _arrange(self) -> None:
-        """Put the choices in two rows if the text is large."""
+        """Arrange the controls in two rows if the text is large."""
         directions = QBoxLayout.Direction
         large = theme.text_size() > LARGE_TEXT
         self._rows.setDirection(directions.TopToBottom if large else directions.LeftToRight)
@@ -139,7 +139,7 @@ class MapBar(QWidget):
 
     @property
     def series(self) -> int | None:
-        """Number of the other series that is chosen; None for a map."""
+        """Number of the chosen other series; None for a map."""
         return self.map.key if isinstance(self.map.key, int) else None
 
     def set_possible(self, possible: bool) -> None:
@@ -148,7 +148,7 @@ class MapBar(QWidget):
             choice.setEnabled(possible)
 
     def next_map(self) -> None:
-        """Show the next map, wrapping round."""
+        """Show the next map, cyclically."""
         if not self.map.isEnabled():
             return
         self.map.setCurrentIndex((self.map.currentIndex() + 1) % self.map.count())

@@ -1,4 +1,4 @@
-"""A second series over the case: which there are, how they are shown, and their registration."""
+"""Second series over a case: available series, their display and registration."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ MISSING = (
 )
 
 WORKING_VOXELS = 1_500_000
-"""Size above which volumes are averaged over blocks before they are registered."""
+"""Number of voxels above which volumes are averaged over blocks before registration."""
 
 _ENDS = (0.5, 99.8)
-"""Percentiles between which values are registered."""
+"""Percentiles to which values are limited for registration."""
 
 
 def check_installed() -> None:
@@ -62,8 +62,8 @@ def register_series(
 ) -> Registration:
     """Register a series with a case, each in its own geometry; see `registration.register`.
 
-    Large volumes are averaged over blocks, and uneven or tilted slices are resampled, so that memory and
-    time are limited. Raises `RefusedError` for volumes that cannot be registered.
+    Large volumes are averaged over blocks, and uneven or tilted slices are resampled, to limit memory and
+    time. Raises `RefusedError` for volumes that cannot be registered.
     """
     for grid, noun in ((case_grid, "case"), (series_grid, "series")):
         if min(grid.shape) < FEWEST:
@@ -79,7 +79,7 @@ def register_series(
 
 
 def prepare(values: NDArray[Any], grid: Grid) -> tuple[NDArray[np.float32], Grid]:
-    """Average over blocks, limit values to their percentiles from 0 on, and resample to right angles."""
+    """Average over blocks, limit values to their percentiles, and resample to a rectangular grid."""
     factors = _block(grid)
     values, grid = _shrink(values, grid, factors)
     values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
@@ -94,7 +94,7 @@ def prepare(values: NDArray[Any], grid: Grid) -> tuple[NDArray[np.float32], Grid
 
 
 def _block(grid: Grid) -> tuple[int, int, int]:
-    """Return how many voxels (slice, row, column) make one; slices at uneven distances are kept."""
+    """Return the block size (slice, row, column) in voxels; slices at uneven distances are not averaged."""
     fixed = grid.slice_offsets is not None
     target = min(grid.spacing)
     while True:
@@ -131,20 +131,20 @@ def _shrink(
 
 
 SHARED = 0.3
-"""Least share of the smaller volume's extent that two series of one patient have in common."""
+"""Minimum overlap of two series of one patient, as a share of the smaller volume's extent."""
 _BRIGHTEST = 99.8
-"""Percentile of the values above 0 that has the brightest colour."""
+"""Percentile of the values above 0 with the brightest colour."""
 _SUV_BRIGHTEST = 10.0
-"""Uptake that has the brightest colour, so that a small lesion keeps its shades; less if none has as much."""
+"""Maximum uptake (SUV) of the colour scale, to show shades of a small lesion; less if no value reaches it."""
 
 _FIELDS = 8
-"""Fields of the checkerboard along the longest side of a volume."""
+"""Number of checkerboard fields along the longest side of a volume."""
 
 
 def find_series(
     images: Sequence[ImageEntry], case: ImageEntry, motions: Mapping[int, RigidMotion] | None = None
 ) -> list[ImageEntry]:
-    """Find the other volumes of the study that lie at the position of a case, or were registered with it."""
+    """Find the other volumes of the study that overlap a case, or were registered with it."""
     registered = motions or {}
     return [
         image
@@ -165,7 +165,7 @@ def motions_of(contents: Contents | None, case: int) -> dict[int, RigidMotion]:
 
 
 def shared_extent(first: Grid, second: Grid) -> float:
-    """Return the share of the smaller volume's box, along the patient's axes, that both have in common."""
+    """Return the overlap of two volumes' boxes along the patient's axes, as a share of the smaller one."""
     if not (first.calibrated and second.calibrated) or first.flat or second.flat:
         return 0.0
     (low, high), (other_low, other_high) = _box(first), _box(second)
@@ -204,7 +204,7 @@ def read_series(
 
 
 def checkered(heat_map: HeatMap, grid: Grid, _watch: Watch) -> HeatMap:
-    """Keep a map in every second field of a checkerboard of cubes; elsewhere the case is seen."""
+    """Keep a map in every second field of a checkerboard of cubes; the other fields show the case."""
     sides = np.multiply(grid.shape, grid.spacing)
     fields = [
         np.arange(size) * spacing // (sides.max() / _FIELDS)
@@ -275,7 +275,7 @@ class SeriesRegistration(MasksPart):
 
     @while_shown
     def _show_present(self) -> None:
-        """Show the present position of the chosen series in the dialog."""
+        """Show the current position of the chosen series in the dialog."""
         contents, dialog = self._document.contents, self._dialog
         if dialog is None or contents is None:
             return
@@ -372,7 +372,7 @@ def _locate_both(
 def _register(
     case: tuple[ImageEntry, Path], series: tuple[ImageEntry, Path], present: RigidMotion, watch: Watch
 ) -> Registration:
-    """Read two volumes and register them, from the present position of the series on."""
+    """Read two volumes and register them, starting from the current position of the series."""
     check_installed()
     fixed = load_pixels(*case, part(watch, 0.0, 0.1)).volume
     moving = load_pixels(*series, part(watch, 0.1, 0.2)).volume

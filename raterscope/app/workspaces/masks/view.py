@@ -31,14 +31,14 @@ from raterscope.widgets.volume.overlay import RegionBox
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
-"""Keys of outlines that belong to no annotator, used after a line break, which no name contains."""
+"""Keys of outlines without an annotator, used after a line break, because no name contains one."""
 HIDDEN = "Hidden until you have settled it as you drew it. Press H to show it."
 DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _SAMPLE = 100_000
-"""Voxels from which the scale of a map is found."""
+"""Maximum number of voxels for the estimate of a map's scale."""
 _ENOUGH, _NEAR = 20_000, 0.5
-"""Voxels from which a scale is found, and their largest relative distance from the outline."""
+"""Number of voxels sufficient for the scale of tau, and maximum relative distance from the outline."""
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 
 
@@ -88,7 +88,7 @@ def rater_rows(
 ) -> list[RaterRow]:
     """Return a row for each rater: estimates of the model, and measures against the consensus.
 
-    Raters of the case who drew nothing of the structure are listed too, and then programs.
+    Raters of the case without the structure are listed too, then programs.
     """
     fusion, report = scene.fusion(structure), scene.report(structure)
     rows: list[RaterRow] = []
@@ -141,7 +141,7 @@ def rater_rows(
 def _program_rows(
     scene: Scene, structure: str, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> list[RaterRow]:
-    """Return a row for each program: measures against the consensus, and how many raters it counts as."""
+    """Return a row for each program: measures against the consensus, and its weight in raters."""
     report = scene.report(structure)
     weights = None if report is None else report.programs
     rows = []
@@ -195,7 +195,7 @@ def region_boxes(
 ) -> list[RegionBox]:
     """Return the boxes of a run's regions, the selected one with its description; a star is a bookmark.
 
-    In blind mode only the selected one, without description, which would reveal where raters drew.
+    In blind mode, return only the selected box without description, because others reveal where raters drew.
     """
     boxes = []
     for region in regions:
@@ -250,7 +250,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
 def local_weight(
     scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int, measure: str = "weight"
 ) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
-    """Return a slice of a rater's weight or tau around a region, or of the whole window, and its corner.
+    """Return a slice of a rater's weight or tau around a region or in the whole fused box, and its corner.
 
     The values, (H, W), are weights from 0 to 1, or tau. The corner is row and column of the first pixel in
     the image. The result is None if there are no weights.
@@ -319,8 +319,8 @@ def nothing_local(fusion: MaskFusion | None, measure: str) -> str:
 def highest_tau(fusion: MaskFusion) -> float:
     """Return the upper end of the colour scale of tau, the same for all raters.
 
-    One in ten voxels near the outline exceeds it. Far from it, where all raters agree, tau is many times
-    as large and of no interest.
+    One in ten voxels near the outline exceeds it. Far from the outline, where all raters agree, tau is much
+    larger and not informative.
     """
     if fusion.tau is None or fusion.distance is None:
         return 1.0
@@ -332,7 +332,7 @@ def highest_tau(fusion: MaskFusion) -> float:
 
 
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
-    """Return the difference of two raters: above 0 where only the first marks."""
+    """Return the difference of two raters: above 0 where only the first rater marks."""
     masks = scene.drawn(structure)
     if first not in masks or second not in masks or first == second:
         return None

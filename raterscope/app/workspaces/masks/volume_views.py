@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from raterscope.widgets.volume.surface_view import SurfaceModel
 
 SLICES = "Slices"
-"""Tag of the note on slices that are missing, uneven or tilted."""
+"""Tag of the note on missing, uneven or tilted slices."""
 
 _RAISED = 100.0
-"""Added to the band's values, so that 0 beyond them is outside of the band."""
+"""Offset of the band's values: 0 beyond them is then outside of the band."""
 
 
 class SliceView(MasksPart):
@@ -60,7 +60,7 @@ class SliceView(MasksPart):
         """Case, number, motion and map of the series that was resampled last."""
         self._checkered = False
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
-        """Returns outlines to draw instead of the raters'; None for the raters'."""
+        """Function that returns outlines to draw instead of the raters' outlines; None to draw these."""
         loader.pixels.connect(self._on_pixels)
         loader.refused.connect(lambda _: self._volume.set_problem(UNREADABLE))
         reviewing.regions_changed.connect(self._show_boxes)
@@ -97,7 +97,7 @@ class SliceView(MasksPart):
 
     @while_shown
     def _on_decided(self) -> None:
-        """Show bookmarks, and a series where it was registered, or where it is again after undo."""
+        """Show bookmarks, and a series at its position after a registration or its undo."""
         before = self._maps.series
         self._show_boxes()
         self._list_series(self._session.scene)
@@ -155,7 +155,7 @@ class SliceView(MasksPart):
         self._volume.go_to((at, row, column))
 
     def zoom(self, factor: float) -> None:
-        """Zoom all views about the crosshair."""
+        """Zoom all views around the crosshair."""
         for name in self._volume.planes:
             self._volume.view(name).zoom(factor)
 
@@ -165,7 +165,7 @@ class SliceView(MasksPart):
             self._volume.view(name).fit()
 
     def solo(self, number: int) -> None:
-        """Show only the outline of one rater of the case beside the consensus; again shows all."""
+        """Show only the consensus and the outline of one rater of the case; a second call shows all."""
         rows = self._screen.table.model.rows
         if number >= len(rows):  # none while they are hidden
             return
@@ -263,7 +263,7 @@ class SliceView(MasksPart):
 
     @while_shown
     def toggle_checkerboard(self) -> None:
-        """Show the second series and the case in the fields of a checkerboard, or the series everywhere."""
+        """Show second series and case in alternate fields of a checkerboard, or the series everywhere."""
         if self._maps.series is None:
             self._screen.message.emit("Choose a second series in the list of maps first.")
             return
@@ -357,7 +357,7 @@ def _make_map(
 FLAT = "An image in two dimensions has no 3-D view."
 
 _WIRE_TRIANGLES = 3_000
-"""Limit of the triangles of a rater's mask: a denser wireframe hides the surface."""
+"""Maximum number of triangles of a rater's mask, because a denser wireframe hides the surface."""
 
 _BONE = (0.82, 0.80, 0.76)
 _DEFAULT_MAPS = ("uncertainty", "disagreement")
@@ -463,7 +463,7 @@ def _make_model(
 
 
 def _posterior(scene: Scene, structure: str, consensus: Piece) -> NDArray[np.floating] | NDArray[np.bool_]:
-    """Return the probability where it agrees with the consensus, which decisions may have changed."""
+    """Return the probability where it agrees with the consensus after decisions."""
     fusion = scene.fusion(structure)
     if fusion is None:
         return consensus.values
@@ -478,7 +478,7 @@ def _posterior(scene: Scene, structure: str, consensus: Piece) -> NDArray[np.flo
 def _heat_map(
     scene: Scene, structure: str, chosen: str, rater: str | None, pair: tuple[str, str] | None
 ) -> HeatMap | None:
-    """Return the map on screen, or that of the uncertainty where there is none."""
+    """Return the map on screen, or the uncertainty without one."""
     names = _DEFAULT_MAPS if chosen not in MAPS or chosen == "none" else (chosen, *_DEFAULT_MAPS)
     maps = (view.heat_map(scene, structure, name, rater, pair)[0] for name in names)
     return next((heat for heat in maps if heat is not None), None)

@@ -97,7 +97,7 @@ class MasksWorkspace(MasksScreen):
         self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
         self.slice_view.other_outlines = self.method_comparer.outlines
         self._next_structure: tuple[int, str] | None = None
-        """The case that is being read, and the structure to show first."""
+        """Case being read, and the structure to show first."""
         self._connect()
         core.connect_screen(self.navigation)
         yield
@@ -189,12 +189,12 @@ class MasksWorkspace(MasksScreen):
 
     @property
     def has_to_leave(self) -> bool:
-        """Whether Esc has a tool or a panel to leave."""
+        """Whether there is a tool or a panel for Esc to leave."""
         busy = self.volume.tool != "look" or self.volume.cine or self.side_by_side.on
         return super().has_to_leave or busy
 
     def show_change(self, change: Change) -> None:
-        """Select a region where another run has a different consensus, or a bookmark."""
+        """Select a region whose consensus differs in another run, or a bookmark."""
         self._show_structure(change.name)
         regions = [(region.dispute.origin, region.dispute.shape) for region in self.reviewing.regions]
         if change.box is None or change.box in regions:
@@ -239,7 +239,7 @@ class MasksWorkspace(MasksScreen):
             self.volume.go_to((int(crosshair[0]), int(crosshair[1]), int(crosshair[2])))
 
     def forget_study(self) -> None:
-        """Drop what belongs to the study that was open."""
+        """Drop all data of the previous study."""
         self.run_comparison.forget()
         self.table.show_all()
 
@@ -248,7 +248,7 @@ class MasksWorkspace(MasksScreen):
         self.region_panel.undo.setEnabled(bool(text))
 
     def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
-        """Show a case with the requested structure, the same as before, or the first."""
+        """Show a case with the requested structure, the previous one, or the first."""
         if scene is None:
             self.session.clear()
             return
@@ -261,7 +261,7 @@ class MasksWorkspace(MasksScreen):
         self.session.show(scene, part=structure)
 
     def _is_another(self, scene: Scene) -> bool:
-        """Return whether another case than before is shown, while observers are called."""
+        """Return whether the case on screen has changed, while observers are called."""
         return self.session.previous is None or self.session.previous.image.id != scene.image.id
 
     def _begin(self, scene: Scene) -> None:
@@ -274,7 +274,7 @@ class MasksWorkspace(MasksScreen):
         self.review_queue.select_part(self.session.part)
 
     def on_cleared(self) -> None:
-        """Show that there is no case."""
+        """Clear the screen, because there is no case."""
         self._next_structure = None
         self.volume.clear()
         self.calibration.show(None, ())
