@@ -1,4 +1,4 @@
-"""Numbers, units and names as text: no more digits than are meaningful, natural sort order."""
+"""Numbers, units and names as text: only meaningful digits, natural sort order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 def decimals(low: float, high: float) -> int:
     """Return the decimals that an interval supports: its width is at most 70 steps of the last digit.
 
-    Shares have two at least, so that 0.95 of a few votes is not written as 1.0.
+    Shares have at least two, so that 0.95 from a few votes is not written as 1.0.
 
     Parameters
     ----------
     low, high : float
-        Ends of the interval; an unknown one supports two decimals.
+        Bounds of the interval; an unknown interval supports two decimals.
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         return 2
@@ -33,19 +33,19 @@ def decimals(low: float, high: float) -> int:
 
 
 def figure(value: float, low: float = math.nan, high: float = math.nan) -> str:
-    """Write a value with the digits that its interval supports."""
+    """Format a value with the digits that its interval supports."""
     if not math.isfinite(value):
         return UNKNOWN
     return _plain(value, decimals(low, high))
 
 
 def estimate(value: float, low: float, high: float) -> str:
-    """Write a value with its interval: "0.46 (0.31 to 0.62)".
+    """Format a value with its interval: "0.46 (0.31 to 0.62)".
 
     Parameters
     ----------
     value, low, high : float
-        Without an interval only the value is written; an unknown value is written in words.
+        Without an interval, only the value is written; an unknown value is described in words.
     """
     if not math.isfinite(value):
         return UNKNOWN
@@ -56,16 +56,16 @@ def estimate(value: float, low: float, high: float) -> str:
 
 
 LEAST_P = 0.001
-"""Smallest p value that is written as it is."""
+"""Minimum p value that is written as a number."""
 
 
 def p_text(value: float) -> str:
-    """Write a p value: "0.03", "< 0.001"."""
+    """Format a p value: "0.03", "< 0.001"."""
     return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
 
 
 def small_figure(value: float, sign: str = "") -> str:
-    """Write a figure that may be far below 1, so that two of its digits count, to four decimals.
+    """Format a number that may be far below 1 with two significant digits, at most four decimals.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def small_figure(value: float, sign: str = "") -> str:
 
 
 def counted(number: int, singular: str = "", many: str = "") -> str:
-    """Write a whole number, with its noun where one is given: "1,048 clicks"."""
+    """Format a whole number, optionally with its noun: "1,048 clicks"."""
     text = singular if number == 1 else (many or (singular + "s" if singular else ""))
     return f"{number:,}" + (f" {text}" if text else "")
 
@@ -98,7 +98,7 @@ def part_of_one(weight: float) -> str:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """Write a share as a percentage: "43 %", or "43.1 %" with one digit after the point."""
+    """Format a share as a percentage: "43 %", or "43.1 %" with one decimal."""
     return f"{_plain(100 * share, digits)} %" if math.isfinite(share) else UNKNOWN
 
 

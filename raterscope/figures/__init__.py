@@ -1,1 +1,1 @@
-"""Charts that are drawn as pixels for a report or as SVG for a file of their own."""
+"""Charts, drawn as pixels for a report or as SVG for a separate file."""

@@ -1,4 +1,4 @@
-"""Surfaces that a chart is drawn on: pixels for a report, SVG for a file of its own."""
+"""Drawing surfaces of charts: pixels for a report, SVG for a separate file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from PIL import Image, ImageDraw, ImageFont
 from raterscope.figures.colours import LIGHT, OUTLINES, Symbol
 
 FINE = 2
-"""Charts are drawn this many times larger and then reduced, so that curves are smooth."""
+"""Factor by which charts are drawn larger and then reduced, for smooth curves."""
 
 Point = tuple[float, float]
 Points = Sequence[Point] | NDArray[np.floating]
 Anchor = Literal["start", "middle", "end"]
 
 _BASELINE = 0.35
-"""Distance from the middle of a line of text to its baseline, as a share of the letters' size."""
+"""Distance from the middle of a line of text to its baseline, as a share of the font size."""
 _EM = 0.56
-"""Mean width of a letter, as a share of its height, where there is no font to measure with."""
+"""Mean width of a letter, as a share of its height, used if there is no font to measure with."""
 _HALO = 2
-"""Pixels of the outline of text."""
+"""Width of the outline of text, in pixels."""
 _ANCHORS = {"start": "l", "middle": "m", "end": "r"}
 
 
@@ -57,7 +57,7 @@ class Canvas:
     def disc(
         self, centre: Point, radius: float, fill: str, edge: Pen | None = None, opacity: float = 1.0
     ) -> None:
-        """Draw a disc, perhaps with an edge; without a fill it is a ring."""
+        """Draw a disc, optionally with an edge; without a fill it is a ring."""
         raise NotImplementedError
 
     def text(
@@ -85,7 +85,7 @@ class Canvas:
             self.line([tuple(start), tuple(end)], pen)
 
     def area(self, points: Points, fill: str, opacity: float = 1.0) -> None:
-        """Fill a large polygon, perhaps without smooth edges."""
+        """Fill a large polygon; its edges may lack antialiasing."""
         self.polygon(points, fill, opacity)
 
     def rectangles(self, boxes: NDArray[np.floating], fill: str, opacity: float = 1.0) -> None:
@@ -98,8 +98,8 @@ class Canvas:
     ) -> None:
         """Draw one symbol at (P, 2) centres with (P,) diameters.
 
-        A cross and a tick consist of lines of the pen. The others are filled and have an edge, each where its
-        colour is not empty.
+        A cross and a tick are drawn as lines with the pen. Other symbols have a fill and an edge, unless its
+        colour is empty.
         """
         edge = pen if pen.colour else None
         for (x, y), size in zip(centres.tolist(), sizes.tolist(), strict=True):
@@ -123,7 +123,7 @@ class Canvas:
 class PixelCanvas(Canvas):
     """A canvas of pixels.
 
-    `ground`: photograph to draw on, `FINE` times as large; it is changed by drawing.
+    `ground`: photograph to draw on, enlarged `FINE` times; drawing changes it.
     """
 
     def __init__(self, width: int, height: int, ground: Image.Image | None = None) -> None:
@@ -136,7 +136,7 @@ class PixelCanvas(Canvas):
 
     @classmethod
     def over(cls, image: Image.Image) -> PixelCanvas:
-        """Create a canvas over a photograph, whose pixels stay as they are."""
+        """Create a canvas over a photograph, whose pixels stay unchanged."""
         fine = (image.width * FINE, image.height * FINE)
         return cls(*image.size, image.resize(fine, Image.Resampling.NEAREST))
 
@@ -172,7 +172,7 @@ class PixelCanvas(Canvas):
         self, position: Point, text: str, colour: str, size: float, anchor: Anchor = "middle",
         *, turn: float = 0.0, halo: str = "",
     ) -> None:  # fmt: skip
-        """Write a line of text; one that is not turned may have a halo, a colour seen on a photograph."""
+        """Write a line of text; a text that is not turned may have a halo, to be readable on a photograph."""
         text, font = _ascii(text), _font(size * FINE)
         x, y = self._placed(position)
         if not turn:
@@ -196,7 +196,7 @@ class PixelCanvas(Canvas):
 
     @contextmanager
     def clipped(self, upper_left: Point, lower_right: Point) -> Iterator[None]:
-        """Draw marks outside a rectangle along its edge, within the context."""
+        """Draw marks outside a rectangle at its edge, within the context."""
         before, self._clip = self._clip, (upper_left, lower_right)
         try:
             yield
@@ -223,7 +223,7 @@ class PixelCanvas(Canvas):
         return [self._placed(point) for point in points]
 
     def pixels(self) -> Image.Image:
-        """Return the drawing in its own size."""
+        """Return the drawing at its nominal size."""
         return self.image.resize(self._size, Image.Resampling.BOX)
 
 
@@ -261,7 +261,7 @@ class VectorCanvas(Canvas):
         self, position: Point, text: str, colour: str, size: float, anchor: Anchor = "middle",
         *, turn: float = 0.0,
     ) -> None:  # fmt: skip
-        """Write a line of text, without control characters, which XML does not allow."""
+        """Write a line of text, without control characters, which XML forbids."""
         x, y = position
         turned = f' transform="rotate({turn:g} {x:.2f} {y:.2f})"' if turn else ""
         printable = "".join(letter for letter in text if letter.isprintable())
@@ -290,7 +290,7 @@ class VectorCanvas(Canvas):
         self._parts.append("</g>")
 
     def svg(self) -> bytes:
-        """Return the file."""
+        """Return the contents of the file."""
         width, height = self._size
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -306,13 +306,13 @@ def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def _ascii(text: str) -> str:
-    """Replace letters that the font lacks."""
+    """Replace characters that the font lacks."""
     text = text.replace("\N{MINUS SIGN}", "-").replace("\N{HORIZONTAL ELLIPSIS}", "...")
     return text.encode("ascii", "replace").decode()
 
 
 def _strokes(points: Sequence[Point], dashes: Sequence[float]) -> Iterator[Sequence[Point]]:
-    """Divide a line into its strokes."""
+    """Divide a dashed line into its strokes."""
     if not dashes:
         yield points
         return

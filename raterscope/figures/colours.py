@@ -14,13 +14,13 @@ class Theme:
 
     name: str
     dark: bool
-    # window, surface, raised, line: grounds, from the back to the front, and what parts them
+    # window, surface, raised, line: backgrounds, from back to front, and separators
     window: str
     surface: str
     raised: str
     line: str
     canvas: str  # ground of an image. Images are judged on dark, whatever the theme.
-    # text, second, third: three weights of words; each keeps a contrast of 4.5 : 1 on all grounds
+    # text, second, third: three text colours; each has a contrast of at least 4.5 : 1 on all backgrounds
     text: str
     second: str
     third: str
@@ -28,7 +28,7 @@ class Theme:
     rejected: str  # rejected, biased; always with a cross or dashes
     disputed: str  # doubt; always with dashes
     on_accent: str  # words on the accent
-    # what the expert paints into an image; no annotator's colour, nor any other, in anybody's eyes
+    # painting by the expert into an image; distinct from all other colours, also for colour-blind users
     painted: str
 
 
@@ -71,12 +71,12 @@ LIGHT = Theme(
 ANNOTATOR_COLOURS = (
     "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#bbbbbb",
 )  # fmt: skip
-"""The palette of Okabe and Ito, its black replaced by a grey that is seen on a dark ground."""
+"""The palette of Okabe and Ito; a grey that is visible on dark backgrounds replaces its black."""
 
 ANNOTATOR_SYMBOLS: tuple[Symbol, ...] = ("disc", "square", "triangle", "diamond", "star")
 
 UNNAMED = "#8a96a2"
-"""Colour of annotators beyond all combinations of colour and symbol."""
+"""Colour of annotators when all combinations of colour and symbol are used."""
 
 _READABLE = 4.5
 _COMMUNITY, _PALETTE = "community ", "palette "
@@ -99,12 +99,12 @@ def colour_of(ink: str, palette: Theme) -> str:
 
 
 def community_colour(number: int) -> str:
-    """Return a community's colour: of the palette by Okabe and Ito, grey beyond its eight."""
+    """Return a community's colour: from the palette of Okabe and Ito, grey after its eight colours."""
     return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
 
 
 def readable(hue: str, palette: Theme) -> str:
-    """Return a colour of the palette as it is read on the theme's ground: darker on a light one."""
+    """Return a colour of the palette that is readable on the theme's background: darker on a light one."""
     if palette.dark:
         return hue
     return "#" + "".join(f"{round(255 * part / 1.25):02x}" for part in _parts(hue))
@@ -112,7 +112,7 @@ def readable(hue: str, palette: Theme) -> str:
 
 @lru_cache(maxsize=128)
 def community_colour_on(palette: Theme, number: int) -> str:
-    """Return a community's colour, moved towards that of the text until it is readable."""
+    """Return a community's colour, mixed with the text colour until it is readable."""
     hue, words = community_colour(number), palette.text
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         parts = zip(_parts(hue), _parts(words), strict=True)
@@ -150,7 +150,7 @@ Symbol = Literal["disc", "square", "triangle", "diamond", "star", "cross", "tick
 
 
 def _ring(*radii: float) -> tuple[tuple[float, float], ...]:
-    """Return corners at equal angles from the top, at these distances from the origin."""
+    """Return corners at equal angles from the top, at given distances from the origin."""
     angles = [2 * math.pi * corner / len(radii) for corner in range(len(radii))]
     return tuple(
         (radius * math.sin(angle), -radius * math.cos(angle))
@@ -164,14 +164,14 @@ OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
     "diamond": _ring(*[1.2] * 4),
     "star": _ring(*[1.4, 0.6] * 5),
 }
-"""Corners about the origin: each symbol has the visual weight of a disc of radius 1."""
+"""Corners of symbols around the origin; each has the visual weight of a disc of radius 1."""
 
 
 _DARKEST = (22, 104, 199)
 
 
 def tint(weight: float) -> tuple[str, str]:
-    """Return ground and ink of a cell on paper, white at 0 and darkest at 1."""
+    """Return background and text colour of a cell on paper, white at 0 and darkest at 1."""
     weight = min(max(weight, 0.0), 1.0)
     ground = [round(255 + weight * (part - 255)) for part in _DARKEST]
     ink = LIGHT.surface if weight > 0.75 else LIGHT.text

@@ -1,7 +1,7 @@
-"""Charts and sentences of what changes step by step, and charts of shares that add up to one.
+"""Charts and sentences of values over steps, and charts of shares that add up to one.
 
-Steps: convergence, rates over time, a replayed stream. Shares: stacked bars, one area of many, triangles of
-three.
+Steps: convergence, rates over time, a replayed stream. Shares: stacked bars, a stacked area for many rows,
+triangles of three.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CourseLine:
     # across, down: (T,): steps and values
     across: Floats
     down: Floats
-    # low, high: (T,): of a band about it
+    # low, high: (T,): bounds of a band around the line
     low: Floats | None = None
     high: Floats | None = None
 
@@ -66,8 +66,8 @@ class CourseLine:
 def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
     """Describe the objective by iteration, and the fate of the components.
 
-    Ticks mark iterations where components vanished, crosses those where the weakest was removed, a ring the
-    one kept.
+    Ticks mark iterations in which components vanished, crosses iterations in which the weakest was removed, a
+    ring the iteration kept.
 
     `title`, `label`: titles of the chart and of its vertical axis.
     """
@@ -164,7 +164,7 @@ def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, 
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 HIGHEST_FOOT = -3
-"""Power of ten to which a scale of them goes down at the least."""
+"""Maximum power of ten at the lower end of an axis of shares."""
 REFERENCE_DASHES = (4.0, 3.0)
 EVERYWHERE = np.array([[-np.inf, np.inf]])
 QUALITIES: tuple[tuple[str, str, Symbol], ...] = (
@@ -174,14 +174,14 @@ QUALITIES: tuple[tuple[str, str, Symbol], ...] = (
 
 
 def round_up(number: float) -> float:
-    """Return the next round number, so that an axis does not move at every step: 23 becomes 25."""
+    """Return the next round number, so that an axis does not change at every step: 23 becomes 25."""
     power = 10 ** math.floor(math.log10(max(number, 1)))
     candidates = (part * power for part in ROUND)
     return float(next(value for value in candidates if value >= number and value == int(value)))
 
 
 def falling_axis(limit: float | None) -> Axis:
-    """Describe an axis of shares by powers of ten, from 100 % down, that holds a limit."""
+    """Describe an axis of shares by powers of ten, from 100 % down, that includes a limit."""
     bottom = HIGHEST_FOOT
     if limit is not None and limit > 0:
         bottom = min(bottom, math.floor(math.log10(limit)))
@@ -191,7 +191,7 @@ def falling_axis(limit: float | None) -> Axis:
 
 @dataclass(frozen=True, eq=False)
 class StreamTruth:
-    """Sensitivity and precision after each of S steps, measured against ground truth; NaN where not known."""
+    """Sensitivity and precision after each of S steps, measured against ground truth; NaN if unknown."""
 
     # sensitivity, precision: (S,)
     sensitivity: NDArray[np.floating]
@@ -199,7 +199,7 @@ class StreamTruth:
 
 
 def firm_from(history: StreamHistory) -> int | None:
-    """Return the row from which an answer stayed firm; None where it is not firm at the end."""
+    """Return the row from which an answer always met the stop rule; None if it does not at the end."""
     if not len(history) or not history.firm[-1]:
         return None
     loose = np.flatnonzero(~history.firm)
@@ -235,9 +235,9 @@ def step_in_words(
 
 
 def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
-    """Describe the changes expected from more annotators; empty if they are not known.
+    """Describe the changes expected from more annotators; empty if unknown.
 
-    `rule`: "share" describes how many decisions change, "chance" the chance that any does.
+    `rule`: "share" describes the number of changed decisions, "chance" the probability of any change.
     """
     with_more = f"with {more:,} more"
     if rule == "chance":
@@ -252,7 +252,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
 
 
 def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
-    """Describe an answer after a step, and its recent changes as the stop rule counts them."""
+    """Describe an answer after a step, and its recent changes as counted by the stop rule."""
     annotators, detections = int(history.annotators[row]), int(history.detections[row])
     if stopping.rule == "share":
         late = count_recent_changes(history, stopping.more, row + 1)
@@ -266,7 +266,7 @@ def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings)
 
 
 def chance_in_words(share: float) -> str:
-    """Write a chance as a percentage, never as none or certain where it is neither: "12 %", "under 1 %"."""
+    """Format a probability as a percentage, 0 or 100 % only if it is exact: "12 %", "under 1 %"."""
     if 0 < share < 0.01:
         return "under 1 %"
     if 0.99 < share < 1:
@@ -275,7 +275,7 @@ def chance_in_words(share: float) -> str:
 
 
 def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable:
-    """Return the numbers of all plots, a row a step."""
+    """Return the numbers of all plots, one row per step."""
     columns: dict[str, Column] = {
         "annotators": history.annotators,
         "clicks": history.clicks,
@@ -383,7 +383,7 @@ def _outlook(
         position = float(x[row])
         marks.append(Segments(x=np.full((1, 2), position), y=EVERYWHERE, ink="accent"))
         late = position > 0.6 * (axis.high or 1.0)
-        # The line falls: there is room to its left at the bottom, and to its right at the top.
+        # The line falls: there is space at the lower left, and at the upper right.
         text = f"enough from {position:,.0f}"
         notes = (
             Note(position, -np.inf, text, "accent", "end", (-5.0, -9.0))
@@ -394,11 +394,11 @@ def _outlook(
 
 
 LEAST_ROWS = 6
-"""Rows for which a chart has room at least, so that few bars are not thicker."""
+"""Minimum number of rows that a chart has space for, so that few bars are not too thick."""
 HALF = 0.32
 DIMMED = 0.3
 LEAST_SHARE = 0.03
-"""Smallest share of the rows at which an area has its number in it."""
+"""Minimum share of the rows for an area to contain its number."""
 
 
 def share_bars(
@@ -408,7 +408,7 @@ def share_bars(
     selected: int | None = None,
     inks: Sequence[str] = (),
 ) -> Chart:
-    """Describe a bar for each row, divided by its shares.
+    """Describe one bar per row, divided by its shares.
 
     `shares`: (R, C), rows add up to 1, or are 0 where an annotator belongs to no community. `names`,
     `communities`: R and C names. `selected`: the community that is not dimmed. `inks`: (C,), by default those
@@ -436,7 +436,7 @@ def share_bars(
 def share_area(
     shares: Floats, names: Sequence[str], communities: Sequence[str], selected: int | None = None
 ) -> Chart:
-    """Describe the same as one area, with a narrow column for each row; see `share_bars`."""
+    """Describe the shares as one area with a narrow column for each row; see `share_bars`."""
     columns, ends, main = np.arange(len(names)), _ends(shares), np.asarray(shares).argmax(axis=1)
     marks, notes = [], []
     for number, name in enumerate(communities):
@@ -477,7 +477,7 @@ def _keys(communities: Sequence[str]) -> tuple[Key, ...]:
 
 
 HEIGHT = math.sqrt(3) / 2
-"""Height of a triangle with sides of 1."""
+"""Height of an equilateral triangle with sides of 1."""
 SIDE, TOP, BOTTOM = 380.0, 34.0, 36.0
 """Side of a triangle on paper, and margins above and below it, in pixels."""
 LETTERS, SMALL = 17.0, 13.0
@@ -508,7 +508,7 @@ class TernaryPath:
 
 @dataclass(frozen=True, eq=False)
 class TernaryChart:
-    """A triangle: near a corner its share is large."""
+    """A ternary chart: near a corner, the share of that corner is large."""
 
     corners: tuple[str, str, str]  # tuple of three names: lower left, top, lower right
     points: Sequence[TernaryPoint] = ()
@@ -518,13 +518,13 @@ class TernaryChart:
     height: int = round(SIDE * HEIGHT + TOP + BOTTOM)
 
     def draw(self, canvas: Canvas) -> None:
-        """Draw it on paper, at the upper left."""
+        """Draw the chart at its size on paper, at the upper left."""
         left = (self.width - SIDE) / 2
         box = Box(left, TOP, left + SIDE, TOP + SIDE * HEIGHT)
         self.draw_in(canvas, box, LIGHT, LETTERS, SMALL)
 
     def draw_in(self, canvas: Canvas, box: Box, palette: Theme, letters: float, small: float) -> None:
-        """Draw it as large as a box allows; the corners' names are beyond it."""
+        """Draw the chart as large as a box allows; the corners' names are outside of the box."""
         corners = corners_in(box)
         draw_triangle(canvas, corners, self.corners, palette, letters)
         for path in self.paths:

@@ -1,7 +1,7 @@
-"""Descriptions of figures: axes, marks, legend and the table of numbers, without anything that draws.
+"""Descriptions of figures: axes, marks, legend and the table of numbers, without drawing.
 
 A description is made once, by functions that need neither Qt nor PIL. `raterscope.figures.drawing` draws it
-on a canvas: that of the window, pixels for a report, or SVG.
+on a canvas: in the window, as pixels for a report, or as SVG.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Axis:
     """An axis of a chart."""
 
     label: str  # quantity, with the unit
-    # low, high: ends; those that are not given follow from the marks
+    # low, high: ends of the axis; by default from the marks
     low: float | None = None
     high: float | None = None
     # {"linear", "root", "log", "log1p"}: "root" is the square root with the sign of the value, "log1p" the
@@ -35,13 +35,13 @@ class Axis:
     padding: float = 0.03  # room beyond both ends, as a share of the range
     integral: bool = False  # whether there is nothing between 1 and 2, as with iterations
     names: tuple[str, ...] = ()  # names at 0, 1, 2 ... instead of numbers
-    # values and their texts; by default round numbers, as many as there is room for
+    # values and their texts; by default round numbers, as many as fit
     ticks: Sequence[tuple[float, str]] | None = None
     falling: bool = False  # whether values fall from left to right, or upwards
     hidden: bool = False  # whether neither its ticks nor its label are drawn
 
     def forward(self, values: Numbers | Sequence[float] | float) -> NDArray[np.float64]:
-        """Convert values to units of the scale; NaN where they have no logarithm."""
+        """Convert values to units of the scale; NaN if the logarithm is undefined."""
         array = np.asarray(values, dtype=np.float64)
         if self.scale == "root":
             array = np.copysign(np.sqrt(np.abs(array)), array)
@@ -63,7 +63,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mark:
-    """Something drawn from data."""
+    """Graphical mark drawn from data."""
 
     title: str = ""  # what it is the data of: "OEM". Read aloud, and part of a point's text.
     # ``words(index)`` describes a point; by default the title and both values
@@ -72,16 +72,16 @@ class Mark:
 
     @property
     def across(self) -> Numbers:
-        """Values on the horizontal axis of its points."""
+        """Values of the points on the horizontal axis."""
         raise NotImplementedError
 
     @property
     def up(self) -> Numbers:
-        """Values on the vertical axis of its points."""
+        """Values of the points on the vertical axis."""
         raise NotImplementedError
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Return all values that the axes have to hold, across and up."""
+        """Return all values that the axes must include, horizontal and vertical."""
         return (self.across,), (self.up,)
 
 
@@ -112,7 +112,7 @@ class Line(_Placed):
     dashes: tuple[float, ...] = ()
     dot: float | Numbers = 0.0  # float or (P,): diameter of the symbols at its points, pixels; 0 for none
     symbol: Symbol = "disc"  # at its points
-    # low, high: (P,): ends of an interval about it
+    # low, high: (P,): bounds of an interval around the line
     low: Numbers | None = None
     high: Numbers | None = None
     interval: Literal["band", "bars"] = "band"  # style of the interval
@@ -120,7 +120,7 @@ class Line(_Placed):
     opacity: float = 1.0
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Return all values, also of the interval."""
+        """Return all values, including the interval."""
         return (self.x,), [self.y, *(end for end in (self.low, self.high) if end is not None)]
 
 
@@ -141,9 +141,9 @@ class Points(_Placed):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Segments(Mark):
-    """Straight pieces of lines, such as whiskers, and rules across a plot. They are not pointed at."""
+    """Straight line segments, such as whiskers, and lines across a plot. They do not respond to pointing."""
 
-    # x, y: (S, 2): both ends of each; an infinite one is at the edge of the plot
+    # x, y: (S, 2): both ends of each segment; an infinite end is at the edge of the plot
     x: Numbers
     y: Numbers
     ink: str = "line"
@@ -179,7 +179,7 @@ class Rectangles(Mark):
     inks: Sequence[str] = ("accent",)  # of each one, or a single one for all
     filled: bool = True  # else they have an edge alone
     width: float = 1.4  # of that edge, pixels
-    # texts in their middles, where they have room; shorter ones for less room in further lines
+    # texts in the middles, if they fit; further lines hold shorter texts for less space
     labels: Sequence[str] = ()
     opacity: float = 1.0
     gap: float = 0.0  # between one and the next, pixels
@@ -203,7 +203,7 @@ class Rectangles(Mark):
 class Note:
     """A text in the plot."""
 
-    # x, y: values on both axes; an infinite one is at the edge of the plot
+    # x, y: position on both axes; an infinite value is at the edge of the plot
     x: float
     y: float
     text: str
@@ -237,16 +237,16 @@ class Chart:
     notes: tuple[Note, ...] = ()
     subtitle: str = ""  # a few words beside the title: "15 components, converged"
     table: PlotTable | None = None  # the numbers that are drawn; by default a row for each point
-    # "ends" is at the right, each row as high as its value
+    # "ends": at the right, each row at the height of its line's end
     legend_at: Literal["right", "above", "ends"] = "right"
 
     @cached_property
     def navigable(self) -> tuple[int, ...]:
-        """Numbers of the marks that can be pointed at."""
+        """Indices of the marks that respond to pointing."""
         return tuple(number for number, mark in enumerate(self.marks) if mark.pointable and len(mark.across))
 
     def data(self) -> PlotTable:
-        """Return the numbers that are drawn."""
+        """Return the drawn numbers as a table."""
         if self.table is not None:
             return self.table
         marks = [self.marks[number] for number in self.navigable]
@@ -292,15 +292,15 @@ Column = Sequence[Any] | NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PlotTable:
-    """The numbers behind a figure, a row for each of its marks."""
+    """The numbers of a figure, one row per mark."""
 
     columns: tuple[str, ...]  # names, with the unit where there is one
-    # gives the rows, in Python's own numbers; NaN where something is not known
+    # returns the rows as Python numbers; NaN for unknown values
     source: Callable[[], Iterable[tuple[Any, ...]]]
 
     @classmethod
     def of(cls, columns: Mapping[str, Column]) -> Self:
-        """Make a table of columns, all equally long."""
+        """Make a table from columns of equal length."""
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of different lengths: {lengths}")
@@ -308,10 +308,10 @@ class PlotTable:
 
     @classmethod
     def of_cells(cls, axes: Mapping[str, Column], values: Mapping[str, NDArray[Any] | None]) -> Self:
-        """Make a row of every cell of matrices that share their axes.
+        """Make a table with one row per cell of matrices that share their axes.
 
         `axes`: name and positions of each axis. `values`: columns of the axes' shape, or broadcast to it;
-        None leaves a column out.
+        None omits a column.
         """
         shape = tuple(map(len, axes.values()))
         known = {name: np.broadcast_to(part, shape) for name, part in values.items() if part is not None}
@@ -323,7 +323,7 @@ class PlotTable:
 
 
 def check_lengths(number: int, noun: str, *columns: Sized) -> None:
-    """Raise an error unless every column has a value for each of a number of things: "annotators"."""
+    """Raise an error unless every column has `number` values; `noun`: noun of the rows, "annotators"."""
     if any(len(column) != number for column in columns):
         raise ValueError(f"arrays of other lengths than the number of {noun}: {number}")
 
@@ -337,7 +337,7 @@ def _rows(columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
 
 
 def _cells(axes: Sequence[Column], values: Sequence[NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
-    # One slab after the other: there may be more cells than should be Python's at once.
+    # In slabs, to limit the number of Python objects in memory.
     flat = [chain.from_iterable(slab.ravel().tolist() for slab in part) for part in values]
     for position, *cell in zip(product(*map(_plain, axes)), *flat, strict=True):
         yield (*position, *cell)

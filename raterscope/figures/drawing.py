@@ -1,6 +1,6 @@
 """Drawing of a chart on a canvas (the same for window, pixels and SVG), and charts on paper.
 
-Long lines and many points are reduced to what the pixels of a screen can show.
+Long lines and many points are reduced to the resolution of the screen.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ DASH, STROKE = 7, 4
 """Period and stroke of the dashes of a dense line, pixels."""
 TICK = 4.0
 MOST_RECTANGLES = 500
-"""Most rectangles of a colour that are drawn singly; more are joined by column of pixels."""
+"""Maximum number of rectangles of one colour drawn one by one; more are joined by column of pixels."""
 
 
 def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool = False) -> None:
-    """Draw a chart as it is laid out."""
+    """Draw a chart with a given layout."""
     draw_axes(canvas, layout, palette)
     box, letters, chart = layout.box, layout.style.letters, layout.chart
     inside = (box.left, box.top - 1), (box.right + 1, box.bottom)
@@ -41,7 +41,7 @@ def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool =
             if isinstance(mark, Line):
                 _draw_interval(canvas, layout, mark, palette)
     for mark in chart.marks:
-        # The symbol of a point in the plot is drawn whole.
+        # Symbols at the edge of the plot are drawn completely.
         with nullcontext() if isinstance(mark, Points) else canvas.clipped(*inside):
             _draw_mark(canvas, layout, mark, palette)
     for note in chart.notes:
@@ -56,7 +56,7 @@ def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool =
 
 
 def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: float, palette: Theme) -> None:
-    """Draw a row of a legend: a piece of the line, and what it stands for."""
+    """Draw a row of a legend: a piece of the line, and its name."""
     ink, sample = colour_of(key.ink, palette), SAMPLE if key.line else SAMPLE / 2
     if key.line:
         dashes = [1.8 * length for length in key.dashes]
@@ -73,7 +73,7 @@ def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: floa
 
 
 def ink_on(ground: str, palette: Theme) -> str:
-    """Return the text colour that is read best on a ground."""
+    """Return the text colour with the best contrast on a background."""
     return max((palette.text, palette.surface), key=lambda ink: contrast_of(ink, ground))
 
 
@@ -172,7 +172,7 @@ def _draw_line(canvas: Canvas, layout: Layout, mark: Line, palette: Theme) -> No
 def _draw_dense_line(
     canvas: Canvas, layout: Layout, x: Floats, y: Floats, pen: Pen, *, stepped: bool
 ) -> None:
-    """Fill what a line covers in each column of pixels: that takes a fraction of the time of its strokes."""
+    """Fill the range of a line in each column of pixels, which is much faster than drawing its strokes."""
     box = layout.box
     first = max(int(np.searchsorted(x, box.left)) - 1, 0)
     last = min(int(np.searchsorted(x, box.right, side="right")) + 1, len(x))
@@ -197,7 +197,7 @@ def _draw_symbols(
     canvas: Canvas, layout: Layout, mark: Line | Points, x: Floats, y: Floats,
     size: float | NDArray[np.number], pen: Pen, *, filled: bool,
 ) -> None:  # fmt: skip
-    """Draw the symbols of a mark that are in the plot."""
+    """Draw the symbols of a mark within the plot."""
     sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), x.shape)
     box, edge = layout.box, 1.0
     low = box.bottom + edge + (TICK if isinstance(mark, Points) and _below(mark) else 0.0)
@@ -237,7 +237,7 @@ def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, palette: 
 
 
 def _whole_pixels(boxes: Floats, gap: float) -> Floats:
-    """Move edges to whole pixels; of rectangles in one column of pixels, take the farthest edges."""
+    """Round edges to whole pixels; for rectangles in one column of pixels, use the outermost edges."""
     boxes = np.round(boxes)
     order = np.argsort(boxes[:, 0], kind="stable")
     boxes = boxes[order]
@@ -251,15 +251,15 @@ def _whole_pixels(boxes: Floats, gap: float) -> Floats:
 
 
 def _runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Return the runs of known points: first, and one past the last."""
+    """Return the ranges of consecutive known points: first, and one past the last."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
     yield from list(pairwise(edges.tolist()))[::2]
 
 
 DENSE = 4.0
-"""A line of more points than this times the pixels of the plot's width is drawn column by column."""
+"""Number of points per pixel of width above which a line is drawn column by column."""
 MOST_POINTS = 4000
-"""This many points are drawn one by one; of more, those that fall into one cell of a fine grid once."""
+"""Maximum number of points drawn one by one; of more, one point per cell of a fine grid is drawn."""
 CELL = 1.5
 
 
@@ -269,7 +269,7 @@ def column_spans(
     """Return the smallest and the largest value of each line in each column of pixels, (columns, p).
 
     `x`: (T,), positions of the points in ascending order, from 0 to `columns`. `values`: (T, p). `stepped`:
-    whether a value holds until the next point; else lines lead straight from point to point.
+    whether a value holds until the next point; otherwise straight lines join the points.
     """
     edges = np.arange(columns + 1)
     before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)
@@ -289,14 +289,14 @@ def column_spans(
 
 
 def column_starts(x: NDArray[np.float64], width: float) -> NDArray[np.int64]:
-    """Return the first point of each column of pixels; all points where they are few."""
+    """Return the first point of each column of pixels, or all points if there are few."""
     if len(x) <= max(width, 1.0):
         return np.arange(len(x))
     return np.flatnonzero(np.diff(np.floor(x).astype(np.int64), prepend=np.iinfo(np.int64).min))
 
 
 def thinned_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the points that are drawn, (P,): of many, the last one in each cell of a fine grid."""
+    """Return which points are drawn, (P,): if there are many, the last one in each cell of a fine grid."""
     if len(x) <= MOST_POINTS:
         return np.arange(len(x))
     columns = (x / CELL).astype(np.int64)
@@ -306,7 +306,7 @@ def thinned_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np
 
 
 LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442", "#bbbbbb"))
-"""Colours of lines that are seen on white."""
+"""Colours of lines that are visible on white."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 2), (1.5, 2))
 """Dashes of the first, second and third use of the colours."""
@@ -319,7 +319,7 @@ _CELL, _LEAST_CELL = 88, 26
 
 @dataclass(frozen=True, eq=False)
 class RateTable:
-    """Table of probabilities on a page: cells that are darker for more, with the number in each."""
+    """Table of probabilities on a page: cells with numbers, darker for larger values."""
 
     rates: NDArray[np.float64]  # (J, L)
 
@@ -353,7 +353,7 @@ class RateTable:
 
 @dataclass(frozen=True, eq=False)
 class PaperChart:
-    """A chart in the size and the letters of a page."""
+    """A chart with the size and the font of a page."""
 
     chart: Chart
     # width, height: pixels
@@ -399,9 +399,9 @@ def line_chart(
     low: float = 0.0,
     high: float = 1.0,
 ) -> PaperChart:
-    """Describe lines over 0 to `most` across and 0 to 1 up, or `low` to `high`.
+    """Describe lines with x from 0 to `most` and y from 0 to 1, or from `low` to `high`.
 
-    `across`, `up`: names of the axes. `diagonal`: whether to draw it from (0, 0) to (1, 1). `low`, `high`:
+    `across`, `up`: labels of the axes. `diagonal`: whether to draw it from (0, 0) to (1, 1). `low`, `high`:
     ends of the vertical axis.
     """
     marks: list[Mark] = [DIAGONAL] if diagonal else []
@@ -440,8 +440,7 @@ def sheet(
 ) -> bytes:
     """Draw charts as one SVG file.
 
-    `legend`: keys below all charts. `columns`: number of charts side by side. `note`: a line below
-    everything.
+    `legend`: keys below all charts. `columns`: number of charts side by side. `note`: last line of text.
     """
     wide = max(chart.width for _, chart in charts) + _GAP
     columns = min(columns, len(charts))

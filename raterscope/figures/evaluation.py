@@ -35,13 +35,13 @@ CURVE_NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
 CURVE_AXES = {"roc": ("false positive rate", "sensitivity"), "precision-recall": ("sensitivity", "precision")}
 INKS = ("accent", "rejected", "disputed", "second")
 MORE_INKS = ("community 2", "community 4", "community 6")
-"""Colours from the fifth curve on, which differ from the first four."""
+"""Colours of the fifth and later curves; they differ from the first four."""
 DIAGONAL = Segments(
     x=np.array([[0.0, 1.0]]), y=np.array([[0.0, 1.0]]), ink="third", dashes=(4, 4), stretch=False
 )
 HALF_BOX = 0.28
 LEAST = 1e-4
-"""Smallest value on a logarithmic axis."""
+"""Minimum value on a logarithmic axis."""
 MOST_LETTERS = 24
 
 
@@ -53,14 +53,14 @@ class Curve:
     # false_positive_rate, true_positive_rate: (K,): the ROC
     false_positive_rate: Floats
     true_positive_rate: Floats
-    # recall, precision: (L,): empty where only the ROC is known
+    # recall, precision: (L,): empty if only the ROC is known
     recall: Floats
     precision: Floats
     area: float = float("nan")  # under the ROC; NaN where not known
-    # (K,): posterior from which on each point's detections are kept, falling; then `recall` has its points
-    # too. Empty where the points stand for nothing that can be chosen.
+    # (K,): descending posterior threshold of each point, and of each point of `recall`. Empty if no threshold
+    # can be chosen.
     threshold: Floats = field(default_factory=lambda: np.empty(0))
-    # what it is the curve of, if there are several such: "frog, 12 tasks". Those of one are drawn together.
+    # subject of the curve, if there are several: "frog, 12 tasks". Curves of one subject are drawn together.
     of: str = ""
 
 
@@ -69,13 +69,12 @@ class CalibrationLine:
     """One method's posteriors in bins."""
 
     title: str
-    # posterior, share: (B,): mean posterior of each bin and the share of it that is right; NaN where it is
-    # empty
+    # posterior, share: (B,): mean posterior and share of right answers of each bin; NaN for an empty bin
     posterior: Floats
     share: Floats
     count: NDArray[np.integer]  # (B,)
     error: float  # expected calibration error
-    # low, high: (B,): ends of the interval of `share`
+    # low, high: (B,): bounds of the interval of `share`
     low: Floats | None = None
     high: Floats | None = None
 
@@ -108,7 +107,7 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
     keys = []
     for number, curve in enumerate(curves):
         x, y = curve_points(curve, kind)
-        # The second of one colour each have other dashes than the first.
+        # The second curve of each colour has other dashes than the first.
         dashes = DASHES[(number % len(inks) + number // len(inks)) % len(DASHES)]
         title, ink = curve.title, inks[number % len(inks)]
         if kind == "roc" and len(curves) > 1 and np.isfinite(curve.area):
@@ -137,7 +136,7 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
 def calibration_chart(
     lines: Sequence[CalibrationLine], axes: tuple[str, str] = ("posterior", "share right")
 ) -> Chart:
-    """Describe how often posteriors are right: a dot for each bin, larger for more cases.
+    """Describe the calibration of posteriors: a dot for each bin, larger for more cases.
 
     `lines`: the most important line first.
     """
@@ -190,7 +189,7 @@ def calibration_chart(
 
 
 def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str, title: str) -> Chart:
-    """Describe means over crowds drawn at random, with a standard error to each side.
+    """Describe means over random crowds, plus and minus one standard error.
 
     `curves`: curves with their names. `measure`: "sensitivity" or "precision".
     """
@@ -244,7 +243,7 @@ def box_chart(
     """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
 
     `title`: quantity: "Dice against the truth". `unit`: empty for none. `subtitle`: number of cases: "8
-    cases". `across`: title of the horizontal axis; empty if its names explain themselves. `logarithmic`:
+    cases". `across`: title of the horizontal axis; empty if its names are self-explanatory. `logarithmic`:
     whether the axis is logarithmic.
     """
     marks: list[Mark] = []
@@ -278,9 +277,9 @@ def box_chart(
 def reliability_chart(
     clicks: NDArray[np.integer], reliability: Floats, names: Sequence[str], excluded: NDArray[np.bool_]
 ) -> Chart:
-    """Describe a dot for each annotator, and a cross for those who are excluded.
+    """Describe a dot for each annotator, and a cross for each excluded one.
 
-    `clicks`, `reliability`, `names`, `excluded`: those of each of R annotators.
+    `clicks`, `reliability`, `names`, `excluded`: (R,), of each annotator.
     """
 
     def words_of(rows: NDArray[np.int64]) -> Callable[[int], str]:
@@ -342,7 +341,7 @@ def _box(values: NDArray[np.float64], position: int, ink: str, *, logarithmic: b
 
 
 def _short(box: BoxView) -> str:
-    """Cut a long name, and star it where it differs."""
+    """Shorten a long name, and mark it with a star if it differs."""
     name = box.name if len(box.name) <= MOST_LETTERS else box.name[: MOST_LETTERS - 1] + "…"
     return name + ("*" if box.starred else "")
 
@@ -379,7 +378,7 @@ def bland_altman_chart(
 ) -> Chart:
     """Describe a Bland-Altman plot: differences over means, bias and limits with 95 % intervals.
 
-    `first`, `second`: (n,), n >= 3 cases; differences are first minus second. `quantity`: what was measured:
+    `first`, `second`: (n,), n >= 3 cases; differences are first minus second. `quantity`: measured quantity:
     "Volume".
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Layout of a chart: the box between the axes, round ticks and their texts, legend, and values in pixels."""
+"""Layout of a chart: the box between the axes, round ticks and their texts, legend, conversion to pixels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from raterscope.figures.description import Axis, Chart, Key, Numbers
 Measure = Callable[[str, float], float]
 
 TURN = -32.0
-"""Degrees by which names below an axis are turned where they do not fit side by side."""
+"""Rotation, in degrees, of names below an axis that do not fit side by side."""
 MOST_NAME = 0.42
-"""Share of a chart's height that turned names may take."""
+"""Maximum share of a chart's height for rotated names."""
 WIDE_NUMBERS = 0.2
-"""Share of a chart's width from which the numbers at its left are written in thousands or millions."""
+"""Share of a chart's width above which the numbers at the left are written in thousands or millions."""
 MOST_LEFT = 0.45
-"""Largest share of a chart's width at its left for numbers and the name of the axis."""
+"""Maximum share of a chart's width at the left for numbers and the name of the axis."""
 LEGEND_SHARE = 0.42
 SAMPLE, GAP = 22.0, 6.0
 LEAST_WORDS = 24.0
-"""No words of a legend are written in less room."""
+"""Minimum width, in pixels, for a text in a legend."""
 DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -78,7 +78,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A row of a legend: its key with words that fit, its left end and its middle, pixels."""
+    """A row of a legend: its key with text that fits, its left end and its middle, in pixels."""
 
     key: Key
     left: float
@@ -123,7 +123,7 @@ class Layout:
 
 
 def full_view(chart: Chart) -> View:
-    """Return the part of the axes that holds everything drawn."""
+    """Return the part of the axes that includes all marks."""
     extents = [mark.extent() for mark in chart.marks]
     left, right = _ends(chart.x, [part for across, _ in extents for part in across])
     bottom, top = _ends(chart.y, [part for _, up in extents for part in up])
@@ -142,9 +142,10 @@ def lay_out(
 ) -> Layout:
     """Lay a chart out.
 
-    `room`: in pixels. `measure`: returns the width of a text of some size. `view`: by default everything.
-    `titled`: whether the title is drawn above the plot. `least_left`: smallest space for numbers at the left,
-    so that the axes of several charts are aligned.
+    `room`: available box, in pixels. `measure`: returns the width of a text of some size. `view`: by default
+    everything.
+    `titled`: whether the title is drawn above the plot. `least_left`: minimum space for numbers at the left,
+    to align the axes of several charts.
     """
     view, letters, row = view or full_view(chart), style.letters, 1.55 * style.letters
 
@@ -215,7 +216,7 @@ def _sample(key: Key) -> float:
 def _row_above(
     keys: Sequence[Key], left: float, right: float, middle: float, width_of: Callable[[str], float]
 ) -> list[KeyRow]:
-    """Put the rows of a legend side by side, in short words and closer together if there is little room."""
+    """Place the rows of a legend side by side, with short texts and less space between if necessary."""
     texts, gap = [key.text for key in keys], 3 * GAP
     if sum(width_of(key.text) + _sample(key) + 3 * GAP for key in keys) - 2 * GAP > right - left:
         texts, gap = [key.short or key.text for key in keys], 2.5 * GAP
@@ -233,7 +234,7 @@ def _column_beside(
     chart: Chart, keys: Sequence[Key], box: Box, room: Box, row: float, view: View,
     width_of: Callable[[str], float], style: Style,
 ) -> list[KeyRow]:  # fmt: skip
-    """Put the rows of a legend one below the other, or as high as the ends of the lines, moved apart."""
+    """Place the rows of a legend one below the other, or at the ends of the lines, without overlap."""
     left = box.right + style.edge + GAP
     most = max(int((room.bottom - box.top) // row), 1)
     if chart.legend_at == "ends":
@@ -261,7 +262,7 @@ def _column_beside(
 
 
 def elided(text: str, room: float, measure: Callable[[str], float]) -> str:
-    """Shorten a text in its middle until it fits: names differ at their start and end."""
+    """Shorten a text in its middle until it fits, because names differ at their start and end."""
     if measure(text) <= room:
         return text
     low, high = 0, len(text)
@@ -306,7 +307,7 @@ def _range(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
 def _pixels(
     axis: Axis, values: Numbers, low: float, high: float, first: float, last: float
 ) -> NDArray[np.float64]:
-    """Convert values of an axis that shows `low` to `high` between two pixels."""
+    """Convert values of an axis from `low` to `high` to pixels between two positions."""
     array = np.asarray(values)
     pixels = first + (axis.forward(array) - low) * ((last - first) / (high - low))
     if np.isinf(array).any():
@@ -323,7 +324,7 @@ PLAIN_POWERS = range(-4, 7)
 COMPACT_FROM = 10_000
 UNITS = ((9, "G"), (6, "M"), (3, "k"))
 APART = 2.4
-"""Least distance of two numbers one above the other, in heights of letters."""
+"""Minimum distance of two numbers one above the other, in font heights."""
 
 
 def rounded(step: float) -> float:
@@ -333,16 +334,16 @@ def rounded(step: float) -> float:
 
 
 def number_text(value: float, step: float) -> str:
-    """Write a number with the decimals of a step, thousands apart and with a true minus."""
+    """Format a number with the decimals of a step, separators of thousands and a typographic minus."""
     digits = max(-math.floor(math.log10(step) + 1e-9), 0)
     text = f"{value:,.{digits}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text.replace("-", MINUS)
 
 
 def compact(ticks: Sequence[Tick]) -> list[Tick]:
-    """Write numbers from ten thousand in thousands, millions or billions: −1.15M for −1,150,000.
+    """Format numbers from ten thousand in thousands, millions or billions: −1.15M for −1,150,000.
 
-    Ticks of smaller numbers, of names or of a scale that is not linear stay as they are.
+    Ticks of smaller numbers, names or nonlinear scales stay unchanged.
     """
     values = [value for value, _ in ticks]
     most = max(map(abs, values), default=0.0)
@@ -359,9 +360,8 @@ def ticks_of(
 ) -> list[Tick]:
     """Choose the ticks of an axis; none if it is hidden.
 
-    `low`, `high`: ends that are shown, in units of its scale. `length`: in pixels. `letters`: height of the
-    texts. `measure`: returns the width of a text, if texts are side by side; else they are one above the
-    other.
+    `low`, `high`: visible ends, in units of the scale. `length`: in pixels. `letters`: font height.
+    `measure`: returns the width of a text, if texts are side by side; otherwise they are one above the other.
     """
     if axis.hidden:
         return []
@@ -387,7 +387,7 @@ def _linear(
     low: float, high: float, length: float, letters: float, measure: MeasureText | None, *, integral: bool
 ) -> list[Tick]:
     room = APART * letters
-    # Widths depend on the step and the step on the widths: twice is enough.
+    # Widths depend on the step, and the step on the widths: two rounds are enough.
     for _ in range(3 if measure else 1):
         step = rounded((high - low) * min(room / length, 1.0))
         if integral:
@@ -411,7 +411,7 @@ def _steps(low: float, high: float, step: float) -> list[Tick]:
 
 
 def _rooted(axis: Axis, low: float, high: float, length: float, letters: float) -> list[Tick]:
-    """Choose the ticks of an axis of square roots: 0, and round values as far apart as texts need."""
+    """Choose the ticks of an axis of square roots: 0, and round values with enough space for texts."""
     scale, step = length / (high - low), 10.0 ** math.floor(math.log10(max(low * low, high * high)) - 2)
     sizes = [part * step * 10**power for power in range(4) for part in (1, 2, 5)]
     ticks = [(0.0, "0")]
@@ -448,7 +448,7 @@ def _logarithmic(
 def _between(
     axis: Axis, low: float, high: float, length: float, letters: float, measure: MeasureText | None
 ) -> list[Tick]:
-    """Choose the ticks of an axis that shows less than a power of ten."""
+    """Choose the ticks of a logarithmic axis that shows less than a power of ten."""
     ends = axis.backward(low), axis.backward(high)
     ticks = _linear(*ends, length, letters, measure, integral=axis.integral)
     return [(float(axis.forward(value)), words) for value, words in ticks]

@@ -1,7 +1,7 @@
 """Bibliography of the program (`references.bib`), citations by key, and text of the guide's pages.
 
 Guide, report and the algorithms' sources cite a work as ``[@warfield2004]``; docstrings list it in full under
-References. Everything is rendered from the one file.
+References. All references come from this one file.
 
 A page of the guide links to another by its relative path (``[jobs](../window/jobs.md)``), so that links
 also work in the sources. The guide window and the documentation site show the same text.
@@ -33,12 +33,12 @@ class Reference:
     kind : str
         The type of the BibTeX entry: "article", "book".
     authors : tuple of str
-        As they are written in a list of references: "S. K. Warfield". The last is "others" where the file
-        names only the first.
+        As written in a list of references: "S. K. Warfield". The last is "others" if the file names only the
+        first authors.
     fields : dict of str to str
         All fields of the entry.
     source : str
-        The entry as it stands in the file.
+        The entry as in the file.
     """
 
     key: str
@@ -59,7 +59,7 @@ class Reference:
 
     @property
     def full(self) -> str:
-        """The whole reference in one line, as lists of references and docstrings have it."""
+        """The full reference in one line, as in lists of references and docstrings."""
         fields = self.fields
         parts = [_listed(self.authors)] if self.authors else []
         parts.append(f'"{fields["title"]}"')
@@ -90,7 +90,7 @@ def bibliography() -> dict[str, Reference]:
     Raises
     ------
     ValueError
-        Where a line of the file is no part of an entry, or a key stands twice.
+        If a line of the file is not part of an entry, or a key occurs twice.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def bibliography() -> dict[str, Reference]:
 
 
 def parse(text: str) -> dict[str, Reference]:
-    """Parse BibTeX of the form that `references.bib` has: one field a line, in braces, without macros."""
+    """Parse BibTeX in the form of `references.bib`: one field per line, in braces, without macros."""
     works: dict[str, Reference] = {}
     started: tuple[str, str] | None = None
     fields: dict[str, str] = {}
@@ -131,7 +131,7 @@ def cite(text: str) -> str:
     Raises
     ------
     KeyError
-        Where a key is not in the bibliography.
+        If a key is not in the bibliography.
 
     Examples
     --------
@@ -142,13 +142,13 @@ def cite(text: str) -> str:
 
 
 def cited_keys(texts: Iterable[str]) -> list[str]:
-    """List the keys that texts cite, each once, by author and year."""
+    """List the keys cited by texts, each once, sorted by author and year."""
     keys = {key for text in texts for key in _CITATION.findall(text)}
     return sorted(keys, key=lambda key: (bibliography()[key].short.casefold(), key))
 
 
 def references_text(keys: Iterable[str]) -> list[str]:
-    """Format the full references of keys, one line each, with the short form of a paper where it has one."""
+    """Format the full references of keys, one line each, with the short form of a paper if it has one."""
     lines = []
     for key in keys:
         reference = bibliography()[key]
@@ -180,7 +180,7 @@ CHAPTERS = ("window", "clicks", "masks", "labels", "pairs", "annotators", "paper
 """Folders of the chapters, in the order of the contents."""
 
 REFERENCES = "window/references"
-"""Topic of the list of all references, which is made from the bibliography and has no file."""
+"""Topic of the list of all references, which is generated and has no file."""
 
 _LINK = re.compile(r"(?<=\]\()([^)#\s]+)\.md(?=[)#])")
 _SUBJECTS = {
@@ -204,7 +204,7 @@ def topics() -> list[str]:
 
 
 def page_text(topic: str) -> str:
-    """Read a page, with its citations as authors and year, and the works that it cites at its end.
+    """Read a page, with citations as authors and year, and the cited works at its end.
 
     Raises `OSError` if there is no such page. Raises `KeyError` if the page cites a work that is not in the
     bibliography.
@@ -233,7 +233,7 @@ def page_title(text: str) -> str:
 
 
 def linked_by_topic(topic: str, text: str) -> str:
-    """Replace the relative links of a page by the topics of the pages that they lead to.
+    """Replace the relative links of a page by the topics of the linked pages.
 
     Examples
     --------

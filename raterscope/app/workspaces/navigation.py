@@ -1,4 +1,4 @@
-"""Navigation between the items of a workspace: reads the scene of the current item, loads pixels ahead."""
+"""Navigation between the items of a workspace: reads the scene of the current item, preloads pixels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from raterscope.text import percent
 from raterscope.widgets.parts import ChoiceBox
 
 PIXEL_CACHE_BYTES = 256 * 1024**2
-"""Memory for about seventy smears. Reading one again takes 40 ms."""
+"""Maximum bytes of cached pixels, about seventy smears. Reading a smear again takes 40 ms."""
 
 COMPILING = "Once after installation this takes up to half a minute, because algorithms are compiled."
 
@@ -47,7 +47,7 @@ class Scene(Protocol):
 
 
 class Navigation(QObject):
-    """Reader of the current item's scene in the study's thread, which analyses it in another.
+    """Navigation that reads the current item's scene in the study's thread and analyses it in another.
 
     `noun`: name of an item in the job list: "image". `read`: returns the scene of an item and a run.
     `analyse`: returns the analysis of a scene.
@@ -73,7 +73,7 @@ class Navigation(QObject):
         self._then: Callable[[], object] | None = None
         """Function to call once the current item is on screen."""
         self.on_screen: int | None = None
-        """The item whose scene arrived last."""
+        """The item of the scene that arrived last."""
         runs.session.run_chosen.connect(self.read_again)
 
     @property
@@ -90,12 +90,12 @@ class Navigation(QObject):
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self.on_screen = self._then = None
         self.read_again()
 
     def refresh(self) -> None:
-        """Update the list of items, and read the current one again."""
+        """Update the list of items, and read the current item again."""
         raise NotImplementedError
 
     def show(self, item: int) -> None:
@@ -110,7 +110,7 @@ class Navigation(QObject):
             self.show(item)
 
     def visit(self, item: int, on_done: Callable[[], object]) -> None:
-        """Show an item, and call `on_done` once it is on screen, unless another is chosen meanwhile."""
+        """Show an item, and call `on_done` once it is on screen, unless another item is chosen meanwhile."""
         self.show(item)
         self._then = on_done
 
@@ -160,7 +160,7 @@ class Navigation(QObject):
 
 
 class QuestionNavigation(Navigation):
-    """Navigation between questions, chosen in a box that is visible if there are several."""
+    """Navigation between questions, with a box to choose one if there are several."""
 
     def __init__(
         self,
@@ -183,12 +183,12 @@ class QuestionNavigation(Navigation):
         return self._current
 
     def reset(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._current = None
         super().reset()
 
     def refresh(self) -> None:
-        """List the questions, and read the current one again, or the first if it no longer exists."""
+        """List the questions, and read the current one again, or the first one if it no longer exists."""
         questions = self._document.items(self._kind)
         self._box.clear()
         for question in questions:
@@ -224,10 +224,9 @@ _USER_EVENTS = (QEvent.Type.Wheel, QEvent.Type.MouseButtonPress, QEvent.Type.Key
 class ItemNavigation(Navigation):
     """Navigation between the images or cases of the review queue, with their pixels.
 
-    Before anything is fused the first image is on screen. Once the most disputed one is known, it replaces
-    the first, unless the expert has begun to look at it.
-
-    `canvas`: its wheel, mouse and key events show that the expert looks at the image.
+    Before the first fusion, the first image is on screen. The most disputed image replaces it once that is
+    known, unless the expert has begun to examine the first one. `canvas`: its wheel, mouse and key events
+    show that the expert examines the image.
     """
 
     def __init__(
@@ -256,7 +255,7 @@ class ItemNavigation(Navigation):
         return self._queue.current
 
     def reset(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._pixels.forget()
         self._set_provisional(False)
         self._queue.reset()
@@ -287,7 +286,7 @@ class ItemNavigation(Navigation):
         super().visit(item, on_done)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Keep the image on screen once the expert looks at it."""
+        """Keep the image on screen once the expert examines it."""
         if event.type() in _USER_EVENTS and not (isinstance(event, QKeyEvent) and event.key() in _MODIFIERS):
             self._set_provisional(False)
         return False
@@ -344,7 +343,7 @@ class Pixels(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Their size in memory."""
+        """Size of the pixels in memory."""
 
 
 class PixelLoader(QObject):
@@ -374,7 +373,7 @@ class PixelLoader(QObject):
         self._reloaded: set[int] = set()
 
     def forget(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._tasks.cancel()  # images of another study have the same numbers
         self._current = self._last = None
         for memory in (self._reloaded, self._cache, self._loading):
@@ -394,7 +393,7 @@ class PixelLoader(QObject):
             self._start(entry, path)
 
     def load_again(self) -> None:
-        """Load the pixels of the image on screen again: the cached ones are damaged."""
+        """Load the pixels of the image on screen again, because the cached ones are damaged."""
         if self._last is None:
             return
         entry, path = self._last
@@ -450,9 +449,9 @@ class PixelLoader(QObject):
 
 
 def own_memory(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Copy pixels into a memory mapping, which is returned to the system when they are dropped.
+    """Copy pixels into a memory mapping, whose memory returns to the system with the last reference.
 
-    On the C library's heaps, large arrays of short-lived threads leave gaps that no other thread fills.
+    On the C library's heaps, large arrays of short-lived threads leave gaps that no other thread uses.
     """
     copied = np.frombuffer(mmap.mmap(-1, pixels.nbytes), dtype=pixels.dtype).reshape(pixels.shape)
     np.copyto(copied, pixels)
@@ -460,7 +459,7 @@ def own_memory(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 class FileProblem(NamedTuple):
-    """Why an image cannot be shown. `label` takes the place of the image; `sentence` is an error."""
+    """Reason why an image cannot be shown. `label` replaces the image; `sentence` is the error message."""
 
     label: str
     sentence: str

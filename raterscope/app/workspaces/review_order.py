@@ -1,4 +1,4 @@
-"""The order of review: the lines of the queue, the next disputed item, and what remains to be decided."""
+"""Order of review: the lines of the queue, the next disputed item, and the number of remaining items."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
 
 BLOCK = 10_000
-"""Rows that are searched together."""
+"""Number of rows to search at a time."""
 
 ELSEWHERE = -1
-"""Stands for an item if the review continued in another unit."""
+"""Returned instead of an item if the review continues in another unit."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a case that is reviewed in one go: a structure, or for other kinds the whole item."""
+    """A part of a case that is reviewed together: a structure; for other kinds, the whole item."""
 
     name: str  # name of the structure; empty if there is one part only
     total: int  # disputed and decided items
-    # open, skipped: items still to be settled: not viewed yet, and skipped
+    # open, skipped: numbers of undecided items: not viewed yet, and skipped
     open: int
     skipped: int = 0
     matter: int | None = None  # those of them on which a decision matters; None if unknown
 
     @property
     def remaining(self) -> int:
-        """Number of items still to be settled."""
+        """Number of undecided items."""
         return self.open + self.skipped
 
     def waiting(self, *, skipped: bool) -> int:
-        """Return the number of items still to be settled: the skipped ones, or the others."""
+        """Return the number of undecided items: the skipped ones, or the others."""
         return self.skipped if skipped else self.open
 
 
 def describe_remaining(parts: Sequence[Part], item: str, contested: int = 0) -> tuple[str, ...]:
-    """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter".
+    """Describe the remaining items, one line each: "3 of 24 disputed spots matter".
 
     `parts`: parts of all units. `item`: name of an item, in the singular: "disputed spot". `contested`:
-    number of items on which several experts differ; they come first: "7 contested".
+    number of items with conflicting decisions of experts, which come first: "7 contested".
     """
     remaining = sum(part.remaining for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
@@ -79,16 +79,15 @@ def next_item(
     *,
     finish: bool,
 ) -> int | None:
-    """Find the next item to settle in this unit, or continue in another: `ELSEWHERE`; None if none is left.
+    """Find the next item to decide in this unit, or continue in another (`ELSEWHERE`); None without any.
 
-    Items that were not skipped come first: those ahead in this unit, then those of other units, then those
-    behind. After a decision, those behind come before other units, so that an image is finished first.
-    Skipped items come last, in the same order. Settled items never come.
-
-    `waiting`: lists the skipped, or the other, items of this unit still to be settled, without the current
-    one. `rank`: sort key of the items. `current`: rank of the current item; None without one. `step`: 1 for
-    the next item, -1 for the previous. `elsewhere`: goes to the next unit with such items, and returns
-    whether there is one. `finish`: whether the step follows a decision.
+    Items that were not skipped come first: later items of this unit, then other units, then earlier items of
+    this unit. After a decision, earlier items come before other units, to finish an image first. Skipped
+    items come last, in the same order. Decided items never come. `waiting`: lists the skipped, or the other,
+    undecided items of this unit, without the current one. `rank`: sort key of the items. `current`: rank of
+    the current item; None without one. `step`: 1 for the next item, -1 for the previous. `elsewhere`: goes to
+    the next unit with such items, and returns whether there is one. `finish`: whether the step follows a
+    decision.
     """
     for skipped in (False, True):
         order = sorted(waiting(skipped), key=rank, reverse=step < 0)
@@ -105,9 +104,9 @@ def next_item(
 def candidate_rows(
     waits: Callable[[slice], NDArray[np.bool_]], count: int, current: int | None, step: int
 ) -> list[int]:
-    """Return the rows among which `next_item` chooses: the next one ahead and the first of all.
+    """Return the rows among which `next_item` chooses: the next undecided row and the first of all.
 
-    `waits`: returns which rows of a block still wait; of millions of rows, few blocks are looked at.
+    `waits`: returns which rows of a block are undecided; of millions of rows, few blocks are examined.
     """
     begin, end = (0, count) if current is None else (current + 1, count) if step > 0 else (0, current)
     ahead = _first_row(waits, begin, end, step)
@@ -115,7 +114,7 @@ def candidate_rows(
 
 
 def _first_row(waits: Callable[[slice], NDArray[np.bool_]], begin: int, end: int, step: int) -> int | None:
-    """Return the first row of a range that waits, or for a step of -1 the last."""
+    """Return the first undecided row of a range; the last one for a step of -1."""
     starts = range(begin, end, BLOCK)
     for start in starts if step > 0 else reversed(starts):
         rows = np.flatnonzero(waits(slice(start, min(start + BLOCK, end))))
@@ -127,7 +126,7 @@ def _first_row(waits: Callable[[slice], NDArray[np.bool_]], begin: int, end: int
 def next_unit(
     units: Sequence[tuple[Key, Part]], current: Hashable, step: int, *, skipped: bool
 ) -> Key | None:
-    """Find the next unit with items to settle after the current one, wrapping round; None without.
+    """Find the next unit with undecided items after the current one, cyclically; None without any.
 
     `units`: keys and parts of the units, in the order of the queue.
     `current`: key of the unit on screen.
@@ -160,11 +159,12 @@ Contested = Callable[[ReviewState, int], Mapping[str, str]]
 
 
 class RemainingQuestions(QObject):
-    """Number of disputed items of each question that are still to be decided, shown above the queue.
+    """Number of undecided disputed items of each question, shown above the queue.
 
     `kind`: kind of annotation. `read`: returns the disputed items of a question; None if it is not fused. A
-    mapping has the number of errors that a decision on each is expected to correct. `settled`: returns the
-    decided and the skipped items. `contested`: returns the items on which several experts differ, and why.
+    mapping contains the expected number of errors that a decision on each corrects. `settled`: returns the
+    decided and the skipped items. `contested`: returns the items with conflicting decisions of experts, and
+    these decisions.
     `noun`: name of an item. `waits`: word for items that wait for a decision. `tip`: definition of the
     decisions that matter.
     """
@@ -198,7 +198,7 @@ class RemainingQuestions(QObject):
 
     @property
     def disputed(self) -> dict[int, Mapping[str, float]]:
-        """The chance of an error on each disputed item, by question and name."""
+        """Probability of an error on each disputed item, by question and name."""
         return {
             question: disputed.items
             for question, disputed in self._disputed.items()
@@ -222,7 +222,7 @@ class RemainingQuestions(QObject):
         self.recount()
 
     def units(self) -> list[tuple[int, Part]]:
-        """List the fused questions, in order, with what remains in each."""
+        """List the fused questions, in order, with the remaining items of each."""
         review = self._document.review
         return [
             (question.id, self._part(review, question.id, disputed))
@@ -258,7 +258,7 @@ class RemainingQuestions(QObject):
         return sum(len(self._contested(review, question)) for question in questions)
 
     def nothing_left(self) -> str:
-        """Return the message that nothing is left to go to, or why."""
+        """Return the message that no undecided item is left, or why."""
         units = self.units()
         if any(part.remaining for _, part in units):
             return "No other item of this study is undecided."
@@ -267,7 +267,7 @@ class RemainingQuestions(QObject):
         return "Nothing disputed is left in this study."
 
     def _part(self, review: ReviewState, question: int, disputed: Disputed) -> Part:
-        """Count from the decisions: of a million disputed items, few are decided."""
+        """Return the part of a question, counted from the decisions: few of a million items are decided."""
         decided, passed = self._settled(review, question)
         contested = self._contested(review, question).keys() - decided
         others = sum(name not in disputed.items for name in (*decided, *contested))
@@ -299,7 +299,7 @@ def _read_all(
 
 
 Unit = tuple[tuple[int, str], Part]
-"""A part that is reviewed in one go, with its image and name."""
+"""A part that is reviewed together, with its image and name."""
 
 
 class Summary(Protocol):
@@ -311,11 +311,11 @@ class Summary(Protocol):
 
     @property
     def disputed(self) -> int:
-        """Number of disputed items that are left."""
+        """Number of remaining disputed items."""
 
     @property
     def parts(self) -> Sequence[Part]:
-        """Parts that are reviewed in one go each; none if it is not fused."""
+        """Parts that are each reviewed together; none if the image is not fused."""
 
     @property
     def doubt(self) -> float:
@@ -327,27 +327,27 @@ class Summary(Protocol):
 
     @property
     def contested(self) -> int:
-        """Number of items on which several experts differ."""
+        """Number of items with conflicting decisions of experts."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to settle."""
+        """Whether no disputed item remains."""
 
     @property
     def flag(self) -> str | None:
-        """Why it was flagged; None if it is not."""
+        """Reason of the flag; None without a flag."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Numbers by which the queue can be filtered."""
+        """Numbers for the filters of the queue."""
 
     def in_words(self) -> str:
-        """Describe the image in a line."""
+        """Describe the image in one line."""
 
 
 @dataclass
 class Totals:
-    """Sums over the images of a queue, kept up to date so that a decision changes one image only."""
+    """Sums over the images of a queue; after a decision, only one image is counted again."""
 
     fused: int = 0
     done: int = 0
@@ -385,7 +385,7 @@ class Totals:
 class QueueLines:
     """Summaries of the images of a queue, their order, and the sums over all.
 
-    For 10,000 images this takes longer than a frame: make them in another thread.
+    For 10,000 images this takes longer than a frame: create it in another thread.
 
     `names`: names of the images. `unknown`: summary of an image without a result. `summaries`: summaries of
     the other images; there may be more than names. `short`: short names, as in earlier lines.
@@ -413,11 +413,11 @@ class QueueLines:
         self.units()
 
     def release(self) -> None:
-        """Release the data of the images; the lines are not used any more."""
+        """Release the data of the images, when the lines are no longer used."""
         free_gradually(self.summaries, self._parts, self._items)
 
     def sort(self, short: Mapping[str, str]) -> None:
-        """Sort by dispute, the most disputed first; before them those on which several experts differ."""
+        """Sort by dispute, the most disputed first, after images with conflicting decisions of experts."""
         self.order = tuple(sorted(self.names, key=self._rank))
         self._position = {image: position for position, image in enumerate(self.order)}
         self.queued = QueuedItems([self._items[image] for image in self.order], short)
@@ -445,7 +445,7 @@ class QueueLines:
         return None if image is None else self._position.get(image)
 
     def update(self, summaries: Mapping[int, Summary]) -> list[int]:
-        """Replace summaries, but not the order, and return the images whose summaries changed."""
+        """Replace summaries without sorting, and return the images whose summaries changed."""
         changed = [image for image, summary in summaries.items() if summary != self.summaries.get(image)]
         for image in changed:
             before, summary = self.of(image), summaries[image]
@@ -469,7 +469,7 @@ class QueueLines:
         return self._units
 
     def most_disputed(self) -> int | None:
-        """Return the first image that still has something disputed."""
+        """Return the first image with remaining disputed items."""
         return next((image for image in self.order if self.of(image).disputed), None)
 
     def _replace_units(self, image: int, before: int) -> None:

@@ -23,9 +23,9 @@ from raterscope.widgets.panels.queue_panel import QueuePanel
 
 AT_ONCE = 8
 MOST_AT_ONCE, READ_SECONDS = 256, 0.01
-"""Results are read for this long at a time, which a decision may have to wait for."""
+"""Maximum number of results, and seconds, per read; a decision may have to wait for one read."""
 LASTING = 500
-"""Number of new results that are exempted from the search for garbage at a time."""
+"""Number of new results after which these are exempted from garbage collection."""
 
 Read = Callable[[Sequence[int], Study, Watch], Mapping[int, Any]]
 Summarize = Callable[[int, Any, ReviewState], Summary]
@@ -38,10 +38,9 @@ class ReviewQueue(QObject):
     all can be read at once, the lines are sorted earlier.
 
     `kind`: kind of annotation. `read`: reads the results of images, in the study's thread. `summarize`:
-    returns the summary of an image's line; with None as result, that of an image without any. `outline`:
-    quickly reads outlines of the results of images that have one; it is `read` if all results can be read at
-    once. `nouns`: names of an item and of what is settled on it: "image" and "spot". `tip`: definition of the
-    decisions that matter.
+    returns the summary of an image's line; with None as result, that of an image without a result. `outline`:
+    quickly reads outlines of images' results; it is `read` if all results can be read at once. `nouns`: nouns
+    of an item and of its details: "image" and "spot". `tip`: definition of the decisions that matter.
     """
 
     ordered = Signal()  # all lines are known and in order
@@ -71,7 +70,7 @@ class ReviewQueue(QObject):
         self._tip = tip
         self._results: dict[int, Any] = {}
         self._outlines: dict[int, Any] = {}
-        """Outlines, until results are read."""
+        """Outlines of results, until these are read."""
         self._outlining, self._reading = LatestTask(), LatestTask()
         self._names: dict[int, str] = {}
         self._unknown = summarize(0, None, ReviewState())
@@ -80,7 +79,7 @@ class ReviewQueue(QObject):
         self._changed: dict[int, None] = {}
         """Images whose lines must be updated."""
         self._late: set[int] = set()
-        """Images with another summary than that which is being made in the study's thread."""
+        """Images whose summaries changed while lines are being made in the study's thread."""
         self._waiting: list[int] = []
         self._lasting = 0
         self.current: int | None = None
@@ -88,16 +87,16 @@ class ReviewQueue(QObject):
 
     @property
     def results(self) -> Mapping[int, Any]:
-        """Results by image, as far as they are read."""
+        """Results by image, read so far."""
         return dict(self._results)
 
     @property
     def disputed(self) -> int:
-        """Number of disputed items that are left on all images."""
+        """Number of remaining disputed items on all images."""
         return self._lines.totals.disputed
 
     def reset(self) -> None:
-        """Drop everything: another study is open. `reread` lists its images."""
+        """Drop everything, because another study is open. `reread` lists its images."""
         self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
         free_gradually(self._results, self._outlines)
@@ -139,7 +138,7 @@ class ReviewQueue(QObject):
         self._outlining.follow(job, self._on_outlines, stopped=self._on_no_outlines)
 
     def reread_unfused(self) -> None:
-        """Read the images without results again: their annotations may have changed."""
+        """Read the images without results again, because their annotations may have changed."""
         self.reread([image for image in self._names if not self._lines.of(image).fused])
 
     def decided(self, *images: int) -> None:
@@ -168,7 +167,7 @@ class ReviewQueue(QObject):
         self._show_progress()
 
     def select_part(self, name: str) -> None:
-        """Set the part of the image on screen that is reviewed: its structure."""
+        """Set the part of the image on screen under review: its structure."""
         if name != self._part:
             self._part = name
             self._show_progress()
@@ -189,7 +188,7 @@ class ReviewQueue(QObject):
         return key if isinstance(key, int) else None
 
     def most_disputed(self) -> int | None:
-        """Return the first image of the queue that still has something disputed."""
+        """Return the first image of the queue with remaining disputed items."""
         return self._lines.most_disputed()
 
     def units(self) -> Sequence[Unit]:
@@ -197,7 +196,7 @@ class ReviewQueue(QObject):
         return self._lines.units()
 
     def nothing_left(self) -> str:
-        """Return the message that nothing is left to go to, or why that is not known yet."""
+        """Return the message that no undecided item is left, or why that is not known yet."""
         (image, item), totals = self._nouns, self._lines.totals
         unfused = len(self._lines.order) - totals.fused
         if self._reading.busy or self._waiting:
@@ -284,7 +283,7 @@ class ReviewQueue(QObject):
                 self.all_read.emit()
 
     def _decided_since(self, decided: int) -> set[int]:
-        """Return the images of all decisions after the first `decided` ones."""
+        """Return the images of all decisions after the first `decided` decisions."""
         contents = self._document.contents
         if contents is None:
             return set()
@@ -295,7 +294,7 @@ class ReviewQueue(QObject):
         }
 
     def _update(self, images: Collection[int], summaries: Mapping[int, Summary] = {}) -> list[int]:
-        """Take the summaries of images, or make them, and return the images whose summaries changed."""
+        """Set or compute the summaries of images; return the images whose summaries changed."""
         self._late.update(images)
         review, updated = self._document.review, dict(summaries)
         for image in images:
@@ -308,7 +307,7 @@ class ReviewQueue(QObject):
         return QueueLines({}, self._unknown, {}, {})
 
     def _arrange(self) -> None:
-        """Sort the lines by dispute, the most disputed first. A decision moves no line."""
+        """Sort the lines by dispute, the most disputed first. A decision alone moves no line."""
         short = self._lines.queued.short
         if self._names == self._lines.names:
             self._lines.sort(short)
@@ -322,7 +321,7 @@ class ReviewQueue(QObject):
         self._show_progress()
 
     def _show_progress(self) -> None:
-        """Show the progress of the review: of the image on screen, of the study, and the number settled."""
+        """Show the progress of the review: on the image on screen, in the study, and decided items."""
         count, totals = len(self._lines.order), self._lines.totals
         if not count:
             self.panel.set_progress(0.0)
@@ -359,9 +358,9 @@ class ReviewQueue(QObject):
 
 
 def _keep_present_objects() -> None:
-    """Exempt all objects from the search for cycles: among a million it stops all threads for 0.2 s.
+    """Exempt all objects from garbage collection: with a million objects, it stops all threads for 0.2 s.
 
-    Without cycles, as results are, they are still freed with their last reference.
+    Objects without reference cycles, such as results, are still freed with their last reference.
     """
     gc.collect(1)
     gc.freeze()
@@ -378,7 +377,7 @@ class _Outlined(NamedTuple):
 class _Results(NamedTuple):
     """Results of images, their summaries, and the number of decisions that they are based on.
 
-    The time did not suffice for the images in `unread`.
+    `unread`: images for which the time was too short.
     """
 
     results: Mapping[int, Any]

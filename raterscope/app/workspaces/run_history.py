@@ -1,4 +1,4 @@
-"""Lines of history, jobs and runs, changes made by the last fusion, and calibration of the run shown."""
+"""Lines of history, jobs and runs, changes by the last fusion, and calibration of the run shown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TONES = {
 
 
 def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> Sequence[HistoryEntry]:
-    """List the latest decisions and the runs by time, the latest first; each line is made when looked at.
+    """List the latest decisions and the runs by time, the latest first; each line is made on access.
 
     `cache`: lines of decisions from earlier calls, which is extended.
     """
@@ -122,13 +122,13 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
 
 
 def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
-    """Return whether fusions of a kind hold a decision, or the one that it undoes, fixed."""
+    """Return whether fusions of a kind hold a decision, or the decision that it undoes, fixed."""
     target = contents.target(decision)
     if target is None or target.annotators:
         return target is None or target.verb not in ("mark", "unmark")
     subject = target.subject
     about = "" if subject is None or isinstance(subject, (CommentSubject, SampleSubject)) else subject.kind
-    # Flags change the ranking of pairs at once: no fusion depends on them.
+    # Flags of pairs change the ranking immediately; no fusion depends on them.
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 
 
@@ -153,14 +153,14 @@ HIDDEN = "The changes are hidden as long as you review blind."
 
 
 class RunChanges(QObject):
-    """Changes by the last fusion, listed and stepped through, and the way back to the run before."""
+    """Changes by the last fusion, as a list and step by step, and the switch to the previous run."""
 
     def __init__(self, document: Document, screen: WorkspaceScreen, runs: RunControl) -> None:
         super().__init__(runs)
         self._document, self._screen, self._runs = document, screen, runs
         self._task = LatestTask()
         self.changes: Changes | None = None
-        """Changes by the last fusion; those of an earlier session are found once they are requested."""
+        """Changes by the last fusion; those of an earlier session are computed on request."""
         screen.left_tabs.currentChanged.connect(self._on_tab)
         screen.changes_panel.chosen.connect(self._on_chosen)
         screen.changes_panel.back.clicked.connect(self.toggle)
@@ -169,13 +169,13 @@ class RunChanges(QObject):
         runs.session.blind_changed.connect(self._show_again)
 
     def find(self, run: int, chosen: int | None) -> None:
-        """Compare a new run with the one shown before; `chosen` was the chosen run when it was started."""
+        """Compare a new run with the one shown before; `chosen`: the chosen run at its start."""
         work = partial(changes_of_run, run, chosen)
         job = self._document.read_beside("Comparing with the run before", work, quiet=True)
         self._task.follow(job, self._on_found)
 
     def forget(self) -> None:
-        """Drop the changes: another study is open."""
+        """Drop the changes, because another study is open."""
         self._task.cancel()
         self._show(None)
         self._on_tab()
@@ -201,7 +201,7 @@ class RunChanges(QObject):
             follow()
 
     def step(self, step: int) -> None:
-        """Go to the next change of the list, wrapping round."""
+        """Go to the next change of the list, cyclically."""
         changes = self.changes
         if self._runs.session.blind:
             self._screen.message.emit(HIDDEN)
@@ -235,7 +235,7 @@ class RunChanges(QObject):
 
     @property
     def _undone(self) -> str:
-        """Why the later run is not on screen, if it held a decision that was undone."""
+        """Return why the later run is not on screen, if it used a decision that was undone."""
         changes = self.changes
         if changes is None or self._runs.replaced != changes.after.id:
             return ""
@@ -269,7 +269,7 @@ class RunChanges(QObject):
         self.show_back()
 
     def _next_step(self, changes: Changes) -> str:
-        """Name the key for the next step."""
+        """Describe the key for the next step."""
         if changes.listed and not self._runs.session.blind:
             return f" {NEXT}: see them"
         disputed = changes.disputed_after and KINDS[changes.kind].doubt == "disputed"
@@ -279,7 +279,7 @@ class RunChanges(QObject):
         self._show(self.changes)
 
     def show_back(self) -> None:
-        """Name the run that the key shows, or why it shows none."""
+        """Describe the run that the key shows, or why it shows none."""
         changes = self.changes
         if changes is None or self._undone:
             self._screen.changes_panel.set_back("", self._undone)
@@ -300,18 +300,18 @@ class RunChanges(QObject):
 
 
 def _how(changes: Changes) -> str:
-    """Describe how the run differs in method and settings from the one before."""
+    """Describe how the run differs in method and settings from the previous run."""
     if changes.before.algorithm != changes.after.algorithm:
         return "Fused by another method"
     return "Fused again" if changes.before.settings == changes.after.settings else "Fused with other settings"
 
 
 _WAIT = 400
-"""Milliseconds after a decision before it is counted: the next one may follow."""
+"""Milliseconds after a decision before it is counted, because another may follow."""
 
 
 class Calibration(QObject):
-    """Calibration of a run, which fills the trust panel in the background.
+    """Calibration of a run, shown in the trust panel and computed in the background.
 
     `queue`: its header shows contradictions to the run. `kind`: kind of annotation. `costly`: whether the
     comparison takes long. It then runs only if the panel is visible or something may contradict the run; see
@@ -357,7 +357,7 @@ class Calibration(QObject):
         self.compare()
 
     def show_beside(self, lines: Sequence[CalibrationLine]) -> None:
-        """Draw the calibration of other methods beside that of the run."""
+        """Draw the calibration of other methods in the same plot."""
         self._beside = tuple(lines)
         self._draw()
 

@@ -1,4 +1,4 @@
-"""The runs of a workspace: requested, in progress, listed, repeated, restored and deleted."""
+"""Runs of a workspace: start, progress, list, repetition, restoring and deletion."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FusionWork:
 
     @classmethod
     def of_plan(cls, kind: str, plan: Plan, *, hold_truth: bool) -> FusionWork:
-        """Fuse items of a kind; its functions are loaded outside the GUI thread."""
+        """Return the work of fusing items of a kind; its functions are loaded outside the GUI thread."""
 
         def gather(items: Sequence[int], study: Study, watch: Watch) -> Inputs:
             return KINDS[kind].functions.gather(items, study, plan, hold_truth, watch)
@@ -89,7 +89,7 @@ class Fusing(QObject):
     changed = Signal(object)  # the current fusion; None at its end
     partial = Signal(int, object)  # item, Draft: partial result of an item
     stored = Signal(int)  # number of the run that was stored
-    # message, refused: why it ended without a run
+    # message, refused: why the fusion ended without a run
     message = Signal(str)
     refused = Signal(str)
 
@@ -102,7 +102,7 @@ class Fusing(QObject):
         self._reading, self._task = LatestTask(), LatestTask()
 
     def start(self, work: FusionWork, items: Sequence[int]) -> None:
-        """Fuse items, in this order."""
+        """Fuse items in the given order."""
         self.forget()
         reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(items)))
         self._reading.follow(reading, partial(self._on_gathered, work))
@@ -159,7 +159,7 @@ class Fusing(QObject):
 
 
 class _NothingFusedError(InputError):
-    """No item could be fused; `details` are those of the first failure."""
+    """No item could be fused; `details`: traceback of the first failure."""
 
     def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
         super().__init__(_in_words(failed))
@@ -199,7 +199,7 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
 class RunControl(QObject):
     """Connection of the Fuse panel, the history and the job list of a screen with the document.
 
-    `session`: its `chosen_run` and `run` are set here. `kind`: kind of annotation.
+    `session`: its `chosen_run` and `run` are set by this class. `kind`: kind of annotation.
     """
 
     changed = Signal()  # results were added or deleted
@@ -214,7 +214,7 @@ class RunControl(QObject):
         self._history_source: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
         self.replaced: int | None = None
-        """The run that would be on screen, had no decision been undone that it held."""
+        """Run that is not on screen only because a decision that it used was undone."""
         self.changes = RunChanges(document, screen, self)
         self._chosen_before: int | None = None
         """The chosen run when the current fusion started."""
@@ -269,7 +269,7 @@ class RunControl(QObject):
         return run.id
 
     def show_state(self, state: str, hint: str = "") -> None:
-        """Show a state in place of the item and run on screen, and with a hint in empty views.
+        """Show a state instead of the item and run on screen, and in empty views with a hint.
 
         An empty state restores the texts of empty views.
         """
@@ -287,7 +287,7 @@ class RunControl(QObject):
         self._on_changed()
 
     def list_runs(self, item: Item, entry: RunEntry | None) -> None:
-        """List the runs, mark the one shown, and offer to fuse the item on screen alone."""
+        """List the runs, mark the run shown, and offer to fuse only the item on screen."""
         contents, self.session.run = self._document.contents, entry
         self._show_replaced(item, entry)
         if contents is not None:
@@ -343,7 +343,7 @@ class RunControl(QObject):
         self.show_outdated()
 
     def _on_decided(self, decision: Decision) -> None:
-        """Read the results again after undo or redo of a decision that a run holds fixed."""
+        """Read the results again after the undo or redo of a decision that a run holds fixed."""
         contents = self._document.contents
         target = None if contents is None else contents.target(decision)
         if contents is None or target is None or target is decision or target.subject is None:
@@ -353,7 +353,7 @@ class RunControl(QObject):
             self.session.choose_run(self.session.chosen_run)
 
     def _show_replaced(self, item: Item, actual: RunEntry | None) -> None:
-        """Show a message if another run is shown because the expected one holds an undone decision fixed."""
+        """Show a message if another run is shown, because the expected run holds an undone decision fixed."""
         runs = [run.id for run in self._document.runs_of(self.kind) if item.id in run.items]
         self.replaced = None
         if runs and self.fusing.job is None:

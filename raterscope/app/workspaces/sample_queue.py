@@ -1,4 +1,4 @@
-"""Queues across questions: an acceptance sample until its plan decides, and disputed items of a study."""
+"""Queues across questions: an acceptance sample until its verdict, and disputed items of a study."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class SampleQueue(QObject):
-    """The open sample of a kind, shown in place of its queue.
+    """The open sample of a kind, shown instead of its queue.
 
     `queue`: the queue of the workspace.
     """
 
-    # item, by_hand: the sampled item to go to, and whether it was selected in the list
+    # item, by_hand: the sampled item to show, and whether it was selected in the list
     chosen = Signal(object, bool)
 
     def __init__(
@@ -49,7 +49,7 @@ class SampleQueue(QObject):
         self._kind = kind
         self._panel: QueuePanel | None = None
         self._shown: tuple[tuple[object, ...], Mapping[int, tuple[int, bool]]] = (), {}
-        """The sample that the panel lists, and what was re-read."""
+        """The sample that the panel lists, and its re-read items."""
         self._task = LatestTask()
         self.dialog: AcceptanceDialog | None = None
         self._drawn: Decision | None = None
@@ -69,7 +69,7 @@ class SampleQueue(QObject):
         return self._document.review.sample(self._kind) is not None
 
     def nothing_left(self) -> str:
-        """Return the message that the sample is decided or read; empty without one."""
+        """Return the message that the sample has a verdict or is re-read; empty without one."""
         progress = self.progress
         if progress is None:
             return ""
@@ -79,7 +79,7 @@ class SampleQueue(QObject):
         return "The other items of the sample are re-read."
 
     def go(self, step: int) -> bool:
-        """Go to the next item that was not re-read; return whether there is one. None once decided."""
+        """Go to the next item to re-read; return whether there is one. None after the verdict."""
         progress = self.progress
         if progress is None or progress.verdict != "continue":
             return False
@@ -99,7 +99,7 @@ class SampleQueue(QObject):
     # Begin and end
 
     def begin(self) -> None:
-        """Count the answers, and ask for the plan."""
+        """Count the undecided answers, and ask for the plan."""
         if self._document.contents is None:
             return
         job = self._document.read_beside("Listing answers", partial(list_undecided, self._kind), quiet=True)
@@ -128,7 +128,7 @@ class SampleQueue(QObject):
         self._plan(listed)
 
     def _plan(self, listed: Sequence[SampledItem]) -> None:
-        """Draw the sample with the settings entered, and show its plan."""
+        """Draw the sample with the entered settings, and show its plan."""
         dialog, self._drawn = self.dialog, None
         self._task.cancel()
         if dialog is None or dialog.form.error():
@@ -159,7 +159,7 @@ class SampleQueue(QObject):
     # Display
 
     def _show(self) -> None:
-        """Show the sample in place of the queue, or the queue."""
+        """Show the sample instead of the queue, or the queue."""
         if self._end_action is not None:
             self._end_action.setEnabled(self.active)
         progress, contents = self.progress, self._document.contents
@@ -237,7 +237,7 @@ class SampleQueue(QObject):
 def _draw(
     kind: str, listed: Sequence[SampledItem], settings: AcceptanceSettings, watch: Watch
 ) -> tuple[Decision | None, str]:
-    """Draw a sample; return the decision and the plan in words, or None and why there is no plan."""
+    """Draw a sample; return the decision and a description of the plan, or None and why there is no plan."""
     watch(0.0, "planning")
     try:
         drawn = draw_sample(kind, listed, settings)
@@ -253,17 +253,17 @@ Key = tuple[int, str]
 
 
 class StudyQueue(QObject):
-    """Queue of the items of all questions by the probability that their result is wrong.
+    """Queue of the items of all questions, by the probability of a wrong result.
 
-    That probability can be compared between questions with other answers and other annotators. The queue is a
-    tab of the workspace in gathered studies of several questions. In other studies, a question is finished
-    before the next one.
+    This probability is comparable between questions with different answers and annotators. The queue is a tab
+    of the workspace in gathered studies of several questions. In other studies, a question is finished before
+    the next one.
 
     `remaining`: source of the disputed and the decided items. `is_blind`: returns whether the queue must be
     hidden.
     """
 
-    # question, name, by_hand: the item to go to, and whether it was selected in the list
+    # question, name, by_hand: the item to show, and whether it was selected in the list
     chosen = Signal(int, str, bool)
 
     def __init__(
@@ -295,13 +295,13 @@ class StudyQueue(QObject):
         return bool(self._order) and self._document.contents is not None
 
     def reset(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self._begun = False
         self._order, self._ranks, self._done = [], {}, []
         self.show_tab()
 
     def begin_elsewhere(self) -> None:
-        """Begin with the item on screen, not with the most disputed one."""
+        """Begin with the item on screen, instead of the most disputed one."""
         self._begun = True
 
     def select(self, question: int, name: str | None) -> None:
@@ -310,7 +310,7 @@ class StudyQueue(QObject):
             self.panel.set_current(None if name is None else (question, name))
 
     def go(self, question: int, name: str | None, step: int) -> bool:
-        """Go to the next item to be decided, skipped ones last; return whether there is one."""
+        """Go to the next undecided item, skipped ones last; return whether there is one."""
         key = next(self._following(question, name, step), None)
         if key is not None:
             self.chosen.emit(*key, False)
@@ -354,7 +354,7 @@ class StudyQueue(QObject):
             self.go(0, None, 1)
 
     def _on_changed(self) -> None:
-        """Update the lines of items that were decided or opened again."""
+        """Update the lines of items that were decided or reopened."""
         if not self.active:
             return
         names, disputed, settled = self._remaining.names, self._remaining.disputed, self._remaining.settled
@@ -368,7 +368,7 @@ class StudyQueue(QObject):
                 self.panel.update_item(item)
 
     def show_tab(self) -> None:
-        """Show the tab, but not in blind mode: it names annotators and the doubt about answers."""
+        """Show the tab, except in blind mode, because it shows annotators' names and doubt about answers."""
         at, shown = self._tabs.indexOf(self.panel), self.active and not self._is_blind()
         if shown and at < 0:  # a hidden tab would take room
             self._tabs.insertTab(0, self.panel, "All questions")

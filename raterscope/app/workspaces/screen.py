@@ -1,4 +1,4 @@
-"""Workspaces of kinds: behaviour that all share (session, blind mode, runs, navigation), and their base."""
+"""Workspaces of kinds: common behaviour (session, blind mode, runs, navigation), and their base class."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BlindTexts:
 
 
 class BlindMode(QObject):
-    """The blind mode of a workspace: names, votes and results are hidden until the expert decides."""
+    """Blind mode of a workspace: names, votes and results are hidden until the expert decides."""
 
     def __init__(self, document: Document, session: Session[Any, Any], kind: str, texts: BlindTexts) -> None:
         super().__init__(session)
@@ -65,16 +65,16 @@ class BlindMode(QObject):
 
     @property
     def note(self) -> str:
-        """The note while it is on."""
+        """The note while blind mode is on."""
         return f"{self.texts.on} Press {BLIND_KEY} to leave blind mode."
 
     @property
     def message(self) -> str:
-        """The message after a switch."""
+        """The message after switching."""
         return self.texts.on if self.on else self.texts.off
 
     def set(self, on: bool) -> None:
-        """Switch it on or off."""
+        """Switch blind mode on or off."""
         if on != self.on:
             self._document.hide_names(on, self._kind)
             self._session.set_blind(on)
@@ -84,9 +84,9 @@ class BlindMode(QObject):
 
 
 class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
-    """Behaviour that the workspaces of all kinds share.
+    """Common behaviour of the workspaces of all kinds.
 
-    The screen overrides what is special to its kind: `WorkspaceScreen.show_scene` and the methods after it.
+    The screen overrides the behaviour of its kind: `WorkspaceScreen.show_scene` and the following methods.
 
     `kind`: kind of annotation.
     """
@@ -130,7 +130,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def connect_screen(self, navigation: Navigation) -> None:
         """Connect the screen with study, session and runs, and show the study that is open.
 
-        Create the parts that must be notified of a scene before the screen itself before this call.
+        Parts that must be notified of a scene before the screen must be created before this call.
         """
         self.navigation, screen = navigation, self.screen
         self.document.replaced.connect(self._on_replaced)
@@ -149,7 +149,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
             self._on_replaced()
 
     def navigation_actions(self, noun: str) -> tuple[ActionEntry, ...]:
-        """Return the actions that every workspace has, with the name of its items."""
+        """Return the actions of every workspace, with the noun of its items."""
         return (
             (self.blind_mode.texts.action, BLIND_KEY, self.toggle_blind),
             (f"Next {noun}", "PgDown", partial(self.navigation.step, 1)),
@@ -164,7 +164,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         self.screen.message.emit(self.blind_mode.message)
 
     def show_notices(self, notices: str) -> None:
-        """Show the notices of the run on screen, unless they are shown already."""
+        """Show the notices of the run on screen, unless already shown."""
         if notices != self.notices:
             self.notices = notices
             self.screen.message.emit(notices)
@@ -222,7 +222,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
 
 class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
-    """Part of a workspace that fills some of its widgets."""
+    """Part of a workspace that updates some of its widgets."""
 
     def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
         super().__init__(core.screen)
@@ -231,7 +231,7 @@ class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
 
 
 class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
-    """Panel of a workspace that fills itself."""
+    """Panel of a workspace that updates itself."""
 
     refused = Signal(str)
     run_chosen = Signal(object)  # number of the run to show
@@ -245,7 +245,7 @@ class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
 
 
 def three_numbers(value: object) -> tuple[float, ...] | None:
-    """Return the numbers of a list from an untrusted file; None unless it has three finite ones."""
+    """Return the numbers of a list from an untrusted file; None unless there are three finite numbers."""
     if not isinstance(value, list) or len(value) != 3:
         return None
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in value):
@@ -256,7 +256,7 @@ def three_numbers(value: object) -> tuple[float, ...] | None:
 class WorkspaceScreen(WorkspaceLayout):
     """Workspace of a kind: queue on the left, canvas in the middle, evidence on the right, plots below.
 
-    It is empty until its steps from `build` are done.
+    It is empty until the steps of `build` are done.
     """
 
     FUSES = True
@@ -273,7 +273,7 @@ class WorkspaceScreen(WorkspaceLayout):
         fuse_panel: FusePanel,
         widths: Sequence[int],
     ) -> Iterator[None]:
-        """Put the regions in their places, in steps.
+        """Place the regions, in steps.
 
         `below`, `widths`: see `WorkspaceLayout.place_regions`.
         """
@@ -312,7 +312,7 @@ class WorkspaceScreen(WorkspaceLayout):
         self.left_tabs.setCurrentWidget(self.changes_panel)
 
     def show_not_converged(self, text: str) -> None:
-        """Note that the result on screen did not converge; without words, remove the note."""
+        """Show a note that the result on screen did not converge; an empty text removes the note."""
         self.notes.set_note("Not converged", text)
 
     def fuse_again(self) -> None:
@@ -321,7 +321,7 @@ class WorkspaceScreen(WorkspaceLayout):
 
     @property
     def has_to_leave(self) -> bool:
-        """Whether Esc has a mode or a panel to leave."""
+        """Whether there is a mode or a panel for Esc to leave."""
         return self.fuse_panel.isVisible()
 
     # Common to all kinds
@@ -333,7 +333,7 @@ class WorkspaceScreen(WorkspaceLayout):
 
     @property
     def fusing(self) -> Fusing:
-        """The fusion under way."""
+        """The running fusion."""
         return self.core.runs.fusing
 
     @property
@@ -342,7 +342,7 @@ class WorkspaceScreen(WorkspaceLayout):
         return self.core.blind_mode
 
     def current_item(self) -> int | None:
-        """Return the study's number of the item on screen."""
+        """Return the number of the item on screen in the study."""
         return self.core.navigation.current
 
     def go_to(self, item: int) -> None:
@@ -361,7 +361,7 @@ class WorkspaceScreen(WorkspaceLayout):
         return self.core.notices
 
     def stop_fusing(self) -> None:
-        """Stop the fusion under way."""
+        """Stop the running fusion."""
         self.fusing.cancel()
 
     def show_outdated(self) -> None:
@@ -371,35 +371,35 @@ class WorkspaceScreen(WorkspaceLayout):
     # Overridden by each kind
 
     PLAN: type[settings.Plan]
-    """Class of the plans of a kind with one step."""
+    """Class of the plan of a kind, if fusion has one step."""
 
     def make_plan(self, request: RunRequest) -> Plan:
         """Return the plan of a run that was requested in the Fuse panel."""
         return self.PLAN(request.algorithm, request.settings)
 
     def request_of(self, run: RunEntry) -> RunRequest:
-        """Return the request that repeats a run; `SettingsError` where the Fuse panel cannot make it."""
+        """Return the request that repeats a run; raises `SettingsError` if the Fuse panel cannot make it."""
         plan = self.PLAN.from_dict(run.settings)
         return RunRequest(plan.algorithm, plan.settings)
 
     def show_comparison(self, runs: Sequence[int]) -> None:
-        """Show the comparison of runs that were ticked in the Fuse panel."""
+        """Show the comparison of the runs selected in the Fuse panel."""
         raise NotImplementedError
 
     def show_change(self, change: Change) -> None:
-        """Show a difference between two runs; its item is on screen."""
+        """Show a difference between two runs on the item on screen."""
         raise NotImplementedError
 
     def show_scene(self, scene: Any, analysis: Any) -> None:
-        """Show a scene that was read, or none, by the session."""
+        """Show a newly read scene, or none, through the session."""
         self.core.session.show(scene, analysis)
 
     def on_scene(self, scene: Any) -> None:
-        """Show what the parts of the screen do not show of another scene."""
+        """Show those contents of another scene that the parts of the screen do not show."""
         raise NotImplementedError
 
     def on_cleared(self) -> None:
-        """Show that there is no scene."""
+        """Clear the screen, because there is no scene."""
         raise NotImplementedError
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
@@ -407,10 +407,10 @@ class WorkspaceScreen(WorkspaceLayout):
         raise NotImplementedError
 
     def forget_study(self) -> None:
-        """Drop what belongs to the study that was open."""
+        """Drop all data of the previous study."""
 
     def on_study_changed(self) -> None:
-        """Show the changes by an import or a deletion, besides the list of items and the scene."""
+        """Show changes by an import or a deletion, other than in the list of items and the scene."""
 
     def show_undoable(self, text: str) -> None:
         """Show the decision that can be undone, if the screen has a button for it; empty without one."""
@@ -421,7 +421,7 @@ class WorkspaceScreen(WorkspaceLayout):
     # The Fuse panel
 
     def set_default_algorithms(self, algorithm: str, detector: str) -> None:
-        """Choose what a study without runs is fused with; empty for what is recommended."""
+        """Set the algorithms for a study without runs; empty for the recommended ones."""
         self.fuse_panel.set_defaults(algorithm, detector)
 
     def toggle_fuse_panel(self) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of tasks, read in the background at reduced size, and links of a task shown large."""
+"""Pictures of tasks, read in the background at reduced size; large view of a task, and its links."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 24
 
 
 class TaskPictures(QObject):
-    """Cache of the pictures of tasks, which are read in the background."""
+    """Cache of the pictures of tasks; they are read in the background."""
 
     ready = Signal(int, object)  # a task's picture; None if its file is missing or cannot be read
 
@@ -44,7 +44,7 @@ class TaskPictures(QObject):
         self._task = LatestTask()
 
     def forget(self) -> None:
-        """Drop everything: another study is open."""
+        """Drop everything, because another study is open."""
         self.set_tasks({})
 
     def set_tasks(self, entries: Mapping[int, ImageEntry]) -> None:
@@ -62,7 +62,7 @@ class TaskPictures(QObject):
         return task not in self._entries or task in self._missing
 
     def get(self, task: int) -> QImage | None:
-        """Return a task's picture, or None and start to read it."""
+        """Return a task's picture; if it is not cached, return None and start to read it."""
         if task in self._cache:
             self._cache.move_to_end(task)
             return self._cache[task]
@@ -72,7 +72,7 @@ class TaskPictures(QObject):
         return None
 
     def serve(self, shelf: PictureShelf) -> None:
-        """Give a widget's shelf the pictures that it requests."""
+        """Provide a widget's cache with the pictures that it requests."""
         shelf.picture_requested.connect(partial(self._on_requested, shelf))
         self.ready.connect(shelf.keep)
 
@@ -84,7 +84,7 @@ class TaskPictures(QObject):
     def _read_on(self) -> None:
         if self._task.busy or not self._requested:
             return
-        # The latest requests are on screen now.
+        # The latest requests come first, because they are on screen now.
         batch, self._requested = self._requested[-AT_ONCE:], self._requested[:-AT_ONCE]
         entries = {task: self._entries[task] for task in batch}
         job = self._document.ask("Looking for pictures", partial(_locate, entries))
@@ -138,7 +138,7 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
 
 
 class ContentTab:
-    """Tab of the centre that shows the content of a task, opened and left by the same action."""
+    """Tab in the centre that shows the content of a task; the same action opens and leaves it."""
 
     def __init__(self, tabs: QTabWidget, view: TaskContentView) -> None:
         self._tabs, self._view = tabs, view
@@ -148,7 +148,7 @@ class ContentTab:
 
     @property
     def open(self) -> bool:
-        """Whether the tab is the current one."""
+        """Whether the tab is current."""
         return self._tabs.currentWidget() is self._view
 
     def toggle(self) -> None:
@@ -161,7 +161,7 @@ class ContentTab:
 
 
 LONGEST_SIDE = 4096
-"""Pixels of the longer side of a picture on screen; a larger one is reduced."""
+"""Maximum pixels of the longer side of a picture on screen; larger pictures are reduced."""
 
 
 def ask_to_open(parent: QWidget, address: str) -> None:

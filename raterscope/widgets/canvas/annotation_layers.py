@@ -24,7 +24,7 @@ from raterscope.widgets.painting import BOOKMARK, symbol_path
 from raterscope.widgets.theme import pixels
 
 MOST_DRAWN = 6_000
-"""Clicks in sight above which the density stands for them: one by one they would take longer than a frame."""
+"""Number of visible clicks above which the density replaces them, to paint within a frame."""
 
 MOST_STYLES = len(ANNOTATOR_COLOURS) * len(ANNOTATOR_SYMBOLS)
 
@@ -38,7 +38,7 @@ class ClickLayer:
         self._solo: int | None = None
 
     def set_clicks(self, clicks: ClickMarks, unchanged: ClickLayer | None = None) -> None:
-        """Show other clicks; `same` has sorted them already."""
+        """Show other clicks; `unchanged`: a layer that has sorted them already."""
         self.clicks = clicks
         self._annotator = np.asarray(clicks.annotator, dtype=np.int64)
         self._index: GridIndex = GridIndex(clicks.x, clicks.y) if unchanged is None else unchanged._index
@@ -46,7 +46,7 @@ class ClickLayer:
         self._shown_rows: NDArray[np.bool_] | None = None
 
     def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:
-        """Hide some annotators, or all but one."""
+        """Hide some annotators, or all except one."""
         self._hidden, self._solo = frozenset(hidden), solo
         self._shown_rows = None
 
@@ -65,7 +65,7 @@ class ClickLayer:
         return self._shown_rows
 
     def too_many(self, viewport: Viewport) -> bool:
-        """Return True if too many clicks are visible, so that density replaces them."""
+        """Return whether density must replace the clicks, because too many are visible."""
         if not len(self.clicks):
             return False
         left, top, right, bottom = viewport.visible
@@ -74,13 +74,13 @@ class ClickLayer:
         return visible_items * share > MOST_DRAWN
 
     def of(self, annotator: int, rect: QRectF) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return x and y of an annotator's clicks in a rectangle, as far as they are shown."""
+        """Return x and y of an annotator's visible clicks in a rectangle."""
         rows = self._index.within(rect)
         rows = rows[(self._annotator[rows] == annotator) & self.shown[rows]]
         return self.clicks.x[rows], self.clicks.y[rows]
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint the clicks in `rect` and those that reach into it."""
+        """Paint the clicks whose symbols intersect `rect`."""
         ratio = painter.transform().m11()
         radius = float(np.clip(2.2 + 0.55 * np.log2(max(scale, 0.1)), 2.0, 4.5))
         reach = 2 * radius / scale
@@ -88,9 +88,9 @@ class ClickLayer:
         rows = rows[self.shown[rows]]
         if not len(rows):
             return
-        # Outliers first: what matters lies on top.
+        # Outliers first, so that inliers are on top.
         rows = rows[np.argsort(~self._outlier[rows], kind="stable")]
-        # Beyond all combinations everyone looks alike, and needs no sprite of their own.
+        # Annotators beyond all combinations of colour and symbol share one sprite.
         style = 2 * np.minimum(self._annotator[rows], MOST_STYLES) + self._outlier[rows]
         kinds, indices = np.unique(style, return_inverse=True)
         sprites = [_sprite(int(kind) // 2, bool(kind % 2), radius, ratio) for kind in kinds]
@@ -130,15 +130,15 @@ def _paint_sprite(painter: QPainter, side: int, hue: QColor, symbol: str, radius
 
 
 BINS = 256
-"""Along the longer side of the image."""
+"""Number of bins along the longer side of the image."""
 
 FINE_BINS = (256, 1024)
 
 LARGEST_BIN = 6.0
-"""Pixels of the screen above which finer bins are drawn, where there are any."""
+"""Size of a bin, in pixels of the screen, above which finer bins are drawn, if there are any."""
 
 SMOOTHED = 1.2
-"""Standard deviation of the smoothing, bins."""
+"""Standard deviation of the smoothing, in bins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class DensityLayer:
             self._levels.append(level)
 
     def highest_at(self, scale: float) -> float:
-        """Return the highest density as it is drawn at a scale; 0 without clicks."""
+        """Return the highest density drawn at a scale; 0 without clicks."""
         return self._at(scale).highest if self._levels else 0.0
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
@@ -205,7 +205,7 @@ def _counted(x: NDArray[np.floating], y: NDArray[np.floating], extent: Rect, bin
 
 @cache
 def _table() -> NDArray[np.uint32]:
-    """Return premultiplied colours by the root of the share of the highest density; they fade to nothing."""
+    """Return premultiplied colours by the square root of the relative density; they fade to transparent."""
     root = np.linspace(0, 1, 256)[:, None]
     alpha = np.clip(6 * root**2, 0, 0.86)
     colours = np.empty((256, 4), dtype=np.uint8)
@@ -215,7 +215,7 @@ def _table() -> NDArray[np.uint32]:
 
 
 AT_ONCE = 20_000
-"""Clicks that are sorted and counted within a few milliseconds; more are prepared in a thread."""
+"""Maximum number of clicks that are sorted and counted at once; more are prepared in a thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +254,7 @@ class CrowdLayer(QObject):
 
     @property
     def highest(self) -> float:
-        """The highest density, clicks a square unit, as it is drawn at the scale looked at."""
+        """The highest density drawn at the current scale, in clicks per square unit."""
         return self._density.highest_at(self._scale)
 
     def show(
@@ -264,7 +264,7 @@ class CrowdLayer(QObject):
         visible: tuple[frozenset[int], int | None] | None = None,
         extent: Rect | None = None,
     ) -> None:
-        """Show other clicks, those of other annotators (who are hidden, who alone is shown), or elsewhere."""
+        """Show other clicks, other annotators (`hidden` ones, or only `solo`), or another extent."""
         before = self._request
         hidden, solo = (before.hidden, before.solo) if visible is None else visible
         self._request = _DisplayRequest(
@@ -283,7 +283,7 @@ class CrowdLayer(QObject):
             self._clicks, self._counted = _sorted(self._request, sorted_before), False
 
     def show_viewport(self, viewport: Viewport, wants_density: bool) -> bool:
-        """Choose what is drawn at a scale; return True if that differs from before."""
+        """Choose what to draw at a scale; return whether that changed."""
         self._scale = viewport.scale
         too_many = self._clicks.too_many(viewport)
         changed, self.as_density = too_many != self.as_density, too_many
@@ -293,7 +293,7 @@ class CrowdLayer(QObject):
         return changed
 
     def of(self, annotator: int, viewport: Viewport) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return x and y of an annotator's clicks in sight; none where the density stands for them."""
+        """Return x and y of an annotator's visible clicks; none if the density replaces them."""
         if self.as_density:
             return np.empty(0), np.empty(0)
         left, top, right, bottom = viewport.visible
@@ -338,23 +338,23 @@ RADIUS = 6.0
 
 
 class TruthLayer:
-    """Imported truth."""
+    """Imported ground truth."""
 
     def __init__(self) -> None:
         self.set_points(np.empty(0), np.empty(0))
 
     def set_points(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
-        """Show other places."""
+        """Show other positions."""
         self.x, self.y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         self._index = GridIndex(self.x, self.y)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint the places in `rect` and those that reach into it."""
+        """Paint the positions whose symbols intersect `rect`."""
         reach = 2 * RADIUS / scale
         painter.setBrush(Qt.BrushStyle.NoBrush)
         dark, white = QPen(theme.colour(theme.DARK.canvas, 190), 3), QPen(QColor("#ffffff"), 1.2)
         for row in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
-            # In the middle of a pixel, so that thin lines stay sharp.
+            # In the middle of a pixel, to keep thin lines sharp.
             centre = QPointF(math.floor(self.x[row] * scale) + 0.5, math.floor(self.y[row] * scale) + 0.5)
             for pen in (dark, white):
                 painter.setPen(pen)
@@ -364,17 +364,17 @@ class TruthLayer:
 
 
 SMALLEST_RADIUS = 5.0
-"""Pixels on the screen below which an ellipse does not shrink, so that a spot is never lost."""
+"""Minimum radius of an ellipse in pixels of the screen, so that a spot stays visible."""
 
 MARK_SIDE = 16
 
 LABELS_UP_TO = 40
-"""Spots in sight up to which their numbers are written beside them."""
+"""Maximum number of visible spots with their numbers beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateStyle:
-    """Colour, dash and symbol of a spot state; never colour alone."""
+    """Colour, dash and symbol of a state of spots; never colour alone."""
 
     colour: str
     width: float
@@ -384,7 +384,7 @@ class StateStyle:
 
 @lru_cache(maxsize=16)
 def state_style(state: str) -> StateStyle:
-    """Return the look of a state; on the canvas the dark tokens hold in both themes."""
+    """Return the style of a state; the canvas uses the dark colours in both themes."""
     palette = theme.DARK
     return {
         "detected": StateStyle(palette.accent, 1.6, (), "o"),
@@ -412,7 +412,7 @@ class SpotLayer:
         self._index = GridIndex(spots.x, spots.y)
 
     def reach(self, scale: float) -> float:
-        """Return the greatest radius of an ellipse, in the image's units."""
+        """Return the maximum radius of an ellipse, in the image's units."""
         largest = float(self._radii.max()) if len(self._radii) else 0.0
         return max(largest, SMALLEST_RADIUS / scale) + 6 / scale
 
@@ -440,7 +440,7 @@ class SpotLayer:
         return int(rows[int(np.argmin(distance))])
 
     def paint_ellipses(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint the ellipses that reach into `rect`, each on a dark line so that it is seen on any image."""
+        """Paint the ellipses that intersect `rect`, each on a dark line to be visible on any image."""
         reach = self.reach(scale)
         rows = self._index.within(rect.adjusted(-reach, -reach, reach, reach))
         positions = np.column_stack([self.spots.x[rows], self.spots.y[rows]]) * scale
@@ -462,10 +462,10 @@ class SpotLayer:
     def paint_marks(
         self, painter: QPainter, scale: float, rect: QRectF, *, labels: bool, all_marks: bool
     ) -> None:
-        """Paint the mark of each state beside its ellipse, the spot's number where there is room, and a star.
+        """Paint beside each ellipse the mark of its state, the spot's number if there is room, and a star.
 
-        Detected spots have a mark only on demand: where their plain ellipse is seen, it says enough. Stars
-        are bookmarks.
+        Detected spots have a mark only on demand, because their plain ellipse suffices if visible. Stars are
+        bookmarks.
         """
         reach = self.reach(scale) + 40 / scale
         for index in self._index.within(rect.adjusted(-reach, -reach, reach, reach)).tolist():
@@ -498,7 +498,7 @@ def _pens(state: str) -> tuple[QPen, QPen]:
 
 @lru_cache(maxsize=32)
 def _mark(style: StateStyle, ratio: float) -> QPixmap:
-    """Draw a state's mark on a dark disc, and keep it: hundreds may be visible."""
+    """Draw a state's mark on a dark disc, and cache it, because hundreds may be visible."""
     pixmap = _blank(MARK_SIDE, MARK_SIDE, ratio)
     with QPainter(pixmap) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -532,7 +532,7 @@ def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None
 
 @lru_cache(maxsize=2048)
 def _number(text: str, hue: str, size: int, ratio: float) -> QPixmap:
-    """Draw a number with a dark edge, and keep it: the edge takes time."""
+    """Draw a number with a dark edge, and cache it, because the edge takes time."""
     path = QPainterPath()
     path.addText(3, size + 1, theme.font(size, bold=True), text)
     width, height = math.ceil(path.boundingRect().right()) + 4, size + 7

@@ -1,4 +1,4 @@
-"""Canvas of one image with its clicks and spots: pan, zoom, choose, add and move by mouse or key."""
+"""Canvas of one image with its clicks and spots: pan, zoom, select, add and move by mouse or key."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from raterscope.widgets.parts import ARROWS, announce
 
 EDGE = 12
 FRAME_EDGE = 24.0
-"""Room for a spot's mark and number inside the frame about it."""
+"""Margin inside a spot's frame for its mark and number, in pixels."""
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 NOTCH = 120
-"""Turn of a wheel by one notch, in Qt's units."""
+"""Rotation of a wheel by one notch, in Qt's units."""
 
 CHIPS = {
     "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
@@ -117,7 +117,7 @@ class ImageCanvas(WholeView):
         self._empty = True
 
     def set_image(self, image: Pixels | None, extent: Rect, *, pixel_size: float | None = None) -> None:
-        """Show an image under the clicks and spots, which stay; on another extent, show it whole.
+        """Show an image under the unchanged clicks and spots; with another extent, show all of it.
 
         `image`: (H, W) or (H, W, 3), or a source of its tiles. None if the pixels are missing; then a frame
         shows the extent. `extent`: (left, top, right, bottom) of the image, in the units of the clicks.
@@ -137,7 +137,7 @@ class ImageCanvas(WholeView):
             self._show_viewport()
 
     def set_plane(self, text: str) -> None:
-        """Show which focal plane and time of a stack is on screen; empty for an image of one plane."""
+        """Show the focal plane and time of a stack on screen; empty for an image with one plane."""
         if text != self._plane:
             self._plane = text
             self.select(self._selected)
@@ -163,7 +163,7 @@ class ImageCanvas(WholeView):
         self.update()
 
     def set_detections(self, spots: DetectionMarks) -> None:
-        """Show spots; the selected one stays selected where they are the same in another state."""
+        """Show spots; the selection is kept if only states changed."""
         self._partial = None
         if self.layers.set_detections(spots):
             self._selected = self._hovered = None
@@ -179,7 +179,7 @@ class ImageCanvas(WholeView):
         self.layers.set_compared_images(images)
 
     def set_partial(self, mean: NDArray[np.floating] | None, covariance: NDArray[np.floating] | None) -> None:
-        """Show what a running job has so far, in place of the spots; None shows the spots again."""
+        """Show the partial result of a running job instead of the spots; None shows the spots again."""
         self._partial = None if mean is None or covariance is None else (mean, covariance)
         self.update()
 
@@ -190,7 +190,7 @@ class ImageCanvas(WholeView):
             self.layers.set_visible(name, visible)
 
     def select(self, index: int | None) -> None:
-        """Frame one spot; a spot being moved stays where it was."""
+        """Select and frame one spot, without moving it."""
         self._selected = index
         words = self.layers.spots.spots.text_of(index) if index is not None else ("no spot selected", "")
         description = ", ".join(part for part in (*words, self._plane) if part)
@@ -202,7 +202,7 @@ class ImageCanvas(WholeView):
             self.set_mode("look")
 
     def set_mode(self, mode: str) -> None:
-        """Choose what a click does: choose a spot ("look"), add one, move the selected."""
+        """Set the effect of a click: select a spot ("look"), add one, or move the selected one."""
         if mode not in {"look", "add", "move"}:
             raise ValueError(f"mode {mode!r}; expected look, add or move")
         if mode == "move" and self._selected is None:
@@ -222,7 +222,7 @@ class ImageCanvas(WholeView):
     # Visible part ------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Show the whole."""
+        """Show the whole image."""
         self.fitted = True
         top = 0 if self._chips.isHidden() else self._chips.geometry().bottom()
         self._set_viewport(self.viewport.framing(self.extent, FIT_MARGIN, top=top))
@@ -230,7 +230,8 @@ class ImageCanvas(WholeView):
     def look_at(self, x: float, y: float, radius: float) -> None:
         """Pan to a spot and its surroundings.
 
-        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        The scale stays if the spot is easily seen at it; nothing moves if the spot is also well inside the
+        view.
         """
         view = self.viewport.looking_at(
             x, y, radius, self.extent, frame=FRAME_EDGE, top=self._chips.geometry().bottom()
@@ -250,7 +251,7 @@ class ImageCanvas(WholeView):
         self._set_viewport(self.viewport.centred(x, y))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Zoom about a position of the widget, or about its centre."""
+        """Zoom around a position of the widget, or around its centre."""
         view = self.viewport
         position = about if about is not None else QPointF(view.width / 2, view.height / 2)
         self.fitted = False
@@ -275,11 +276,11 @@ class ImageCanvas(WholeView):
     # Painting ----------------------------------------------------------------------------------
 
     def sizeHint(self) -> QSize:
-        """Return the largest size."""
+        """Return the preferred size."""
         return QSize(900, 640)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Copy the tiles, then paint what follows the mouse and the keys."""
+        """Copy the tiles, then paint everything that follows mouse and keys."""
         with QPainter(self) as painter:
             if self._empty:  # until the first image: no frame and scale bar of nothing
                 painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
@@ -378,7 +379,7 @@ class ImageCanvas(WholeView):
         return None if inside.contains(position) else position
 
     def spot_at(self, x: float, y: float) -> int | None:
-        """Return the spot at a position of the image, None where none is visible."""
+        """Return the spot at a position of the image; None if none is visible."""
         layers, view = self.layers, self.viewport
         divider = self.divider.across(view.width)
         if layers.compared is not None and divider is not None and view.to_screen(x, y)[0] > divider:
@@ -388,7 +389,7 @@ class ImageCanvas(WholeView):
     # Mouse and keys ----------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom about the mouse; with Alt or Shift, step through focal planes or times."""
+        """Zoom around the mouse; with Alt or Shift, step through focal planes or times."""
         event.accept()
         delta = event.angleDelta().y() or event.angleDelta().x()  # Alt turns the wheel sideways
         held = event.modifiers()
@@ -414,7 +415,7 @@ class ImageCanvas(WholeView):
             self._dragged_from = None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Pan while a button is held; otherwise report what is under the mouse."""
+        """Pan while a button is held; otherwise report the object under the mouse."""
         position = event.position()
         if self._divides:
             self._hover(None)
@@ -440,7 +441,7 @@ class ImageCanvas(WholeView):
             self.setCursor(Qt.CursorShape.ArrowCursor)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose a spot or a place, unless the image was dragged."""
+        """Select a spot or a position, unless the image was dragged."""
         self._divides = False
         dragged, self._dragged_from = self._dragged_from is not None, None
         pressed, self._pressed = self._pressed is not None, None
@@ -456,7 +457,7 @@ class ImageCanvas(WholeView):
             self.spot_clicked.emit(index)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Choose a place where no spot is."""
+        """Select a position without a spot."""
         x, y = self.viewport.to_image(event.position().x(), event.position().y())
         if self.mode == "look" and self.spot_at(x, y) is None and self.is_inside(x, y):
             self.place_double_clicked.emit(x, y)
@@ -480,7 +481,7 @@ class ImageCanvas(WholeView):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Pan, zoom and fit; in the other modes move the crosshair and choose."""
+        """Pan, zoom and fit; in other modes move the crosshair and select."""
         key, fine = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         if control and key in ARROWS and self.divider.sides is not None:
@@ -516,7 +517,7 @@ class ImageCanvas(WholeView):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show the marks again where the key is released elsewhere."""
+        """Show the marks again, because the key may be released elsewhere."""
         self.layers.set_bare(False)
         super().focusOutEvent(event)
 

@@ -1,4 +1,4 @@
-"""Painting of the image, whole or in tiles, and over it: scale bar, crosshair, frames, words."""
+"""Painting of the image, whole or in tiles, and of the overlays: scale bar, crosshair, frames, texts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ EDGE, RING = 12, 8.0
 
 
 def paint_frame(painter: QPainter, centre: QPointF, half: float) -> None:
-    """Paint the square about the selected spot."""
+    """Paint the square around the selected spot."""
     box = QRectF(centre.x() - half, centre.y() - half, 2 * half, 2 * half)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(theme.DARK.accent), 1.8)):
@@ -84,7 +84,7 @@ def paint_frame(painter: QPainter, centre: QPointF, half: float) -> None:
 def paint_chosen(
     painter: QPainter, viewport: Viewport, x: NDArray[np.floating], y: NDArray[np.floating]
 ) -> None:
-    """Paint rings about the clicks of the annotator that is selected."""
+    """Paint rings around the clicks of the selected annotator."""
     positions = [
         QPointF(*viewport.to_screen(*position)) for position in zip(x.tolist(), y.tolist(), strict=True)
     ]
@@ -96,7 +96,7 @@ def paint_chosen(
 
 
 def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[float, float], mode: str) -> None:
-    """Paint where a spot would be added or moved to, and what to press."""
+    """Paint a crosshair at the position of a new or moved spot, and the keys to press."""
     x, y = viewport.to_screen(*position)
     for pen in (QPen(theme.colour(theme.DARK.canvas, 190), 4), QPen(QColor(theme.DARK.accent), 1.6)):
         painter.setPen(pen)
@@ -119,7 +119,7 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[floa
 
 
 def paint_waiting(painter: QPainter, viewport: Viewport, text: str) -> None:
-    """Paint in the middle what is under way before the image appears."""
+    """Paint a message in the middle until the image appears."""
     _paint_label(painter, viewport, text, lambda room, box: box.moveCenter(room.center()))
 
 
@@ -147,7 +147,7 @@ def _paint_label(
 def paint_text(
     painter: QPainter, viewport: Viewport, position: QPointF, away: float, title: str, line: str, state: str
 ) -> None:
-    """Paint what a spot is beside it, on the side where there is room."""
+    """Paint the description of a spot beside it, on the side with enough room."""
     bold, plain = theme.font(bold=True), theme.font(theme.CAPTION)
     width = 20 + max(QFontMetrics(bold).horizontalAdvance(title), QFontMetrics(plain).horizontalAdvance(line))
     painter.save()
@@ -175,7 +175,7 @@ def paint_partial(
     covariance: NDArray[np.floating],
     coverage: float,
 ) -> None:
-    """Paint the components that a running job has so far, thin and without a verdict."""
+    """Paint the components found so far by a running job, with thin lines and without states."""
     left, top, right, bottom = viewport.visible
     x, y = mean[:, 0], mean[:, 1]
     rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MOST_PARTIAL]
@@ -192,7 +192,7 @@ def paint_partial(
 
 
 def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, instead: bool) -> None:
-    """Paint the colour bar of the density with its unit, and why it stands for the clicks."""
+    """Paint the colour bar of the density with its unit, and why it replaces the clicks."""
     text = "Too many clicks to draw one by one. Zoom in" if instead else ""
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
@@ -222,7 +222,7 @@ SMALLEST_LEVEL = 256
 class WholePicture:
     """Picture that is completely in memory.
 
-    `array`: (H, W) or (H, W, 3). `extent`: (left, top, right, bottom), in the units of all positions here.
+    `array`: (H, W) or (H, W, 3). `extent`: (left, top, right, bottom), in the units of all positions.
     """
 
     def __init__(self, array: NDArray[np.uint8], extent: Rect) -> None:
@@ -264,7 +264,7 @@ class WholePicture:
 class TiledPicture:
     """Picture with only the tiles around the visible part in memory.
 
-    `extent`: (left, top, right, bottom), in the units of all positions here. `parent`: parent of the store.
+    `extent`: (left, top, right, bottom), in the units of all positions. `parent`: parent of the store.
     """
 
     def __init__(self, source: TileSource, extent: Rect, parent: QObject) -> None:
@@ -292,7 +292,7 @@ class TiledPicture:
         return picture.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
     def show_viewport(self, visible: Rect, enlarged: float) -> None:
-        """Request the visible tiles and those around them.
+        """Request the visible tiles and those around.
 
         `visible`: (left, top, right, bottom). `enlarged`: screen pixels per pixel of the image.
         """
@@ -305,7 +305,7 @@ class TiledPicture:
         self.store.want(list(dict.fromkeys(keys)))
 
     def shown_by(self, key: Key, enlarged: float) -> QRectF | None:
-        """Return the picture of a tile at a scale; None where finer ones are drawn."""
+        """Return the picture of a tile at a scale; None if finer tiles are drawn."""
         if key[0] < self._level(enlarged):
             return None
         left, top, right, bottom = self._box(key)
@@ -331,7 +331,7 @@ class TiledPicture:
         return min(level_for(enlarged), self._last)
 
     def _standing_for(self, key: Key) -> Key | None:
-        """Find the tile itself, or the finest one above it that is there."""
+        """Find a tile, or the finest loaded tile of a coarser level that covers it."""
         level, row, column = key
         above = ((level + up, row >> up, column >> up) for up in range(self._last - level + 1))
         return next((coarser for coarser in above if self.store.get(coarser) is not None), None)
@@ -353,7 +353,7 @@ class TiledPicture:
         )  # fmt: skip
 
     def _covering(self, level: int, visible: Rect, ring: int) -> list[Key]:
-        """Find the tiles of a level in sight, and some rings about them, from the middle outwards."""
+        """Find the visible tiles of a level, and some rings around them, from the middle outwards."""
         left, top, _, _ = self._extent
         width, height = self.store.levels[level]
         columns, rows = math.ceil(width / self.store.side), math.ceil(height / self.store.side)
@@ -372,13 +372,13 @@ class TiledPicture:
 
 
 SQUARE_PIXELS_FROM = 8.0
-"""Above this enlargement a pixel is shown as the square it is."""
+"""Enlargement above which pixels are shown as squares, without smoothing."""
 
 EMPTY = "#16191d"
 
 
 class ImageLayer(QObject):
-    """One image on its extent, or the frame of the extent where there is no image."""
+    """One image on its extent, or the frame of the extent without an image."""
 
     arrived = Signal(list)  # parts of an image by tiles, in its units, that are shown better from now on
     refused = Signal(str)  # why a tile cannot be read
@@ -409,17 +409,17 @@ class ImageLayer(QObject):
             self._picture.store.refused.connect(self.refused)
 
     def show_viewport(self, viewport: Viewport, ratio: float) -> None:
-        """Set the visible part, so that it is read."""
+        """Set the visible part, and read it."""
         if isinstance(self._picture, TiledPicture):
             self._enlarged = self._enlargement(viewport.scale) * ratio
             self._picture.show_viewport(viewport.visible, self._enlarged)
 
     def thumbnail(self, width: int, height: int) -> QImage | None:
-        """Return the whole image, reduced; None where it is not loaded."""
+        """Return the whole image, reduced; None if it is not loaded."""
         return None if self._picture is None else self._picture.thumbnail(width, height)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, quickly: bool = False) -> None:
-        """Paint the part in `rect`; quickly, pixels are not smoothed."""
+        """Paint the part in `rect`; `quickly`: without smoothing."""
         left, top, right, bottom = self.extent
         area = QRectF(left * scale, top * scale, (right - left) * scale, (bottom - top) * scale)
         if self._picture is None or self.by_tiles:

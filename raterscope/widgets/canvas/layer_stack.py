@@ -1,4 +1,4 @@
-"""Image, clicks, spots and ground truth over each other, in tiles, left and right of a divider."""
+"""Layers of image, clicks, spots and ground truth, in tiles, left and right of a divider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTLED = 80
 """Milliseconds without a change of scale after which stretched tiles are repainted."""
 
 HIDDEN_AT_FIRST = {"truth", "density"}
-"""Decisions are made without seeing the answer."""
+"""Layers that are hidden at first: decisions are made without seeing the answer."""
 
 
 class LayerStack(QObject):
@@ -40,7 +40,7 @@ class LayerStack(QObject):
         self.spots, self._truth = SpotLayer(), TruthLayer()
         self.visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self.bare = False
-        """Whether the image is shown without a mark on it."""
+        """Whether the image is shown without marks."""
         self._base = TileCache(partial(self._paint_side, 0), QColor(theme.DARK.canvas))
         self._overlay = TileCache(self._paint_overlay)
         self.compared: SpotLayer | None = None
@@ -65,7 +65,7 @@ class LayerStack(QObject):
     # What is shown -----------------------------------------------------------------------------
 
     def set_image(self, image: Pixels | None, extent: Rect) -> None:
-        """Show an image under the clicks and spots, which stay; see `ImageCanvas.set_image`."""
+        """Show an image under the unchanged clicks and spots; see `ImageCanvas.set_image`."""
         elsewhere = extent != self.extent
         self.image.set_image(image, extent)
         if elsewhere:
@@ -84,14 +84,14 @@ class LayerStack(QObject):
         self._clicks_changed()
 
     def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:
-        """Hide some annotators' clicks, or those of all but one."""
+        """Hide some annotators' clicks, or those of all except one."""
         self.crowd.show(visible=(frozenset(hidden), solo))
         self._clicks_changed()
 
     def set_detections(self, spots: DetectionMarks) -> bool:
-        """Show spots. Return whether they are others than before.
+        """Show spots; return whether they are different spots.
 
-        Where only states or bookmarks change, only these spots are repainted.
+        If only states or bookmarks change, only these spots are repainted.
         """
         before = self.spots.spots
         self.spots.set_spots(spots)
@@ -137,7 +137,7 @@ class LayerStack(QObject):
         self.changed.emit()
 
     def set_coverage(self, coverage: float) -> None:
-        """Choose the share of a spot's clicks that its ellipse holds."""
+        """Set the share of a spot's clicks within its ellipse."""
         for spots, overlay in ((self.spots, self._overlay), (self.compared, self._compared_overlay)):
             if spots is not None:
                 spots.coverage = coverage
@@ -162,7 +162,7 @@ class LayerStack(QObject):
         self._settle_scale()
 
     def set_bare(self, bare: bool) -> None:
-        """Show the image without a mark on it, or with them."""
+        """Show the image without or with its marks."""
         if bare != self.bare:
             self.bare = bare
             self._clear_base()
@@ -186,7 +186,7 @@ class LayerStack(QObject):
         """Copy the tiles.
 
         `ratio`: pixels of the screen for each of the widget. `divider`: its position in the widget. `spots`:
-        False to hide them, as long as a job has others.
+        False to hide them while a job shows partial results.
         """
         view = self._viewport
         painter_below = self._paint_quickly if self.image.by_tiles or self.crowd.many else None
@@ -214,7 +214,7 @@ class LayerStack(QObject):
         self._quick = True
 
     def _paint_side(self, right: int, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint image and clicks as they are left or right of the divider."""
+        """Paint image and clicks of the left or right side of the divider."""
         layer = self.image if self._images is None else self._images[right]
         layer.paint(painter, scale, rect)
         if self.bare:
@@ -223,7 +223,7 @@ class LayerStack(QObject):
         self.crowd.paint(painter, scale, rect, clicks=clicks, density=density)
 
     def _paint_quickly(self, painter: QPainter, box: QRectF) -> None:
-        """Paint the image alone in a box of the widget, its pixels not smoothed."""
+        """Paint only the image in a box of the widget, without smoothing."""
         view = self._viewport
         rect = QRectF(
             *view.to_image(box.left(), box.top()), box.width() / view.scale, box.height() / view.scale
@@ -263,7 +263,7 @@ class LayerStack(QObject):
         self._settle_scale()
 
     def _settle_scale(self) -> None:
-        """Settle what depends on the scale: density for clicks, labels for spots."""
+        """Update everything that depends on the scale: density for clicks, labels for spots."""
         view = self._viewport
         if self.crowd.show_viewport(view, self.visible["density"]):
             self._clear_base()

@@ -18,7 +18,7 @@ from raterscope.widgets.hints import KeyHelp
 RADIUS = 7.0
 """Radius of a mark, in the widget's pixels."""
 REACH = 12.0
-"""Pixels within which a mark is taken away."""
+"""Maximum distance of a mark to remove, in pixels."""
 
 
 class MarkingCanvas(ImageCanvas):
@@ -75,7 +75,7 @@ class MarkingCanvas(ImageCanvas):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Take a mark away with Backspace; otherwise as on any image."""
+        """Remove a mark with Backspace; other keys act as on any image."""
         if self._marks_on and event.key() in (Qt.Key.Key_Backspace, Qt.Key.Key_Delete):
             self._remove_at(*self._cursor)
             return
@@ -88,7 +88,7 @@ class MarkingCanvas(ImageCanvas):
         super().mouseMoveEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Mark the place, or with Shift take the nearest mark away."""
+        """Mark the position, or with Shift remove the nearest mark."""
         self._removing = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         try:
             super().mouseReleaseEvent(event)

@@ -1,4 +1,4 @@
-"""Measured shapes: their geometry and painting, and drawing of new ones by clicks, freehand or by key."""
+"""Measured shapes: their geometry and painting, and drawing of new shapes by clicks, freehand or by key."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from raterscope.widgets.theme import enlarge, pixels
 Points = NDArray[np.float64]
 
 GAP = 24.0
-"""Least distance of two grips along a shape, pixels of the screen."""
+"""Minimum distance of two grips along a shape, in pixels of the screen."""
 
 
 def grips_of(points: Points, *, closed: bool) -> list[int]:
-    """Choose the points of a shape that show a grip, in order: all of them, or some if they are dense.
+    """Choose the points of a shape with a grip, in order: all points, or some if they are dense.
 
-    `points`: (K, 2), on the screen. Both ends of a line show a grip.
+    `points`: (K, 2), on the screen. Both ends of a line have a grip.
     """
     if len(points) < 2:
         return list(range(len(points)))
@@ -47,11 +47,11 @@ def grips_of(points: Points, *, closed: bool) -> list[int]:
 
 
 def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, closed: bool) -> Points:
-    """Move one point of a shape; points without a grip follow by their nearness along it.
+    """Move one point of a shape; points without a grip follow in proportion to their distance along it.
 
     `points`: (K, 2).
     `grips`: as from `grips_of`.
-    `handle`: the point that is pulled, one of the grips.
+    `handle`: the dragged point, one of the grips.
     `offset`: (2,).
     """
     count, position = len(points), grips.index(handle)
@@ -72,7 +72,7 @@ def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, clo
 
 
 def shifted(points: Points, offset: Points, extent: Rect) -> Points:
-    """Move the whole of a shape, no farther than the image goes."""
+    """Move a whole shape, within the image."""
     lowest = np.minimum(np.array(extent[:2]) - points.min(axis=0), 0)
     highest = np.maximum(np.array(extent[2:]) - points.max(axis=0), 0)
     return np.asarray(points + np.clip(offset, lowest, highest))
@@ -101,10 +101,10 @@ def _along(points: Points) -> Points:
 END = 5.0
 GRIP = 9
 FEW_POINTS = 100
-"""Points of a shape up to which each is painted."""
+"""Maximum number of points of a shape that are all painted."""
 
 MOST_TAGS = 60
-"""Shapes in sight up to which each has its words beside it."""
+"""Maximum number of visible shapes with a label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +125,9 @@ class ShapeMark:
 
 
 def paint_shapes(painter: QPainter, scale: float, rect: QRectF, shapes: Sequence[ShapeMark]) -> None:
-    """Paint those that reach into `rect` (in the image's units).
+    """Paint the shapes that intersect `rect` (in the image's units).
 
-    The painter's origin is the image's, its unit the widget's pixel.
+    The painter's origin is that of the image, its unit the widget's pixel.
     """
     reach = 2 * END / scale
     rect = rect.adjusted(-reach, -reach, reach, reach)
@@ -136,7 +136,7 @@ def paint_shapes(painter: QPainter, scale: float, rect: QRectF, shapes: Sequence
 
 
 def paint_tags(painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark]) -> None:
-    """Paint the words of the shapes in sight, where they are not too many."""
+    """Paint the labels of the visible shapes, unless there are too many."""
     for shape, box in tag_boxes(viewport, shapes):
         paint_tag(painter, box, shape.text)
 
@@ -154,7 +154,7 @@ def polygon_of(
 
 
 def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: bool = False) -> None:
-    """Paint a line with ends, or an outline, readable on every ground."""
+    """Paint a line with ends, or an outline, visible on every background."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(theme.colour(theme.DARK.text, 28) if closed else Qt.BrushStyle.NoBrush)
     wide = 2.2 if strong else 1.4
@@ -175,7 +175,7 @@ def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: 
 def paint_grips(
     painter: QPainter, corners: NDArray[np.float64], grips: Sequence[int], chosen: int | None
 ) -> None:
-    """Paint squares on some of the places of a shape in the widget, the chosen one filled."""
+    """Paint squares on the grips of a shape, the selected one filled."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for grip in grips:
         (x, y), half = corners[grip].tolist(), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
@@ -196,7 +196,7 @@ def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[Sha
 
 
 def tag_box(viewport: Viewport, position: QPointF, text: str) -> QRectF:
-    """Find room for a few words beside a place."""
+    """Return the rectangle of a label beside a position."""
     width = pixels(QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(text) + 14)
     height = pixels(20)
     box = QRectF(position.x() + 8, position.y() - height - 6, width, height)
@@ -206,7 +206,7 @@ def tag_box(viewport: Viewport, position: QPointF, text: str) -> QRectF:
 
 
 def paint_tag(painter: QPainter, box: QRectF, text: str) -> None:
-    """Paint a few words in their room."""
+    """Paint a label in its rectangle."""
     painter.save()
     room = enlarge(painter, box)
     painter.setFont(theme.font(theme.CAPTION, bold=True))
@@ -217,7 +217,7 @@ def paint_tag(painter: QPainter, box: QRectF, text: str) -> None:
 
 
 def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:
-    """List the shapes whose boxes reach into a rectangle of the image."""
+    """List the shapes whose boxes intersect a rectangle of the image."""
     first_x, first_y, last_x, last_y = rect
     inside = []
     for shape in shapes:
@@ -250,13 +250,13 @@ def _paint_end(painter: QPainter, end: QPointF, inner: QPointF) -> None:
 Vertices = NDArray[np.float64]
 
 CLOSES = 9.0
-"""Pixels from the first corner within which a click closes an outline."""
+"""Maximum distance from the first corner, in pixels, of a click that closes an outline."""
 
 TOLERANCE = 0.5
-"""Pixels of the screen by which a line drawn freehand may be straightened."""
+"""Tolerance of the simplification of freehand lines, in pixels of the screen."""
 
 LOWER_EDGE = 54
-"""Pixels that the scale bar takes."""
+"""Height reserved for the scale bar, in pixels."""
 
 WORDS = {
     "scale": "Drag along a known length, or click both ends",
@@ -267,9 +267,9 @@ _FEWEST = {"scale": 2, "length": 2, "area": 3}
 
 
 class Drawing(QObject):
-    """A line or outline that is being drawn on a canvas.
+    """A line or outline being drawn on a canvas.
 
-    It handles mouse and keys of the canvas meanwhile; the wheel still zooms. Arrow keys move a crosshair.
+    Meanwhile it handles the canvas' mouse and keys; the wheel still zooms. Arrow keys move a crosshair.
     Return sets a point there, or ends the shape if one was just set; Backspace removes the last one.
 
     `measure`: returns the text shown beside the shape, for a mode and points.

@@ -62,7 +62,7 @@ class BiasReview(PairsPart):
         super().__init__(core)
         self._elsewhere, self._in_study = elsewhere, study
         self._by_hand = False
-        """Whether the expert selected the annotator by hand: only then may a decision be changed."""
+        """Whether the expert selected the annotator manually; only then may a decision be changed."""
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
         """Decision on each annotator: OPEN, FLAGGED or CLEARED."""
         for widget in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
@@ -84,7 +84,7 @@ class BiasReview(PairsPart):
 
     @property
     def contested(self) -> dict[int, str]:
-        """Annotators on which several experts decided differently, and what they decided."""
+        """Annotators with conflicting decisions of experts, and these decisions."""
         scene = self._session.scene
         reasons = self._document.review.contested_annotators(scene.question.id)
         if not reasons:
@@ -125,11 +125,11 @@ class BiasReview(PairsPart):
         self._by_hand = annotator is not None
 
     def set_by_hand(self, by_hand: bool) -> None:
-        """Set whether the expert selected the annotator."""
+        """Set whether the expert selected the annotator manually."""
         self._by_hand = by_hand
 
     def judge(self, verb: str) -> None:
-        """Flag, clear or skip the selected annotator; the first two with a reason."""
+        """Flag, clear or skip the selected annotator; flagging and clearing ask for a reason."""
         annotator = self._screen.queue.current
         if annotator is None:
             self.go(1)
@@ -156,7 +156,7 @@ class BiasReview(PairsPart):
     def record(self, verb: str, name: str, reason: str = "") -> None:
         """Record the decision on an annotator, and go to the next."""
         scene = self._session.scene
-        # A decided annotator may leave the list: find the next one before.
+        # Find the next annotator first, because the decided one may leave the list.
         moved = self.go(1)
         job = self._document.record(
             Decision(
@@ -195,7 +195,7 @@ class BiasReview(PairsPart):
         return scene.names[scene.pairs.annotators.index(name)]
 
     def _on_menu(self, position: QPoint) -> None:
-        """Open the context menu of the annotator under the mouse, who is already selected."""
+        """Open the context menu of the annotator under the mouse, which is already selected."""
         annotator, view = self._screen.queue.current, self._screen.queue.view
         if annotator is None:
             return
@@ -217,17 +217,17 @@ class BiasReview(PairsPart):
 
 
 REST = 40
-"""Milliseconds without a change of the flags before the items are ranked, while they change repeatedly."""
+"""Milliseconds without a change of the flags before the items are ranked, during repeated changes."""
 
 REPEATED = 0.1
-"""Seconds within which changes follow each other when the slider is dragged."""
+"""Maximum seconds between two changes that count as repeated, as when the slider is dragged."""
 
 MOST_KEPT = 64 * 1024**2
-"""Largest size in bytes of the cached input of rankings; a larger one is computed again each time."""
+"""Maximum size, in bytes, of the cached input of rankings; a larger input is computed each time."""
 
 
 class RateCut(PairsPart):
-    """Cut at a false discovery rate, moved at once; the items are ranked in the background."""
+    """Cut at a false discovery rate; it moves immediately, and the items are ranked in the background."""
 
     moved = Signal()  # the cut changed
     cut_settled = Signal()  # the cut was not moved for a while
@@ -241,17 +241,17 @@ class RateCut(PairsPart):
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
         self.match: Match | None = None
-        """Agreement of the answers with the ranking; while it is counted, with the previous one."""
+        """Agreement of the answers with the ranking; with the previous ranking until it is counted."""
         self._draws: SortedDraws | None = None
         self._linked: LinkedScores | None = None
         self._flagged: BoolArray | None = None
         self._due = False
         self._changed = 0.0
-        """When the flags changed last."""
+        """Time of the last change of the flags."""
         self._ranking_task, self._detecting = LatestTask(), LatestTask()
         self._test: FlipTest | None = None
         self._detected_at = float("nan")
-        """The rate of the detectable biases of the cut."""
+        """Rate for which the detectable biases of the cut were computed."""
         self._rest = QTimer(self, singleShot=True, interval=REST)
         self._rest.timeout.connect(self._on_rest)
         core.session.scene_changed.connect(self._on_scene)
@@ -283,7 +283,7 @@ class RateCut(PairsPart):
             self.moved.emit()
 
     def rank(self, flagged: BoolArray) -> None:
-        """Rank the items with the biases of flagged annotators; of repeated changes, once the flags rest."""
+        """Rank the items with the biases of flagged annotators; after repeated changes, once these stop."""
         if self.cut is None:
             return
         if self._flagged is None or not np.array_equal(flagged, self._flagged):

@@ -1,4 +1,4 @@
-"""Scene of the pairs workspace: comparisons, a run's result, and the analysis of both. No Qt here."""
+"""Scene of the pairs workspace: comparisons, a run's result, and their analysis. Without Qt."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from raterscope.app.study.records import ImageEntry, PairQuestion
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
 MOST_SHOWN = 60
-"""Largest number of items with a column for each in the table of wins."""
+"""Maximum number of items with a column in the table of wins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Scene:
 
     @property
     def plus(self) -> bool:
-        """Whether cuts are those of knockoff+, which guarantee their rate."""
+        """Whether cuts are those of knockoff+, which guarantees the rate."""
         return self.run is None or bool(self.run.settings.get("settings", {}).get("plus", True))
 
     @property
@@ -89,14 +89,14 @@ class Scene:
 
     @property
     def gate_message(self) -> str:
-        """Message that the test of the crowd prevents flags; empty if it does not."""
+        """Message that the test of the whole crowd prevents flags; empty if it does not."""
         if self.fusion is None or self.fusion.crowd_p <= self.fusion.gate:
             return ""
         return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): none is flagged"
 
 
 def error_probabilities(question: int, study: Study) -> dict[str, float] | None:
-    """Return the probability that each annotator of a question is flagged or cleared wrongly, by name.
+    """Return, by name, the probability that each annotator of a question is flagged or not flagged wrongly.
 
     None without a result; 0 for untested annotators.
     """
@@ -112,7 +112,7 @@ def error_probabilities(question: int, study: Study) -> dict[str, float] | None:
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
-    """Read a question with the result of a run, or of the latest, in the study's thread."""
+    """Read a question with the result of a run, by default the latest, in the study's thread."""
     watch(0.0, "reading comparisons")
     entry = next(entry for entry in study.pair_questions() if entry.id == question)
     run_shown, fusion = study.shown.run_and_result(question, "pairs", run)
@@ -128,23 +128,23 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Annotators flagged at a false discovery rate, by the run's rule alone."""
+    """Annotators flagged at a false discovery rate by the run's rule, without decisions."""
 
     rate: float
-    # (p,): share of draws that select each, or for the flip test 1 - q value; NaN for untested ones
+    # (p,): share of draws that select each annotator, or 1 - q value for the flip test; NaN if not tested
     share: FloatArray
     at: FloatArray  # (D,): the smallest statistic that is flagged; infinite if none is
     flagged: BoolArray  # (p,)
-    # (p,): sort key of the queue: the statistic, for knockoffs the share and then the mean; NaN as `share`
+    # (p,): sort key of the queue: the statistic; for knockoffs the share, then the mean; NaN like `share`
     evidence: FloatArray
-    # detectable, decidable: (p,) and (p,), or None: as in `PairFusion`, at this rate; while they are
-    # computed, those of the previous rate
+    # detectable, decidable: (p,) and (p,), or None: as in `PairFusion`, at this rate; at the previous rate
+    # until they are computed
     detectable: FloatArray | None
     decidable: BoolArray | None
 
 
 def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None = None) -> Cut:
-    """Return the cut at another rate; nothing is fitted again."""
+    """Return the cut at another rate, without a new fit."""
     fusion = scene.fusion
     assert fusion is not None
     reached = fusion.detectable, fusion.decidable
@@ -155,7 +155,7 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None =
         at = draws.cuts(rate, scene.plus)
         share = draws.shares(at)
         largest = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
-        # the share comes first; where it is the same, the mean statistic decides
+        # sorted by the share, then by the mean statistic
         evidence = share + 0.5 / max(len(fusion.statistic), 1) * mean / largest
         return Cut(rate, share, at, select_annotators(share, fusion.share), evidence, *reached)
     flagged = flip_flags(fusion.q_value, rate, fusion.crowd_p, fusion.gate)
@@ -183,7 +183,7 @@ def rank(
 ) -> tuple[Ranking, Callable[[], Scores]]:
     """Rank the items again with the biases of some annotators (eq. 11).
 
-    Also return what adds the intervals of ranks to the scores, which takes as long.
+    Also return a function that adds the intervals of ranks to the scores, which takes as long.
     """
     fusion = scene.fusion
     assert fusion is not None
@@ -207,7 +207,7 @@ def measure_match(scene: Scene, ranking: Ranking, watch: Watch) -> Match:
 
 
 def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
-    """Repeat the flip test, which gives detectable biases at any rate; None for a run without it."""
+    """Repeat the flip test, which gives detectable biases at any rate; None for a run without the test."""
     fusion = scene.fusion
     plan = None if scene.run is None else plan_of(scene.run)
     if plan is None or fusion is None or fusion.q_value is None:
@@ -218,7 +218,7 @@ def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
 
 
 def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, BoolArray]:
-    """Return detectable biases at a rate, and which annotators are decidable, see `PairFusion`."""
+    """Return detectable biases at a rate, and whether annotators are decidable; see `PairFusion`."""
     fusion = scene.fusion
     plan = None if scene.run is None else plan_of(scene.run)
     assert fusion is not None
@@ -231,7 +231,7 @@ def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, Bo
 
 
 def _as_fused(scene: Scene) -> Pairs:
-    """Return the comparisons as the run used them: graded, or by side alone."""
+    """Return the comparisons in the form that the run used: with grades, or only the side."""
     plan = None if scene.run is None else plan_of(scene.run)
     if plan is None or plan.settings.as_dict()["graded"]:
         return scene.pairs
@@ -246,7 +246,7 @@ class Analysis:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     ties: NDArray[np.int64]
-    # (p,): behaviour of each if flagged, leaning or one-sided, as an index into `BEHAVIOURS`
+    # (p,): behaviour of each annotator if flagged (leaning or one-sided), as an index into `BEHAVIOURS`
     if_flagged: NDArray[np.int8]
     draws: SortedDraws | None = None  # none without a result, as are the following
     cut: Cut | None = None  # cut at the run's rate
@@ -260,7 +260,7 @@ class Analysis:
     agreement: RankingAgreements | None = None
     totals: Totals | None = None  # tuple of (n,): each item's wins, losses and ties
     wins: Wins | None = None  # of every two items; None for too many items
-    # consistency of those who made a comparison with both orders of its items
+    # consistency of annotators who made a comparison in both orders of its items
     swapped: Mapping[int, Coefficient] = field(default_factory=dict)
 
     @property

@@ -1,6 +1,6 @@
 """Layout of the pairs screen, with its table of runs and the selected comparison as annotators saw it.
 
-`workspace` holds the behaviour.
+`workspace` implements the behaviour.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
 
 
 _OF_FLAGS = 3
-"""Number of measures of flags; the others are of a ranking."""
+"""Number of measures of flags; the other measures concern a ranking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class RunComparison(PairsPart):
 
 
 def rows_of(outcomes: Sequence[Outcome], run_shown: int) -> tuple[ComparisonRow, ...]:
-    """Return the rows: the latest run first, and last the t test on the run shown."""
+    """Return the rows: the latest run first, and the t test on the run shown last."""
     reference = next((outcome for outcome in outcomes if outcome.run.id == run_shown), None)
     if reference is None:
         return ()
@@ -226,7 +226,7 @@ def _figures(
 ) -> tuple[tuple[float, float, float], ...]:
     flagged_here = outcome.annotator_ids[flagged]
     both = len(np.intersect1d(flagged_here, flagged_shown))
-    # Items are numbered by first appearance: later ones come last.
+    # Items are numbered by first appearance: new items come last.
     items = min(len(outcome.rank), len(reference.rank))
     moved = int((outcome.rank[:items] != reference.rank[:items]).sum())
     values = (len(flagged_here), len(flagged_here) - both, len(flagged_shown) - both, moved, *outcome.tau)
@@ -263,7 +263,7 @@ def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) ->
 
 
 GAP = 0.05
-"""Between two pictures, as a share of their width."""
+"""Gap between two pictures, as a share of their width."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class _ReadComparison:
 
 
 class ComparisonContents(PairsPart):
-    """The selected comparison, large, while its tab of the centre is open."""
+    """Large view of the selected comparison, while its tab in the centre is open."""
 
     def __init__(self, core: PairsCore) -> None:
         super().__init__(core)

@@ -34,7 +34,7 @@ COVERED = "Answers of others and results of the model are shown once you have de
 
 
 def covers(scene: Scene, decided: int) -> bool:
-    """Return whether the evidence on an annotator is hidden: in blind mode until it is decided."""
+    """Return whether the evidence on an annotator is hidden: in blind mode, until the expert decides."""
     return scene.blind and decided == OPEN
 
 
@@ -67,7 +67,7 @@ def listed(
     contested: frozenset[int] = frozenset(),
     notes: Mapping[int, Mapping[str, int]] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the annotators that pass a filter: contested ones first, then by the strength of the evidence.
+    """Return the annotators that pass a filter: conflicting decisions first, then by strength of evidence.
 
     `text`: text that the name must contain. `key`: key of `ANNOTATOR_FILTERS`.
     """
@@ -136,7 +136,7 @@ def path_cut(scene: Scene, cut: Cut | None) -> float:
 def path_view(
     scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8], annotators: NDArray[np.int64]
 ) -> PathView | None:
-    """Return the regularisation path of some annotators; None without any, and without a result."""
+    """Return the regularisation path of some annotators; None without a path or a result."""
     fusion = scene.fusion
     if fusion is None or scene.run is None or not len(fusion.path_at) or not len(annotators):
         return None
@@ -157,7 +157,7 @@ def why_no_path(scene: Scene, annotators: NDArray[np.int64]) -> str:
 def sides_view(
     scene: Scene, analysis: Analysis, flagged: BoolArray, behaviour: NDArray[np.int8]
 ) -> SidesView | None:
-    """Return left against right counts of the annotators with comparisons."""
+    """Return the counts of left and right choices of the annotators with comparisons."""
     if not len(scene.pairs):
         return None
     annotators = np.flatnonzero(analysis.took_part)
@@ -171,14 +171,14 @@ def sides_view(
 def rate_cut(
     scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> RateCut:
-    """Return the cut for the bars of some annotators, with its guarantee in words."""
+    """Return the cut for the bars of some annotators, with a description of its guarantee."""
     text = f"at most {percent(cut.rate)} of them wrongly"
     if analysis.not_promised:
         text = f"the rate is not guaranteed: {analysis.not_promised.partition(',')[0]}"
     elif scene.by_flips:
         text += f", {scene.gate_message}" if scene.gate_message else ""
     elif not cut.flagged.any():
-        # With so many flags, one wrong flag does not exceed the rate.
+        # With at least this number of flags, one wrong flag does not exceed the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
         text = (
             f"at this rate fewer than {counted(fewest, 'annotator')} cannot be flagged" if scene.plus else ""
@@ -354,7 +354,7 @@ def _when(at: float, *, timed: bool) -> str:
 
 
 def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
-    """Return the comparisons for and against a bias of an annotator, and how others answered.
+    """Return the comparisons for and against a bias of an annotator, and the answers of others.
 
     In blind mode, neither is shown until the annotator is decided.
     """

@@ -48,7 +48,7 @@ BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 
 
 class PairsWorkspace(PairsScreen):
-    """Review of biased annotators: the evidence for each, and the ranking without their comparisons."""
+    """Review of biased annotators: the evidence for each, and the ranking without their biases."""
 
     PLAN = PairPlan
 
@@ -60,10 +60,10 @@ class PairsWorkspace(PairsScreen):
         self.core = core = PairsCore(self, document, jobs, self.session, "pairs", BLIND)
         self._evidence: Evidence | None = None
         self._course: tuple[Evidence, int] | None = None
-        """Evidence and behaviour of the course that is drawn."""
+        """Evidence and behaviour of the drawn course."""
         self._gathering = LatestTask()
         self._pair: tuple[int, int] | None = None
-        """The items whose comparisons are listed."""
+        """The two items of the listed comparisons."""
         self._late_table = LateContent(self.ranking_table)
         self._filter = ("", "undecided")
         self.navigation = QuestionNavigation(
@@ -136,7 +136,7 @@ class PairsWorkspace(PairsScreen):
         self.session.show(None if scene is None else replace(scene, blind=self.session.blind), analysis)
 
     def show_change(self, change: Change) -> None:
-        """Select an annotator that another run judges differently."""
+        """Select an annotator whose flag differs in another run."""
         if change.name in self.annotators_on_screen():
             self.choose_annotator(change.name)
 
@@ -175,16 +175,16 @@ class PairsWorkspace(PairsScreen):
         return np.asarray(took_part & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
 
     def forget_study(self) -> None:
-        """Drop what belongs to the study that was open."""
+        """Drop all data of the previous study."""
         self.pictures.forget()
         self.study_queue.reset()
 
     def on_study_changed(self) -> None:
-        """Count what remains."""
+        """Count the remaining annotators."""
         self.remaining.reread()
 
     def on_cleared(self) -> None:
-        """Show that there is no question."""
+        """Clear the screen, because there is no question."""
         self.remaining.select(None)
         self.calibration.set_decided(0)
         self.calibration.show(None, ())
@@ -250,7 +250,7 @@ class PairsWorkspace(PairsScreen):
         self._show_status()
 
     def _visible_flags(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
-        """Return flags and behaviours, as far as they are not hidden."""
+        """Return flags and behaviours, except hidden ones."""
         annotators = self._uncovered(scene)
         flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
         flagged[annotators] = self.flagged[annotators]
@@ -430,7 +430,7 @@ class PairsWorkspace(PairsScreen):
                 self.choose_annotator(back.annotator)
 
     def _go_in_study(self, step: int) -> bool | None:
-        """Continue in the sample or with the next annotator of all questions; None to go on in this list."""
+        """Continue in the sample or in the queue of all questions; return None to continue in this list."""
         if self.core.sample.active:
             return self.core.sample.go(step)
         if not (self.study_queue.active and self.session.shown and self._filter == ("", "undecided")):

@@ -1,1 +1,1 @@
-"""The reading mode: a reader of a study marks one case after the other, without any answer on screen."""
+"""Reading mode: a reader of a reader study marks one case after the other, without any answer on screen."""

@@ -27,10 +27,10 @@ from raterscope.app.study.references import digest_of_files, has_digest
 from raterscope.text import percent
 
 Pixels = Any
-"""An image as an array or a `PyramidReader`; of masks a `Volume`."""
+"""An image as an array or a `PyramidReader`; a `Volume` for masks."""
 
 _KEPT = 3
-"""Cases whose pixels stay in memory: the one before, the one on screen, and the next."""
+"""Number of cases with pixels in memory: the previous one, the one on screen, and the next."""
 
 
 class Reader(QObject):
@@ -56,7 +56,7 @@ class Reader(QObject):
         self._lane = Lane(f"reading {path.name}")
         self._file: ReadingFile | None = None
         self._journal: tuple[int, list[Operation]] = (-1, [])
-        """The position marked last and its operations; used in the lane only."""
+        """The position marked last and its operations; used only in the lane's thread."""
         self._closed = False
         self.assignment: Assignment | None = None
         self.sessions: list[SessionState] = []
@@ -99,7 +99,7 @@ class Reader(QObject):
 
     @property
     def session(self) -> SessionState | None:
-        """The session to read: the first that is not finished; None once all are."""
+        """Session to read: the first unfinished one; None once all are finished."""
         return next((state for state in self.sessions if state.finished is None), None)
 
     @property
@@ -123,7 +123,7 @@ class Reader(QObject):
         return self.session is not None and self.session.is_open(datetime.now(UTC))
 
     def first_unread(self) -> int | None:
-        """Return the first position of the session that is not done."""
+        """Return the first unread position of the session."""
         session = self.session
         if session is None:
             return None
@@ -212,7 +212,7 @@ class Reader(QObject):
         self._write(lambda file, position: _undo_mark(file, position, self._marks_on(position).undoable))
 
     def redo(self) -> None:
-        """Repeat the mark that was taken back last."""
+        """Repeat the mark that was undone last."""
         self._write(lambda file, position: _undo_mark(file, position, self._marks_on(position).redoable))
 
     def _marks_on(self, position: int) -> CaseMarks:
@@ -288,7 +288,7 @@ def _load_case(case: ReadingCase, file: Path, drawn: bool, watch: Watch) -> list
 
 
 def _load_picture(picture: Picture, file: Path, drawn: bool, watch: Watch) -> Pixels:
-    """Load an image after a check that it is the one with which the study was set up."""
+    """Load an image after a check that it is unchanged since the set-up of the study."""
     path = locate_picture(picture, file)
     if path is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Screen of the reading mode: begin or continue a session, read its cases, measure the times, finish it."""
+"""Screen of the reading mode: begin or continue a session, read its cases, measure times, finish."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ReadingScreen(QWidget):
         self.reader.close()
 
     def is_read(self) -> bool:
-        """Return whether the reader sees the case now: its pixels, in the active window."""
+        """Return whether the reader sees the case now: its pixels are loaded, and the window is active."""
         on_screen = self._pages.currentWidget() is self._case_page and self._has_pixels and self.isVisible()
         return on_screen and self.isActiveWindow() and QApplication.activeModalWidget() is None
 
@@ -126,7 +126,7 @@ class ReadingScreen(QWidget):
         self._welcome()
 
     def _welcome(self) -> None:
-        """Show where the reader stands, with the next step."""
+        """Show the reader's progress, with the next step."""
         assignment, session = self.reader.assignment, self.reader.session
         assert assignment is not None
         self.header.set_progress("", "")
@@ -244,7 +244,7 @@ class ReadingScreen(QWidget):
             shortcut.activated.connect(partial(self.press, name))
 
     def press(self, name: str) -> None:
-        """Act on a key."""
+        """Handle a key of the screen."""
         position, session = self.reader.position, self.reader.session
         if position is None or session is None:
             return
@@ -271,7 +271,7 @@ class ReadingScreen(QWidget):
         self.panel.set_checked(self.surface.checked())
 
     def _next(self) -> None:
-        """Mark the case as read, if its kind has no answer that does, and go on."""
+        """Mark the case as read, unless an answer does so, and go to the next."""
         session, position = self.reader.session, self.reader.position
         assert session is not None
         if not self._has_pixels or self.surface.COMPLETES or position in session.done:
@@ -343,11 +343,11 @@ def _session_text(session: SessionState, screen: ReadingScreen) -> str:
 
 TICK_MS = 250
 SAVED_EVERY = 2.0
-"""Seconds after which the time is written."""
+"""Seconds between two writes of the time."""
 
 
 class CaseClock(QObject):
-    """Clock of the time that the case is on screen.
+    """Clock that measures how long the case is on screen.
 
     `active`: returns whether the reader sees the case now. `clock`: returns seconds.
     """
@@ -366,7 +366,7 @@ class CaseClock(QObject):
         self._timer.timeout.connect(self.tick)
 
     def start(self, position: int) -> None:
-        """Measure another case."""
+        """Start to measure another case."""
         self.stop()
         self._position = position
         self._timer.start()

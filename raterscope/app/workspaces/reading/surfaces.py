@@ -1,4 +1,4 @@
-"""Surfaces of the reading mode, one for each kind: they show a case and turn input into marks."""
+"""Surfaces of the reading mode, one per kind: they show a case and convert input to marks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from raterscope.widgets.volume.scene import Outline, Stroke
 from raterscope.widgets.volume.volume_view import Tool, VolumeView
 
 _FRAME = 12
-"""Of a text, in pixels: both edges."""
+"""Width of both edges of a text together, in pixels."""
 _PICTURES = (Side(has_picture=True), Side(has_picture=True))
 
 Box = tuple[int, int, int]
@@ -45,11 +45,11 @@ TOOLS = (
 
 
 class Surface(QWidget):
-    """What shows the case on screen."""
+    """View that shows the case on screen and converts input to marks."""
 
     marked = Signal(str, dict)  # (str, dict): verb and detail of an operation
     COMPLETES = False
-    """Whether the last answer completes a case, which is then left."""
+    """Whether the last answer completes a case; the next case follows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Surface(QWidget):
         """Pictures of the case, from left to right."""
         self.texts: Mapping[str, str] = {}
         self.sides: tuple[Side, ...] = ()
-        """Items of a pair, from left to right; empty where both are a picture alone."""
+        """Items of a pair, from left to right; empty if both are only pictures."""
         self._swapped = False
 
     def groups(self) -> Groups:
@@ -90,14 +90,14 @@ class Surface(QWidget):
         """Show the reader's marks on the case."""
 
     def press(self, _name: str) -> None:
-        """Act on a key of the kind."""
+        """Handle a key of the kind."""
 
     def checked(self) -> set[str]:
-        """Return the keys that are lit."""
+        """Return the highlighted keys."""
         return set()
 
     def current_group(self) -> int:
-        """Return the group of keys that the digits belong to; -1 for no particular one."""
+        """Return the group of keys that the digits select from; -1 for none in particular."""
         return -1
 
     def note(self, _marks: CaseMarks) -> str:
@@ -124,7 +124,7 @@ def _extent(picture: Picture) -> tuple[float, float, float, float]:
 
 
 class ClickSurface(Surface):
-    """An image on which points are marked."""
+    """An image on which the reader marks points."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class ClickSurface(Surface):
 
 
 class MaskSurface(Surface):
-    """A volume or image on which structures are outlined by brush and contour."""
+    """A volume or image on which the reader outlines structures by brush and contour."""
 
     def __init__(self, structures: Sequence[str]) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class MaskSurface(Surface):
         self._marks = CaseMarks()
         self._shape = (1, 1, 1)
         self._drawn: tuple[int, ...] = ()
-        """Strokes that `_masks` has."""
+        """Strokes that `_masks` includes."""
         self._masks: dict[str, NDArray[np.bool_]] = {}
         self._crops: dict[str, tuple[Box, NDArray[np.bool_]]] = {}
         self.volume.set_tool("brush")
@@ -186,14 +186,14 @@ class MaskSurface(Surface):
         return (("Structure", structures), ("Tool", TOOLS))
 
     def clear(self) -> None:
-        """Show nothing until the volume is there."""
+        """Show nothing until the volume is loaded."""
         self._shape = (1, 1, 1)
         self._marks = CaseMarks()
         self._drawn, self._masks, self._crops = (), {}, {}
         self.volume.clear()
 
     def show_pixels(self, pixels: list[Pixels]) -> None:
-        """Show the volume with what is drawn."""
+        """Show the volume with the drawn structures."""
         volume = pixels[0]
         self._shape = volume.grid.shape
         self.volume.set_volume(
@@ -202,7 +202,7 @@ class MaskSurface(Surface):
         self.show_marks(self._marks)
 
     def show_marks(self, marks: CaseMarks) -> None:
-        """Show the structures: the chosen one as an area, the others as outlines."""
+        """Show the structures: the selected one as an area, the others as outlines."""
         self._marks = marks
         if self._shape == (1, 1, 1):
             return
@@ -217,7 +217,7 @@ class MaskSurface(Surface):
         self.volume.set_outlines(outlines)
 
     def _draw(self, marks: CaseMarks) -> None:
-        """Draw the strokes that are new; after an undo, all of them."""
+        """Draw the new strokes; after an undo, all strokes."""
         numbers = tuple(stroke.id for stroke in marks.strokes)
         if numbers[: len(self._drawn)] != self._drawn:
             self._drawn, self._masks, self._crops = (), {}, {}
@@ -240,7 +240,7 @@ class MaskSurface(Surface):
         return {f"structure {self.structure}", self.volume.tool}
 
     def note(self, marks: CaseMarks) -> str:
-        """Name the structures that are drawn."""
+        """Name the drawn structures."""
         drawn = {stroke.detail.get("structure") for stroke in marks.strokes}
         missing = [name for name in self._structures if name not in drawn]
         text = f"Nothing drawn yet: {', '.join(missing)}. " if missing else ""
@@ -251,7 +251,7 @@ class MaskSurface(Surface):
 
 
 class AnswerSurface(Surface):
-    """Pictures and texts about which questions are answered."""
+    """Pictures and texts, with questions that the reader answers."""
 
     COMPLETES = True
 
@@ -323,7 +323,7 @@ class AnswerSurface(Surface):
         self._fit_prompt()
 
     def _fit_prompt(self) -> None:
-        """Make the text above both items as high as it is, at most a third of the surface."""
+        """Fit the height of the text above both items to its contents, at most a third of the surface."""
         if self._pair is not None:
             document = self.browser.document()
             document.setTextWidth(self.width())
@@ -371,5 +371,5 @@ class AnswerSurface(Surface):
         return "The next case follows your last answer. Press P to go back and change it."
 
     def current_group(self) -> int:
-        """Return the question that the digits answer."""
+        """Return the number of the question that the digits answer."""
         return self.question if len(self._questions) > 1 else -1
