@@ -36,15 +36,15 @@ class CrossValidation:
 def cross_validate(
     labels: Labels, truth: ClassArray, run: Run, folds: int = 5, seed: int = 0, watch: Watch = silent
 ) -> CrossValidation:
-    """Fuse once for every fold with the other folds' truths held fixed, and once with all of them.
+    """Fuse once for every fold with the other folds' truths held fixed, and once with all truths.
 
     See the paper's section 4. Every class is distributed evenly over the folds. `Labels.known` stays known in
     each run, except for the tasks of the held-out fold.
 
     `truth`: (N,), true classes, `OPEN` where not known.
     `folds`: at least 2; at most the number of truths.
-    `seed`: seed of the draw of the folds.
-    Raises `LabelsError` if fewer than two truths are known, or fewer than two folds are asked for.
+    `seed`: seed of the draw of the folds. Raises `LabelsError` if fewer than two truths are known, or `folds`
+    is below 2.
     """
     fold, known = assign_folds(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
@@ -56,11 +56,11 @@ def cross_validate(
 def assign_folds(
     labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
 ) -> tuple[NDArray[np.int16], ClassArray]:
-    """Divide the tasks of known truth into folds, every class evenly; return folds and known classes.
+    """Divide the tasks with known truth into folds, every class evenly; return folds and known classes.
 
-    The fold of a task, (N,), is `OPEN` where the truth is not known. Known classes, (N,), are the truths and
-    `Labels.known`, with no fold held out. Raises `LabelsError` if fewer than two truths are known, or fewer
-    than two folds are asked for.
+    The fold of a task, (N,), is `OPEN` where the truth is unknown. Known classes, (N,), are the truths and
+    `Labels.known`, with no fold held out. Raises `LabelsError` if fewer than two truths are known, or `folds`
+    is below 2.
     """
     truth = np.asarray(truth, dtype=np.int16)
     if truth.shape != (len(labels.tasks),):
@@ -69,8 +69,8 @@ def assign_folds(
     if len(judged) < 2 or folds < 2:
         truths = "is 1 truth" if len(judged) == 1 else f"are {len(judged)} truths"
         raise LabelsError(
-            f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, so that one"
-            " is measured while another is held fixed."
+            f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each: one is "
+            f"held out, another is held fixed."
         )
     fold = _folds(truth, judged, min(folds, len(judged)), seed)
     known = labels.known_classes()
@@ -81,7 +81,7 @@ def assign_folds(
 def predict_folds(
     labels: Labels, fold: NDArray[np.int16], known: ClassArray, run: Run, watch: Watch = silent
 ) -> FloatArray:
-    """Predict the tasks of every fold by the run without their truths, (N, J); NaN for tasks in no fold.
+    """Predict the tasks of every fold by a run without their truths, (N, J); NaN for tasks in no fold.
 
     `fold`, `known`: (N,), as from `assign_folds`.
     """
@@ -106,7 +106,7 @@ def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) 
 
 @dataclass(frozen=True, eq=False)
 class ExclusionPreview:
-    """Effect of an exclusion of annotators."""
+    """Effect of excluding or down-weighting annotators."""
 
     task: NDArray[np.int64]  # (M,): tasks that get another class, the most certain changes first
     # before, after: (M,): their most probable classes
@@ -125,14 +125,14 @@ def preview_exclusion(
     watch: Watch = silent,
     weight: float | None = None,
 ) -> ExclusionPreview:
-    """Fuse again without some annotators, or with another weight, and list the tasks that change.
+    """Fuse again without some annotators, or with another weight for them; list the tasks that change.
 
     `labels`: input of the fusion.
     `fusion`: the result with all annotators.
     `annotators`: names of the excluded annotators.
     `run`: makes the fusion with its settings.
-    `weight`: new weight of the annotators; None excludes them.
-    Lost tasks are not among those that get another class.
+    `weight`: new weight of the annotators; None excludes them. Lost tasks are not among the tasks with
+    another class.
     """
     fewer = labels.reweighed(annotators, weight)
     after = run(fewer, watch)

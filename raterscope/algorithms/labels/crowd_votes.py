@@ -1,4 +1,4 @@
-"""Votes sorted by task: spans of tasks for threads, sums, and votes prepared for the pooled models."""
+"""Votes sorted by task, their sums, and votes prepared for the pooled models."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, 
 from raterscope.algorithms.progress import T, Watch, parts_of, run_parts, silent
 
 _MOST_ENTRIES = 300_000_000
-"""Most entries of all confusion matrices together: 2.4 GB."""
+"""Maximum number of entries of all confusion matrices together: 2.4 GB."""
 
 _HALVED = 200_000
-"""Votes from which two threads sort them."""
+"""Minimum number of votes for sorting in two threads."""
 
 _PIECE = 2_000_000
-"""Votes between two reports."""
+"""Number of votes between two progress reports."""
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ class TaskVotes:
 
 
 def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
-    """Divide tasks, whose votes begin at `start`, into spans of about `votes` votes."""
+    """Divide tasks into spans of about `votes` votes; `start`: begin of each task's votes."""
     if len(start) < 2:
         return ()
     ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
@@ -84,7 +84,7 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
             f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
             f" expected at most {_MOST_ENTRIES:,} entries in all."
         )
-    # The second half of the votes is placed behind those of the first on the same task.
+    # Votes of the second half follow those of the first half on the same task.
     half = len(labels) if len(labels) < _HALVED else -(-len(labels) // 2)
     halves = parts_of(len(labels), half)
     count = np.zeros((len(halves), tasks), dtype=np.int64)
@@ -111,10 +111,11 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
 
 
 def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
-    """Return the share of a vote that each output is for each class, (L, J).
+    """Return the share of a vote that each output gives to each class, (L, J).
 
-    An output counts for the class with its highest rate in the prior. Among equal classes, it counts for the
-    one it stands for; otherwise for each in equal parts, or for none if all classes are equal.
+    An output counts for the class with its highest rate in the prior. If several classes have this rate, it
+    counts for the class that it represents if it is among them, otherwise for each in equal parts, or for
+    none if all classes are equal.
 
     `prior`: (J, L), pseudo-counts of a confusion matrix.
     """
@@ -129,10 +130,10 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
 
 
 _VOTES_OF_ROW = 10
-"""Votes for each annotator and output from which they are counted in halves."""
+"""Minimum votes per annotator and output for counting in two halves."""
 
 _MANY_TERMS = 2_000_000
-"""Votes times classes from which compiled code sums them; for fewer, loading it takes longer."""
+"""Minimum number of votes times classes for compiled code; for fewer, loading it takes longer."""
 
 
 def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -> FloatArray:
@@ -142,7 +143,7 @@ def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -
         from raterscope.algorithms.labels._ibcc_kernels import sum_votes
 
         report = partial(watch, 0.0, "counting votes")
-        # In two halves where the tables, which are added up, are much smaller than the votes.
+        # In two halves if the tables to add up are much smaller than the votes.
         halves = 2 if annotators * outputs < len(labels) // _VOTES_OF_ROW else 1
         parts = parts_of(len(labels), -(-len(labels) // halves))
 
@@ -169,7 +170,7 @@ def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -
 
 
 def class_votes(labels: Labels, dtype: Any = np.int64) -> NDArray[Any]:
-    """Count the votes of each task for the classes that their outputs stand for, (N, J)."""
+    """Count the votes on each task for the classes that their outputs represent, (N, J)."""
     assert labels.meaning is not None
     classes = len(labels.classes)
     if len(labels) * classes >= _MANY_TERMS:
@@ -187,13 +188,13 @@ def class_votes(labels: Labels, dtype: Any = np.int64) -> NDArray[Any]:
 
 
 class LastAnswers(Generic[Result]):
-    """What was computed from the last answer to each crowd, as long as both exist."""
+    """Cache of results computed from the last posterior of each crowd, as long as both exist."""
 
     def __init__(self) -> None:
         self._results: WeakKeyDictionary[Labels, tuple[ref[FloatArray], Result]] = WeakKeyDictionary()
 
     def find(self, labels: Labels, posterior: FloatArray, compute: Callable[[], Result]) -> Result:
-        """Return the result for a posterior, computed when it is not the last one."""
+        """Return the result for a posterior, which is computed unless the posterior is the last one."""
         known = self._results.get(labels)
         if known is not None and known[0]() is posterior:
             return known[1]
@@ -205,25 +206,28 @@ class LastAnswers(Generic[Result]):
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 TERMS = 1_000_000
-"""Votes times classes between two reports."""
+"""Number of votes times classes between two progress reports."""
 
 LARGE = 4_000_000
-"""Votes times classes of a large crowd. Its tables of tasks have single precision, its tasks are divided into
-two parts with counts of their own, and each fit starts from another one."""
+"""Minimum number of votes times classes of a large crowd. For a large crowd, tables of tasks have single
+precision, tasks are divided into two parts with separate counts, and each fit starts from another fit.
+"""
 
 _SAMPLE = 5_000_000
-"""Votes times classes of the part of a large crowd to which it is fitted first."""
+"""Number of votes times classes in the part of a large crowd that is fitted first."""
 
 _TASKS_OF_PAIR = 8
-"""Tasks for each pair of annotator and output up to which votes of large crowds are counted pair by pair."""
+"""Maximum number of tasks for each pair of annotator and output for counting votes of large crowds pair by
+pair.
+"""
 
 _FEW_CLASSES = 6
-"""Classes up to which kernels are compiled for their number, for large crowds."""
+"""Maximum number of classes for which kernels are compiled separately for large crowds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Votes sorted by task, the pairs of annotator and output that occur, and what outputs stand for."""
+    """Votes sorted by task, the pairs of annotator and output that occur, and the classes of the outputs."""
 
     start: NDArray[np.int64]  # (N + 1,): the votes on task i are `start[i]` to `start[i + 1]`
     pair: IndexArray  # (V,): the pair of each vote
@@ -237,18 +241,19 @@ class Crowd:
     use: FloatArray  # (L,): share of each output among the votes
     votes: FloatArray  # (K,): number of votes, multiplied by the annotator's weight
     prior: FloatArray | None  # (J, L)
-    # tuple of tuples of (first, last): spans of tasks in parts with counts of their own
+    # tuple of tuples of (first, last): spans of tasks, in parts with separate counts
     parts: tuple[Spans, ...]
     ordinal: OrdinalTypes | None = None  # grid of the annotators' parameters for ordered classes
     weights: FloatArray | None = None  # (K,): as `Labels.weights`
     sets: NDArray[np.bool_] | None = None  # (S, J): as `Labels.sets`
     large: bool = False  # whether tables are of single precision, and fits start from others
-    # whether votes are counted by pair: faster where the table of counts is as large as that of the tasks
+    # whether votes are counted by pair, which is faster if the table of counts is as large as that of the
+    # tasks
     by_pair: bool = False
 
     @cached_property
     def pair_order(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """Begin of each pair's votes, (P + 1,), and the task of each vote in this order, (V,)."""
+        """Start of each pair's votes, (P + 1,), and the task of each vote in this order, (V,)."""
         from raterscope.algorithms.labels._kernels import sort_by_pair
 
         begin, task = np.zeros(len(self.owner) + 1, dtype=np.int64), np.empty(len(self.pair), dtype=np.uint32)
@@ -262,7 +267,7 @@ class Crowd:
 
     @property
     def votes_of_tasks(self) -> NDArray[np.int64] | FloatArray:
-        """Number of votes on each task, (N,), each multiplied by its weight."""
+        """Sum of the weights of the votes on each task, (N,)."""
         if self.weights is None:
             return np.diff(self.start)
         task = np.repeat(np.arange(len(self.known)), np.diff(self.start))
@@ -290,14 +295,14 @@ class Crowd:
 
     @property
     def dtype(self) -> Any:
-        """Type of the tables of tasks."""
+        """Data type of the tables of tasks."""
         return np.float32 if self.large else np.float64
 
     @property
     def each_class(self) -> tuple[float, ...] | FloatArray:
-        """An entry for each class, for kernels compiled for few classes where that is worth the time.
+        """An entry for each class, for kernels that are compiled separately for few classes.
 
-        With weights most of the time goes to powers.
+        It is a tuple if this saves time; with weights, most of the time goes to powers.
         """
         few = self.large and self.means_class.shape[1] <= _FEW_CLASSES and self.weights is None
         return (0.0,) * self.means_class.shape[1] if few else np.zeros(self.means_class.shape[1])
@@ -375,8 +380,8 @@ def run_by_part(
 ) -> list[T]:
     """Run a kernel on the spans of each part, several parts at a time; return the results in order.
 
-    `run`: takes the number of the part, the first task, and the one after the last.
-    `report`: called several times a second; it may raise.
+    `run`: called with the number of the part, the first task, and the index after the last task. `report`:
+    called several times a second; it may raise an exception.
     """
     if len(parts) == 1:
         results = []
@@ -396,7 +401,7 @@ def run_by_part(
 def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], None]) -> FloatArray:
     """Count votes by pair and class with the posterior as weights, (S, P, J).
 
-    S is the number of the crowd's parts, 1 if it is counted by pair.
+    S is the number of the crowd's parts, 1 if votes are counted by pair.
     """
     from raterscope.algorithms.labels._pooled_kernels import count_pairs
 

@@ -1,7 +1,4 @@
-"""Labels: the input of a fusion, the shape of its result, and what all methods share.
-
-All methods share the prior of the annotators, votes sorted by task, and initial posteriors.
-"""
+"""Labels: the input and the result of a fusion, and code that all methods share."""
 
 from __future__ import annotations
 
@@ -24,8 +21,9 @@ ClassArray = NDArray[np.int16]
 Repeats = Literal["all", "first", "last"]
 
 OPEN = -1
-"""In `Labels.known`: a task whose class is not known. In `Labels.meaning`: an output that stands for none.
-`OPEN - 1 - s` in `Labels.known`: a task whose class is one of `Labels.sets[s]`."""
+"""In `Labels.known`: a task of unknown class. In `Labels.meaning`: an output that represents no class. `OPEN
+- 1 - s` in `Labels.known`: a task whose class is in `Labels.sets[s]`.
+"""
 
 
 class LabelsError(RefusedError):
@@ -46,22 +44,18 @@ class Labels:
         Tasks without votes and annotators without votes are allowed.
     outputs, classes : tuple of L and J names
         In the order that the curator set.
-    meaning : (L,) int16, optional
-        The class that each output stands for, `OPEN` for none. By default output l stands for class l if
-        there are as many outputs as classes; otherwise it is required.
-    time : (V,) float64, optional
-        Seconds from any origin; NaN where it is not known.
-    known : (N,) int16, optional
-        The true class of the tasks where it is known, `OPEN` elsewhere. Fusion holds it fixed. Smaller
-        numbers restrict a task to a set of classes, see `restricted`.
-    sets : (S, J) bool, optional
-        Those sets.
-    prior : (J, L) float64, optional
-        Pseudo-counts of every annotator's confusion matrix; by default what the algorithm's settings say.
+    meaning : (L,) int16, optional The class that each output represents, `OPEN` for none. By default output l
+        represents class l if there are as many outputs as classes; otherwise it is required.
+    time : (V,) float64, optional Seconds from any origin; NaN where unknown.
+    known : (N,) int16, optional The known true class of each task, `OPEN` elsewhere. Fusion holds it fixed.
+        Values below `OPEN` restrict a task to a set of classes, see `restricted`.
+    sets : (S, J) bool, optional The sets of classes of restricted tasks.
+    prior : (J, L) float64, optional Pseudo-counts of every annotator's confusion matrix; by default those of
+        the algorithm's settings.
     ordered : bool
         Whether the classes are grades, from the lowest to the highest.
-    aliases : frozenset of str
-        Names without votes of their own: those joined with another name, see `joined`, and programs.
+    aliases : frozenset of str Names without own votes: names joined with another name, see `joined`, and
+        programs.
     weights : (K,) float64, optional
         Weight of each annotator, above 0 and at most 1; None where all count fully. The log likelihood of an
         annotator's votes is multiplied by it [ibrahim2000]_.
@@ -110,7 +104,7 @@ class Labels:
     def _check_votes(self) -> None:
         count = len(self.task)
         if len(self.annotator) != count or len(self.label) != count:
-            raise LabelsError("task, annotator and label are not of one length.")
+            raise LabelsError("task, annotator and label have different lengths.")
         for name, values, many in (
             ("task", self.task, len(self.tasks)),
             ("annotator", self.annotator, len(self.annotators)),
@@ -130,7 +124,7 @@ class Labels:
         if meaning.shape != (len(self.outputs),) or not OPEN <= meaning.min() <= meaning.max() < len(
             self.classes
         ):
-            raise LabelsError("an output stands for an unknown class.")
+            raise LabelsError("an output represents an unknown class.")
         object.__setattr__(self, "meaning", meaning)
 
     def _check_rest(self) -> None:
@@ -197,7 +191,7 @@ class Labels:
         return _count(self.task, len(self.tasks))
 
     def known_classes(self) -> ClassArray:
-        """Return the known class of every task, (N,), as a new array; `OPEN` where it is not known."""
+        """Return the known class of every task, (N,), as a new array; `OPEN` where unknown."""
         known = np.full(len(self.tasks), OPEN) if self.known is None else self.known
         return known.astype(np.int16)
 
@@ -210,12 +204,12 @@ class Labels:
         return _count(self.annotator, len(self.annotators))
 
     def without(self, annotators: Collection[str]) -> Labels:
-        """Exclude the votes of some annotators; tasks and annotators keep their numbers."""
+        """Exclude the votes of some annotators; tasks and annotators keep their indices."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
         return self.subset(~left_out[self.annotator]) if left_out.any() else self
 
     def joined(self, names: Mapping[str, str]) -> Labels:
-        """Give the votes of some annotators to others, by name; tasks and annotators keep their numbers."""
+        """Assign the votes of some annotators to others, by name; tasks and annotators keep their indices."""
         if not names:
             return self
         rows = {name: row for row, name in enumerate(self.annotators)}
@@ -227,14 +221,14 @@ class Labels:
         )
 
     def with_weights(self, weights: Mapping[str, float]) -> Labels:
-        """Down-weight annotators by name, those of weight 0 as `without`; all others count fully."""
+        """Down-weight annotators by name; weight 0 excludes them, and all others count fully."""
         if not weights and self.weights is None:
             return self
         others = self.without({name for name, weight in weights.items() if weight == 0})
         return replace(others, weights=weights_by_name(weights, self.annotators))
 
     def reweighed(self, annotators: Collection[str], weight: float | None) -> Labels:
-        """Give some annotators another weight; None and 0 exclude them."""
+        """Set the weight of some annotators; None and 0 exclude them."""
         if not weight:
             return self.without(annotators)
         return replace(self, weights=reweighed(self.weights, self.annotators, annotators, weight))
@@ -244,7 +238,7 @@ class Labels:
         return None if self.weights is None else self.weights[self.annotator]
 
     def together(self) -> Labels:
-        """Give all votes to one annotator."""
+        """Assign all votes to one annotator."""
         return replace(self, annotator=np.zeros_like(self.annotator), annotators=("all",), weights=None)
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
@@ -280,7 +274,7 @@ class Labels:
     def in_time(self) -> NDArray[np.int64]:
         """Return (V,) indices that sort the votes by annotator and then by time.
 
-        Ties keep the order of the input, as do all votes of an annotator with unknown times.
+        Ties keep the order of the input; so do all votes of an annotator if any of their times is unknown.
         """
         if self.time is None:
             return np.argsort(self.annotator, kind="stable")
@@ -291,11 +285,11 @@ class Labels:
 
 
 _MANY_VOTES = 1_000_000
-"""Votes from which compiled code counts them, without a copy of 64 bits a vote."""
+"""Minimum number of votes for compiled code, which counts without a copy of 64 bits per vote."""
 
 
 def _count(index: IndexArray, many: int) -> NDArray[np.int64]:
-    """Count the votes with each index below `many`."""
+    """Count the votes with each index from 0 to `many` - 1."""
     if len(index) < _MANY_VOTES:
         return np.bincount(index, minlength=many)
     from raterscope.algorithms.labels._ibcc_kernels import count_votes
@@ -308,8 +302,8 @@ def _count(index: IndexArray, many: int) -> NDArray[np.int64]:
 def default_prior(labels: Labels) -> FloatArray:
     """Return the default pseudo-counts, (J, L).
 
-    One for every output, and one more for those that stand for the class: 1 + I if outputs are classes. With
-    symmetric pseudo-counts classes could be swapped.
+    One for every output, and one more for outputs that represent the class: 1 + I if outputs are classes.
+    With equal pseudo-counts, classes could be swapped.
 
     Examples
     --------
@@ -325,7 +319,7 @@ def default_prior(labels: Labels) -> FloatArray:
 
 
 IMPOSSIBLE = -1e300
-"""Logarithm of the probability of a class outside a task's set: finite, so that 0 times it is 0."""
+"""Log probability of a class outside a task's set; it is finite, so that 0 times it is 0."""
 
 
 def keep_to_sets(
@@ -353,7 +347,7 @@ def split_at_sets(
 ) -> Iterator[tuple[int, int, FloatArray]]:
     """Divide a span of tasks at restricted ones, and yield (first, last, prior) of each part.
 
-    `prior`: (J,), prior of the classes, or (J M,), that of M subtypes of each. `outside`: prior outside the
+    `prior`: (J,), prior of the classes, or (J M,), prior of M subtypes of each. `outside`: prior outside the
     set of a restricted task.
     """
     if sets is not None:
@@ -390,24 +384,24 @@ class LabelTrace:
 
 
 MOST_ENTRIES = 20_000_000
-"""Entries of all annotators' confusion matrices up to which each annotator has an own one: 0.16 GB."""
+"""Maximum number of entries of all annotators' confusion matrices if each annotator has one: 0.16 GB."""
 
 
 def has_own_matrices(labels: Labels) -> bool:
     """Return whether the default method estimates a confusion matrix for each annotator.
 
-    For very many classes and annotators it estimates one for all, and each annotator's accuracy.
+    For very many classes and annotators it estimates one matrix for all, and each annotator's accuracy.
     """
     return len(labels.annotators) * len(labels.classes) * len(labels.outputs) <= MOST_ENTRIES
 
 
 def distinct(values: FloatArray) -> FloatArray:
-    """Return the values of annotators, (K, ...), or (1, ...) if all have the same copy in memory."""
+    """Return the values of annotators, (K, ...), or (1, ...) if all annotators share one copy in memory."""
     return values[:1] if len(values) > 1 and values.strides[0] == 0 else values
 
 
 def repeated(values: FloatArray, annotators: int) -> FloatArray:
-    """Return the values of so many annotators, given those of `distinct`."""
+    """Repeat the values from `distinct` for a number of annotators."""
     if len(values) == annotators:
         return values
     return np.broadcast_to(values, (annotators, *values.shape[1:]))
@@ -419,9 +413,8 @@ class Confusion:
 
     Attributes
     ----------
-    alpha : (K, J, L) float64
-        Its parameters: prior pseudo-counts and expected counts. If there are very many classes, the mean of
-        all annotators for each, of which `distinct` finds the single copy in memory.
+    alpha : (K, J, L) float64 Parameters: prior pseudo-counts plus expected counts. With very many classes all
+        annotators have their mean, a single copy in memory that `distinct` finds.
     prior : (J, L) float64
     """
 
@@ -434,7 +427,7 @@ class Confusion:
         return repeated(alpha / alpha.sum(axis=2, keepdims=True), len(self.alpha))
 
     def counts(self) -> FloatArray:
-        """Return the expected numbers of votes behind them, (K, J, L)."""
+        """Return the expected numbers of votes, (K, J, L)."""
         return repeated(np.maximum(distinct(self.alpha) - self.prior, 0.0), len(self.alpha))
 
 
@@ -448,8 +441,7 @@ class Drift:
         The steps of annotator k are `start[k]` to `start[k + 1]`, in the order of `Labels.in_time`.
     vote : (V,) int32
         Vote of each step.
-    alpha : (V, J, L) float32
-        The smoothed Dirichlet parameters after it.
+    alpha : (V, J, L) float32 Smoothed Dirichlet parameters after each step.
     """
 
     start: NDArray[np.int64]
@@ -457,11 +449,11 @@ class Drift:
     alpha: NDArray[np.float32]
 
     def steps(self, annotator: int) -> slice:
-        """Return the steps of an annotator."""
+        """Return the slice of an annotator's steps."""
         return slice(int(self.start[annotator]), int(self.start[annotator + 1]))
 
     def reordered(self, order: NDArray[np.int64]) -> Drift:
-        """Put the annotators into another order: first the one now at `order[0]`, and so on."""
+        """Return a copy with the annotators in another order, first the annotator at `order[0]`."""
         steps = [np.arange(self.start[annotator], self.start[annotator + 1]) for annotator in order]
         start = np.zeros_like(self.start)
         np.cumsum(np.diff(self.start)[order], out=start[1:])
@@ -471,26 +463,23 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class LabelFusion:
-    """Result of a fusion of labels; tasks, annotators, outputs and classes are numbered as in the `Labels`.
+    """Result of a fusion of labels; all indices are those of the `Labels`.
 
     Attributes
     ----------
     algorithm : str
     outputs, classes : tuple of L and J names
-    posterior : (N, J) float64
-        The probability of each class for every task, rows adding up to 1. A task without votes has the
-        classes' own shares; a known one has 0 and 1.
+    posterior : (N, J) float64 The probability of each class for every task, rows adding up to 1. A task
+        without votes has the shares of the classes; a task with known class has 0 and 1.
     votes : (N,) int32
         Number of votes that count.
     known : (N,) int16
         Classes that were held fixed, `OPEN` elsewhere.
     shares : (J,) float64
         The expected share of each class among all tasks.
-    confusion : Confusion
-        For a method without a model of the annotators: counted against its own posterior.
+    confusion : Confusion For a method without a model of the annotators, votes counted by its posterior.
     trace : LabelTrace
-    drift : Drift or None
-        Of a dynamic model.
+    drift : Drift or None Drift, only from a dynamic model.
     weight : (K,) float64 or None
         Weight of each annotator's vote, if the method has one.
     notices : tuple of str
@@ -514,7 +503,7 @@ class LabelFusion:
     power: float = 1.0
 
     def label(self) -> ClassArray:
-        """Return the most probable class of every task, (N,); the first of equal ones."""
+        """Return the most probable class of every task, (N,); in a tie, the first."""
         return np.asarray(self.posterior.argmax(axis=1), dtype=np.int16)
 
     def entropy(self) -> FloatArray:
@@ -554,8 +543,8 @@ class PriorSettings(Settings):
 
     prior_strength: float | None = number(
         None, "Prior strength",
-        "Number of votes of each class that the prior counts as. Empty: one for every label, and one more "
-        "for the right one. The pooled consensus estimates it from the crowd.",
+        "Weight of the prior in votes, for each class. Empty: one vote for every label, and one more for "
+        "the correct label. The pooled consensus estimates it from the crowd.",
         unit="votes", minimum=1e-6, maximum=1e8, left_open="usual",
     )  # fmt: skip
     prior_accuracy: float | None = number(
@@ -572,8 +561,8 @@ class PriorSettings(Settings):
 def prior_of(labels: Labels, settings: PriorSettings) -> FloatArray:
     """Return the prior pseudo-counts of a confusion matrix by the settings, (J, L).
 
-    The prior accuracy is shared equally among the outputs that stand for a class, the rest among the others.
-    A class that no output stands for has equal pseudo-counts, as has one that all outputs stand for.
+    The prior accuracy is divided equally among the outputs that represent a class, the rest among the others.
+    A class that no output or every output represents has equal pseudo-counts.
     `Labels.prior`, if set, replaces the settings.
     """
     if labels.prior is not None:

@@ -28,22 +28,22 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
 
 RIGHT = -1
-"""Number in place of a class if the annotator's accuracy changed."""
+"""Value in place of a class if the annotator's accuracy changed."""
 
 _EVIDENCE = log(100.0)
-"""Minimum log Bayes factor of a change, decisive in the terms of Kass and Raftery."""
+"""Minimum log Bayes factor of a change; decisive evidence in the terms of Kass and Raftery."""
 
 _LEAST_VOTES = 5.0
 """Minimum expected votes on tasks of the class before and after a change."""
 
 _JEFFREYS = 0.5
-"""Pseudo-count of every output in comparisons of votes before and after."""
+"""Pseudo-count of every output in comparisons of the votes before and after a change."""
 
 _NOISE = 2.0
-"""Standard deviations of a difference that are attributed to chance."""
+"""Number of standard deviations of a difference that are attributed to chance."""
 
 _SEEN = 1e-3
-"""Minimum probability of a class for votes in that class's row."""
+"""Minimum probability of a class for a vote to count in the class's row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +81,11 @@ def row_over_time(
 ) -> RowsOverTime:
     """Return an annotator's confusion matrix after each vote, with credible intervals.
 
-    An entry of a row has a Beta distribution. Its variance includes the doubt about the tasks' classes, as in
-    `Rates.interval`, for as many votes as the model counts at that step. With less than one vote for a label,
-    or for the others, the interval begins at 0, or ends at 1.
+    An entry of a row has a Beta distribution. Its variance includes the uncertainty of the tasks' classes, as
+    in `Rates.interval`, for the number of votes that the model counts at that step. With less than one vote
+    for a label the interval begins at 0; with less than one vote for the other labels it ends at 1.
 
-    `fusion`: its probabilities weight the votes.
-    `level`: share of the probability within the interval.
+    `fusion`: its probabilities weight the votes. `level`: probability of the interval.
     """
     alpha = drift.alpha[drift.steps(annotator)]
     changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
@@ -122,7 +121,7 @@ def _doubtful_counts(
 
 
 _CHANCE: LastAnswers[FloatArray] = LastAnswers()
-"""Window and report draw several annotators."""
+"""Cache for the window and the report, which draw several annotators."""
 
 
 def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> FloatArray:
@@ -157,12 +156,12 @@ def change_points(
 ) -> tuple[ChangePoint, ...]:
     """Find permanent changes of an annotator's rows beyond chance, in the order of the steps.
 
-    A row's votes, each weighed by the probability that the task is of the class, are compared before and
-    after every step: the marginal likelihood of two rows against that of one, both with Jeffreys' Dirichlet
-    prior, averaged over the steps. With a Bayes factor of at least 100 ([kass1995]_: decisive) the row
-    changed at the most probable step, and both parts are searched in turn (binary segmentation:
-    [scott1974]_). Without a change, such a factor occurs at most once in a hundred cases (Markov's
-    inequality), for any length. A gradual drift appears as one or several steps.
+    A row's votes, weighted by the probability that the task is of the class, are compared before and after
+    every step: the Bayes factor is the marginal likelihood of two rows, averaged over the steps, against that
+    of one row, both with Jeffreys' Dirichlet prior. With a Bayes factor of at least 100 ([kass1995]_:
+    decisive) the row changed at the most probable step, and both parts are searched in the same way (binary
+    segmentation: [scott1974]_). Without a change, such a factor occurs at most once in a hundred cases
+    (Markov's inequality), for any length. A gradual drift appears as one or several steps.
 
     `fusion`: its probabilities weight the votes.
 
@@ -186,7 +185,7 @@ def change_points(
 
 
 def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[ChangePoint]:
-    """Split weighted votes (S, L) at some steps where their distribution changed."""
+    """Split weighted votes (S, L) at the steps where their distribution changed."""
     counts = np.concatenate([np.zeros((1, weights.shape[1])), weights.cumsum(axis=0)])
     split = sorted(_split(counts, 0, len(weights)))
     bounds = [0, *(step for step, _ in split), len(weights)]
@@ -242,7 +241,7 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
     """Measure the movement of each annotator's rows, for sorting annotators.
 
     It is the largest total variation distance, over classes, between the row of the first third of the votes
-    on the class and that of the last third, less two standard deviations of each probability.
+    on the class and that of the last third, minus two standard deviations of each probability.
 
     The result, (K,), lies from 0 to 1; it is 0 for annotators without movement beyond chance, or with too few
     votes.
@@ -257,7 +256,7 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
 
 
 def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
-    """Measure the increase of each annotator's share of right votes.
+    """Measure the increase of each annotator's share of correct votes.
 
     The increase is from the first third of the votes on each class to the last third. Classes are weighted by
     their shares; the order of the tasks does not matter.
@@ -291,7 +290,7 @@ def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[Float
 
 
 def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return rates by thirds, (K, 3, L), shrunk by a vote to the overall ones, (K, L); and votes, (K, 3)."""
+    """Return rates by thirds, (K, 3, L), shrunk to the overall rates, (K, L); and votes, (K, 3)."""
     total = counts.sum(axis=1) + _JEFFREYS
     overall = total / total.sum(axis=1, keepdims=True)
     many = counts.sum(axis=2)
@@ -300,35 +299,36 @@ def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatAr
 
 
 FALSE_ALARMS = 0.05
-"""Share of constant annotators who are named by chance."""
+"""Share of constant annotators who are listed by chance."""
 
 LEAST_VOTES = 20
-"""Annotators with fewer votes are not tested."""
+"""Minimum number of votes for testing an annotator."""
 
 _SPLITS = np.arange(0.1, 0.901, 0.02)
-"""Shares of the votes before a possible change."""
+"""Shares of the votes before the tested changes."""
 
 _WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLITS), 4).sum()
-"""Weights of the splits: changes for only a few votes count less."""
+"""Weights of the splits: changes that affect only a few votes count less."""
 
 _FALLS, _FALLS_WEIGHT = 0.65, 8.0
-"""Prior probability that a change is a fall, and the changes that it counts as: annotators tire more often
-than they learn."""
+"""Prior probability that a change is a fall, and its weight in changes: annotators tire more often than they
+learn.
+"""
 
 _NAMED = 10
-"""The most annotators that one sentence names."""
+"""Maximum number of annotators named in a sentence."""
 
 _SAMPLES = 20_000
-"""Samples of the statistic of an annotator who does not change."""
+"""Number of samples of the statistic of a constant annotator."""
 
 
 @dataclass(frozen=True, eq=False)
 class Constancy:
-    """The test of K annotators."""
+    """Results of the test for K annotators."""
 
     p: FloatArray  # (K,): probability of as much change by chance; NaN for annotators who are not tested
     step: NDArray[np.int64]  # (K,): the annotator's first vote after the most probable change, from 0
-    # before, after: (K,): share of right votes before and after it, by the posterior
+    # before, after: (K,): share of correct votes before and after the change, by the posterior
     before: FloatArray
     after: FloatArray
 
@@ -340,20 +340,20 @@ class Constancy:
 
 
 def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Constancy:
-    """Test for each annotator whether the rate of right votes is constant.
+    """Test for each annotator whether the rate of correct votes is constant.
 
-    The residual of a vote is the probability that it is right less the annotator's rate for that class. A
-    change of the tasks' classes is therefore no change of the annotator. Every split of the votes in time
-    gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2) over
+    The residual of a vote is the probability that it is correct minus the annotator's rate for that class. A
+    change of the classes of the tasks is therefore not a change of the annotator. Every split of the votes in
+    time gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2) over
     splits ([andrews1994]_), compared with its distribution for a Brownian bridge. Falls count nearly twice as
-    much as rises, and more if most others who changed became worse, less if they improved. The direction of
-    an annotator's own change does not count for this, so that the false alarms remain the same.
+    much as rises; they count more if most of the other changes are falls, less if these are rises. An
+    annotator's own change does not enter this weight, which keeps the rate of false alarms.
 
-    A model of changing annotators follows each chance series of right or wrong votes, and its classes then
-    confirm a change: in simulated crowds of 3 or 5 votes on a task, 8 to 15 % of constant annotators. The
-    test therefore uses the classes by `ibcc`, as if all annotators were constant, with the same prior and
-    known tasks: 4 to 6 % in these crowds, and 5 % in real crowds in a random order. The shares of right votes
-    before and after are those of the fusion.
+    A model of changing annotators follows each chance series of correct or wrong votes, and its classes then
+    confirm a change: in simulated crowds with 3 or 5 votes on a task, for 8 to 15 % of constant annotators.
+    The test therefore uses the classes by `ibcc`, as if all annotators were constant, with the same prior and
+    known tasks: the false alarms are 4 to 6 % in these crowds, and 5 % in real crowds in random order. The
+    shares of correct votes before and after are those of the fusion.
 
     `labels`: input of the fusion.
 
@@ -404,11 +404,11 @@ def _constant_posterior(labels: Labels, fusion: LabelFusion, watch: Watch) -> Fl
 
 
 _CONSTANT: LastAnswers[FloatArray] = LastAnswers()
-"""Window, files and report test the same annotators."""
+"""Cache for the window, files and the report, which test the same annotators."""
 
 
 def _differences(values: FloatArray) -> tuple[FloatArray, int]:
-    """Return the standardised differences of the means at all splits, and the split of the largest."""
+    """Return the standardised differences of the means at all splits, and the split with the largest."""
     many = len(values)
     splits = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)
     deviation = float(values.std())
@@ -455,17 +455,17 @@ def _statistic(z: FloatArray, falls: float) -> FloatArray:
 
 
 HALVES = 20
-"""Votes from which an annotator's halves are compared."""
+"""Minimum number of votes for comparing an annotator's halves."""
 
 
 def half_change(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> FloatArray:
-    """Estimate how much more of each annotator's later votes than of the earlier are right, (K, 3).
+    """Estimate the change of each annotator's accuracy between the earlier and later votes, (K, 3).
 
-    The result is the change with its 95 % interval, NaN with fewer than `HALVES` votes. A consensus for
-    constant annotators trusts those who became worse too much, and counts some of their later mistakes as
-    right. The classes are therefore those of the pooled consensus in which each half is an annotator.
-    The variance has that of [agresti2000]_ and, as in `Rates.interval`, the doubt about the tasks:
-    independent errors, and errors that all votes share, which partly cancel in a difference.
+    The result is the change with its 95 % interval, NaN with fewer than `HALVES` votes. A consensus of
+    constant annotators trusts annotators who became worse too much, and counts some of their later mistakes
+    as correct. The classes are therefore those of the pooled consensus in which each half is an annotator.
+    The variance is the sum of that of [agresti2000]_ and, as in `Rates.interval`, of the uncertainty of the
+    tasks: independent errors, and errors common to all votes, which partly cancel in a difference.
 
     `labels`: input of the fusion. `fusion`: its known tasks are held fixed.
 
@@ -488,7 +488,7 @@ def half_change(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> F
     adjusted = (right + 1) / (number + 2)
     doubt = sum_of_meant(halves, chance * (1 - chance))
     sampled = adjusted * (1 - adjusted) / (number + 2) + doubt / np.square(number + 2)
-    # derivatives of the right votes by the power of the posterior, and by the log-odds of each class
+    # derivatives of the correct votes by the power of the posterior, and by the log odds of each class
     shared: list[FloatArray] = [sum_of_meant(halves, power_derivative(chance))]
     meant = labels.meaning[labels.label]
     own = np.where(meant >= 0, chance[labels.task, meant], 0.0)
@@ -508,7 +508,7 @@ def half_change(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> F
 
 
 def _split_in_halves(labels: Labels, annotators: NDArray[np.int64]) -> Labels:
-    """Give the later half of the votes of some annotators to further annotators, in their order."""
+    """Assign the later half of the votes of some annotators to additional annotators, in the same order."""
     order = labels.in_time()
     order = order[np.argsort(labels.annotator[order], kind="stable")]
     voter, votes = labels.annotator[order], labels.votes_of_annotators()
@@ -526,7 +526,7 @@ def _split_in_halves(labels: Labels, annotators: NDArray[np.int64]) -> Labels:
 
 
 def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotator: int) -> ChangePoint:
-    """Return the main change of an annotator: a row with decisive evidence, or the share of right votes."""
+    """Return the main change of an annotator: of a row, with decisive evidence, or of the accuracy."""
     right = np.array([tested.before[annotator], 1 - tested.before[annotator]])
     after = np.array([tested.after[annotator], 1 - tested.after[annotator]])
     overall = ChangePoint(
@@ -549,14 +549,14 @@ def changes_in_words(results: Constancy, labels: Labels, fusion: LabelFusion) ->
         change = main_change(results, labels, fusion, k)
         words[at] += f" (vote {change.step + 1:,}: {change_in_words(change, fusion)})"
     return (
-        f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
+        f"{len(named):,} of {tested:,} annotators changed during their votes (p < {FALSE_ALARMS:g} each, so"
         f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"
         f" {listed(words, _NAMED)}.",
     )
 
 
 def change_in_words(change: ChangePoint, fusion: LabelFusion) -> str:
-    """Describe a change: "right 0.90 before and 0.20 after", or of which class which label changed most."""
+    """Describe a change: "right 0.90 before and 0.20 after", or the label of a class that changed most."""
     if change.true == RIGHT:
         return f"right {change.before[0]:.2f} before and {change.after[0]:.2f} after"
     return f"of {fusion.classes[change.true]} {change.in_words(fusion.outputs)}"

@@ -1,7 +1,7 @@
 """Dynamic IBCC: classes of the tasks, and drifting confusion matrices, by variational Bayes.
 
-Section 7 of the dynamic combination paper. The confusion matrix of an annotator changes with every vote: a
-random walk of log odds, estimated by a filter and a smoother, replaces the counts of the static model.
+See section 7 of the dynamic combination paper. The confusion matrix of an annotator changes with every vote:
+a random walk of log odds, estimated by a filter and a smoother, replaces the counts of the static model.
 """
 
 from __future__ import annotations
@@ -44,21 +44,23 @@ FORMS = {
 }
 
 _WORK = 400_000
-"""Entries of smoothed matrices between two reports."""
+"""Number of entries of smoothed matrices between two progress reports."""
 
 _TASKS = 200_000
 
 _MOST_STEPS = 1_500_000_000
-"""Entries of all smoothed matrices together: 6 GB."""
+"""Maximum number of entries of all smoothed matrices together: 6 GB."""
 
 _FAR, _MUCH = 0.2, 0.25
-"""Movement of annotators, and their share of votes, at which results without truths are uncertain."""
+"""Minimum movement of an annotator, and minimum share of votes of such annotators, for a warning that results
+without truths are uncertain.
+"""
 
 _COUNTS = (1e-12, 1e12)
 """Limits of pseudo-counts."""
 
 _MOST_ENTRIES = 300_000_000
-"""Most entries of all annotators' last matrices together: 2.4 GB."""
+"""Maximum number of entries of all annotators' last matrices together: 2.4 GB."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class DynamicSettings(PriorSettings):
     )
     iterations: int = integer(200, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-6, "Tolerance", "Convergence: largest change of a task's probability; the model has no lower "
+        1e-6, "Tolerance", "Convergence: maximum change of a task's probability; the model has no lower "
         "bound.", minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -99,7 +101,7 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     All votes count, including repeated ones, as a time series. An annotator's steps are in the order of
     `Labels.in_time`. Iterations start with the shares of the votes; known tasks are held fixed.
 
-    The paper's lower bound (eqs. 88-93) is infinite at every step without noise, as most are. It is not
+    The paper's lower bound (eqs. 88-93) is infinite at steps without noise, which most steps are. It is not
     computed; convergence depends on the change of the tasks' probabilities.
 
     The form "scalar" differs from the paper for uncertain classes. The paper counts one vote on the mean of
@@ -109,22 +111,22 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     a vote (eqs. 43-45). Every step of an annotator is a vote, so that z in eq. 43 is zero: its second case, a
     step without an observed output (z = u), does not occur.
 
-    With more than two outputs the rates differ from the paper as well. Every output has its own filter, a
-    Beta distribution: alpha for the output against beta for all others. Noise reduces alpha + beta of each
-    output by a different amount. The shares of the alphas (eqs. 76-78) are then biased rates: outputs with a
-    more certain filter get too much. Constant annotators with .82, .06, .12 or .50, .30, .20 get .64, .21,
-    .15 or .92, .05, .04, after any number of votes. The rates are therefore the means alpha / (alpha + beta),
-    scaled to add up to one, and the total of a row is such that the variances of its rates add up to those of
-    the filters.
+    With more than two outputs the rates also differ from the paper. Every output has its own filter, a Beta
+    distribution with alpha for the output and beta for all others. Noise reduces alpha + beta of each output
+    by a different amount. The shares of the alphas (eqs. 76-78) are then biased rates: the rates of outputs
+    with a more certain filter are too high. For constant annotators with rates of 0.82, 0.06, 0.12 or 0.50,
+    0.30, 0.20 they are 0.64, 0.21, 0.15 or 0.92, 0.05, 0.04, after any number of votes. The rates are
+    therefore the means alpha / (alpha + beta), scaled to add up to one, and the total of a row is such that
+    the variances of its rates add up to those of the filters.
 
     Coverage in simulated crowds, for annotators with a hundred votes or more: 95 % intervals hold the true
     rates of constant annotators in 96 to 99 % of cases. For changing annotators, over their history, the
     coverage is 95 % with slow drift, 87 to 89 % in a mixture, and 70 % with jumps, which are followed slowly;
     for their last matrices it is 69 to 76 %. With fewer votes it is 86 to 91 %, because the prior dominates.
 
-    Both forms update tasks by eq. 78. With the Dirichlet distributions of the rates instead, some simulated
-    crowds gain one percent of right tasks, but crowds in which most annotators drift or jump lose half to one
-    percent.
+    Both forms update tasks by eq. 78. With the Dirichlet distributions of the rates instead, the accuracy
+    rises by one percent in some simulated crowds, but falls by half to one percent in crowds in which most
+    annotators drift or jump.
 
     The result has a `drift`; its confusion matrices are those of each annotator's last vote. In the form
     "paper" the rates of more than two outputs are the paper's shares of alphas, with their bias. Raises
@@ -172,7 +174,7 @@ def _unsettled(trace: LabelTrace) -> list[str]:
 
 
 def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
-    """Warn if many annotators changed between two classes: the model cannot decide which side is right."""
+    """Warn if many annotators changed between two classes, as the model cannot decide who is right."""
     if len(labels.classes) != 2 or labels.known is not None or fusion.drift is None or not len(labels):
         return []
     changed = row_movement(fusion.drift, labels, fusion) > _FAR
@@ -181,8 +183,8 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
         return []
     return [
         f"Annotators with {percent(share)} of the votes changed. With two classes and no ground truth held"
-        " fixed, votes cannot show whether they or the others are right afterwards: decide some tasks"
-        " yourself."
+        " fixed, votes cannot show whether these annotators or the others are right afterwards. Decide "
+        "some tasks yourself."
     ]
 
 
@@ -331,7 +333,7 @@ def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:
-    """Estimate the progress: changes fall geometrically."""
+    """Estimate the progress, assuming that changes decrease geometrically."""
     first, last = max(changes), changes[-1]
     if not 0 < tolerance < last < first:
         return 0.0

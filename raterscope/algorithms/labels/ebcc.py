@@ -38,16 +38,18 @@ from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_o
 from raterscope.algorithms.settings import integer, number
 
 _TERMS = 1_000_000
-"""Votes times classes times subtypes between two reports."""
+"""Number of votes times classes times subtypes between two progress reports."""
 
 _AT_ONCE = 30_000
-"""Rates whose expectations are computed at once."""
+"""Number of rates whose expectations are computed at once."""
 
 _MOST_ENTRIES = 100_000_000
-"""Most entries of the annotators' rates by subtype, or of the tasks' joint probabilities: 0.8 GB."""
+"""Maximum number of entries of the annotators' rates by subtype, or of the tasks' joint probabilities: 0.8
+GB.
+"""
 
 _FEW_SUBTYPES = 3
-"""Subtypes of each class in the pooled consensus, which begin as clear, less clear and unclear cases."""
+"""Number of subtypes of each class in the pooled consensus: initially clear, less clear and unclear cases."""
 
 _FEW_ITERATIONS = 30
 
@@ -55,20 +57,20 @@ _FEW_ENTRIES = 10_000_000
 """Maximum number of rates and joint probabilities in the pooled consensus."""
 
 _SUBTYPE_STRENGTH = 0.1
-"""Pseudo-counts of all subtypes of a class together."""
+"""Sum of the pseudo-counts of all subtypes of a class."""
 
 _RIGHT, _WRONG = 4.0, 1.0
-"""Pseudo-counts of an output that stands for the class, and of one that does not."""
+"""Pseudo-counts of an output that represents the class, and of any other output."""
 
 _CHECKS = (10, 20, 40, 80, 160)
-"""Iterations after which a start with a bound below the best one ends."""
+"""Number of iterations after which starts with a bound below the best end."""
 
 
 _TURNS = 5
-"""Updates of a known task's probabilities for its prediction from votes alone."""
+"""Number of updates of a known task's probabilities for its prediction from votes alone."""
 
 _HELD = 2_000
-"""Known tasks at a time."""
+"""Number of known tasks that are predicted at a time."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,12 @@ class EBCCSettings(LabelSettings):
     starts: int = integer(
         10,
         "Starts",
-        "Random starts; the one with the greatest lower bound is taken.",
+        "Random starts; the result with the greatest lower bound is used.",
         minimum=1,
         maximum=1000,
     )
     iterations: int = integer(
-        500, "Iterations", "At most, for each start.", minimum=1, maximum=100_000, advanced=True
+        500, "Iterations", "Maximum number for each start.", minimum=1, maximum=100_000, advanced=True
     )
     tolerance: float = number(
         1e-4, "Tolerance", "A start ends when the tasks' probabilities change by less, averaged over tasks.",
@@ -113,7 +115,7 @@ class _Problem:
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
-        """Where the votes on each task begin, and the annotator and label of each vote."""
+        """Start of the votes on each task, and the annotator and label of each vote."""
         return self.votes.start, self.annotator, self.label
 
 
@@ -132,10 +134,10 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
 
     Each class has M subtypes, and each annotator a row of rates for every subtype, so that tasks of one
     subtype receive correlated votes. The joint posterior of class and subtype, the rates and the shares are
-    estimated by mean-field variational Bayes. Starts whose lower bound falls behind end early. Known tasks
-    are held fixed.
+    estimated by mean-field variational Bayes. Starts whose lower bound is behind the best end early. Known
+    tasks are held fixed.
 
-    `labels`: its prior is not used. The trace of the result is that of the best start; `confusion` has
+    `labels`: its `prior` is not used. The trace of the result is that of the best start; `confusion` has
     expected counts plus the default prior. Raises `LabelsError` if rates or joint probabilities would not fit
     into memory.
 
@@ -190,17 +192,17 @@ def tempered_subtypes(
     tolerance: float,
     watch: Watch,
 ) -> FloatArray | None:
-    """Fit three subtypes of each class from one start, with tempered likelihood; None with too many rates.
+    """Fit three subtypes of each class from one start, tempered; None if there are too many rates.
 
     Initially a task is distributed over the subtypes of a class by a binomial distribution in the class's
-    share of the votes. Nothing is random, and the order of tasks does not matter.
+    share of the votes. The result is deterministic, and does not depend on the order of tasks.
 
-    `labels`: repeated votes settled.
+    `labels`: repeated votes resolved.
     `share`: (N, J), the smoothed vote, known tasks held fixed.
     `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    `numbers`: (N,), their effective numbers n.
-    `tolerance`: average change of the tasks' probabilities at which to end.
-    The result has shape (N, J); known tasks are predicted without their own class.
+    `numbers`: (N,), effective number n of votes on each task. `tolerance`: average change of the tasks'
+    probabilities at which to stop. The result has shape (N, J); known tasks are predicted without their own
+    class.
     """
     from raterscope.algorithms.labels._pooled_kernels import add_counts, temper_subtypes
 
@@ -283,7 +285,7 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
         if many > _MOST_ENTRIES:
             raise LabelsError(
                 f"{unit} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
-                f" numbers, not {many:,}. Take fewer subtypes, or the pooled consensus."
+                f" numbers, not {many:,}. Use fewer subtypes, or the pooled consensus."
             )
     votes = sort_by_task(labels, watch)
     weight = class_shares(labels, default_prior(labels))
@@ -302,7 +304,7 @@ def _run(
     watch: Watch,
     text: str,
 ) -> _Start:
-    """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
+    """Iterate from one start until it converges, or its bound is behind; `joint` is overwritten."""
     from raterscope.algorithms.labels._pooled_kernels import add_counts, expect_subtypes
 
     votes = problem.votes
@@ -352,7 +354,7 @@ def _sum_over(tasks: NDArray[np.bool_], joint: FloatArray) -> FloatArray:
 def _expected(
     problem: _Problem, total: FloatArray, counts: FloatArray, check: Check
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return the expected logarithms of shares and rates, and their part of the lower bound."""
+    """Return the expected logarithms of shares and rates, and their contribution to the lower bound."""
     by_class = total.reshape(-1, problem.subtypes)
     share, bound = _dirichlet(problem.shares, by_class.sum(axis=1), axis=0)
     prior = np.full(by_class.shape, _SUBTYPE_STRENGTH / problem.subtypes)
@@ -362,7 +364,7 @@ def _expected(
 
 
 def _expected_rates(prior: FloatArray, counts: FloatArray, check: Check) -> tuple[FloatArray, float]:
-    """Return what `_dirichlet` does along the outputs, (K, L, J M), for some annotators at a time."""
+    """Apply `_dirichlet` along the outputs, (K, L, J M), to some annotators at a time."""
     from scipy.special import digamma, gammaln
 
     logs, terms = np.empty(counts.shape), np.empty(counts.shape)

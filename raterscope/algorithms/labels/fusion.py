@@ -1,9 +1,9 @@
 """Fusion of the votes on one question by any of the algorithms.
 
-A model of the annotators may infer a class without votes, for example if annotators confuse two classes
-in one direction. Without evidence that their votes mean that class, such a result is mostly an artefact of
-the model. It therefore needs confident cases: known tasks, or tasks where a class with votes is almost
-certain.
+A model of the annotators may infer a class without votes, for example if annotators confuse two classes in
+one direction. Without evidence that their votes indicate that class, such a result is mostly an artefact of
+the model. It is therefore accepted only with support from confident cases: known tasks, or tasks where a
+class with votes is almost certain.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ from raterscope.algorithms.settings import (
 )
 
 CASES = 10
-"""Minimum votes on confident cases for a class without votes."""
+"""Minimum number of votes on confident cases that support a class without votes."""
 
 _CONFIDENT = 0.9
-"""Minimum posterior of a confident case, of a class with votes."""
+"""Minimum posterior, for a class with votes, of a confident case."""
 
 _BAR = 0.8
 """Minimum posterior of a class without votes."""
 
 _BELOW = 1e-6
-"""Relative reduction of an excluded class below the best one with votes."""
+"""Relative distance of an excluded class's probability below that of the best class with votes."""
 
 
 def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
     """List the undecided tasks whose most probable class has no vote while other classes have some.
 
-    Tasks restricted to a set of classes are decided in this sense.
+    Tasks restricted to a set of classes count as decided.
     """
     votes, label = class_votes(labels, np.float32), fusion.label()
     tasks = np.arange(len(label))
@@ -84,11 +84,11 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     """Allow a class without votes as consensus only if confident cases support it.
 
     Ordered classes between two classes with votes count as having votes. Another class stays if its posterior
-    is .8 or more and the same annotators gave the same labels in at least `CASES` votes on confident cases of
-    that class, and in more of them than of any class with votes. Elsewhere its probability is reduced to just
+    is 0.8 or more, and the same annotators gave the same labels in at least `CASES` votes on confident cases
+    of that class, more than on those of any class with votes. Otherwise its probability is reduced to just
     below that of the most probable class with votes.
 
-    `labels`: input of the fusion, its repeated votes resolved or not. Notices name the tasks of either kind.
+    `labels`: input of the fusion, its repeated votes resolved or not. Notices list the tasks of both kinds.
     """
     doubtful = unvoted_tasks(labels, fusion)
     if not len(doubtful):
@@ -132,7 +132,7 @@ def _support(
 ) -> NDArray[np.int64]:
     """Count the votes on confident cases of each class with the same annotators and labels, (rows, J).
 
-    `votes`, `row`: (M,), votes on the uncertain tasks, and the row of the task of each.
+    `votes`, `row`: (M,), votes on the uncertain tasks, and the row of each vote's task.
     """
     assert labels.meaning is not None
     tasks, outputs = len(fusion.posterior), len(fusion.outputs)
@@ -171,11 +171,11 @@ def _tasks(count: int) -> str:
     return "1 task gets" if count == 1 else f"{count:,} tasks get"
 
 
-_OVERRIDDEN = "The prior set for the question is used, not that of the settings."
+_OVERRIDDEN = "The prior set for the question replaces that of the settings."
 _IN_FULL = (
     "Each vote counts in full: this algorithm has no prior of the annotators, and cannot down-weight votes."
 )
-_TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that has no effect."
+_TEMPERED = "The pooled consensus itself weights correlated votes: the setting for this has no effect."
 SCORING = ("weighted-sum", "mean-score")
 _FUSED = 0.7  # share of the time, the rest goes to communities
 _GROUPED = 0.9  # from there on annotators are compared, who may copy
@@ -184,17 +184,17 @@ _MODELLED = 0.8  # of that, the rest goes to what each vote counts for
 TRUTHS = {
     "measure": "the answer is measured against them",
     "hold": "they are held fixed, as decisions are",
-    "folds": "a fifth at a time is measured while the others are held fixed",
+    "folds": "a fifth of them at a time is measured while the others are held fixed",
 }
 
 COUNTS = {
-    "full": "in full, as the model has it",
+    "full": "in full, as in the model",
     "predictive": "in part, by prediction of held-out votes",
 }
 
 BASES = {
-    "behaviour": "by behaviour: their confusion matrices are alike",
-    "tasks": "by common tasks: they worked on the same tasks",
+    "behaviour": "by behaviour: similar confusion matrices",
+    "tasks": "by common tasks",
     "no": "not looked for",
 }
 
@@ -218,9 +218,10 @@ class QuestionSettings(Settings):
     counting: str = choice(
         "full",
         "Each vote counts",
-        "Annotators make the same errors on hard tasks, which makes a model overconfident. In part: with the "
-        "weight that best predicts held-out votes from the others on their task. The order of tasks hardly "
-        "changes, the probabilities are better calibrated. For models with a prior of the annotators.",
+        "Annotators make the same errors on hard tasks, which makes a model overconfident. In part: with "
+        "the weight that best predicts held-out votes from the other votes on their task. The order of "
+        "tasks hardly changes, but probabilities are better calibrated. For models with a prior of the "
+        "annotators.",
         COUNTS,
     )
     communities: str = choice(
@@ -230,18 +231,19 @@ class QuestionSettings(Settings):
         BASES,
     )
     community_method: str = choice(
-        "nmf", "Community method", "How the network of annotators is divided.", METHODS, advanced=True
+        "nmf", "Community method", "Method that divides the network of annotators.", METHODS, advanced=True
     )
     community_scale: float | None = number(
-        None, "Similarity scale", "How fast similarity falls with distance; 1 is equation 32 as published. A "
-        "larger scale separates finer differences, and eventually splits by chance. Empty: estimated from "
+        None, "Similarity scale", "How fast similarity falls with distance; 1 is equation 32 as published. "
+        "A larger scale separates finer differences, but may split communities by chance. Empty: estimated "
+        "from "
         "the data. For communities by behaviour.",
         minimum=0.01, maximum=1000, advanced=True,
     )  # fmt: skip
     community_evidence: float | None = number(
-        None, "Community evidence", "Number of observations that an annotator's links count as: more splits "
-        "communities, less joins them. Empty: 40 by behaviour, by common tasks the value of highest "
-        "modularity.",
+        None, "Community evidence", "Number of observations that an annotator's links count as: a larger "
+        "number splits communities, a smaller one joins them. Empty: 40 by behaviour; by common tasks, the "
+        "value with the highest modularity.",
         minimum=1, maximum=1e5, advanced=True, left_open="usual",
     )  # fmt: skip
     community_least: int = integer(
@@ -297,7 +299,7 @@ class LabelPlan(Plan):
 
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan as `Plan.make` does; among the pairs may be those of `QuestionSettings`."""
+        """Make a plan as `Plan.make` does; pairs may also set `QuestionSettings`."""
         name = cls.algorithm if algorithm is None else algorithm
         return cls(name, *settings_from_texts(texts or {}, cls.of(name).settings, QuestionSettings))
 
@@ -309,7 +311,7 @@ class LabelPlan(Plan):
         """
         about = values.get("about")
         if not isinstance(about, Mapping):
-            raise SettingsError("a plan of labels says what truths are for.")
+            raise SettingsError("a plan for labels must state the use of truths.")
         if about.get("counting") == _FORMER_COUNT:
             about = {**about, "counting": "predictive"}
         if isinstance(former := about.get("communities"), bool):
@@ -333,8 +335,8 @@ class LabelPlan(Plan):
 def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
     """Fuse labels by the plan's algorithm, known truths held fixed, votes weighted by the plan.
 
-    A class without votes is the consensus only where `exclude_unvoted` finds support for it. Means of scores
-    are exempt: they lie between the classes with votes.
+    A class without votes becomes the consensus only if `exclude_unvoted` finds support for it. Means of
+    scores are exempt, because they lie between the classes with votes.
     """
     fusion = _modelled(labels, plan, watch)
     if plan.algorithm in SCORING:
@@ -376,8 +378,8 @@ def fuse(
 ) -> LabelResult:
     """Fuse the votes on a question, and group the annotators.
 
-    `labels`: their known classes are held fixed with any plan. `plan`: by default the pooled consensus.
-    `truth`: (N,), known truths, used as in the plan; `OPEN` where there is none.
+    `labels`: their known classes are held fixed by every plan. `plan`: by default the pooled consensus.
+    `truth`: (N,), known truths, used as in the plan; `OPEN` where unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hierarchical Dawid-Skene model: annotators' rates whose priors are estimated from the crowd.
+"""Hierarchical Dawid-Skene model: annotators' rates with priors estimated from the crowd.
 
 Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
 follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
@@ -41,7 +41,7 @@ from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts
 
 _LEAST_OF_LARGE = 3
-"""Rounds over all tasks of a large crowd."""
+"""Minimum number of rounds over all tasks of a large crowd."""
 
 _LEAST_ROUNDS = 13
 _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
@@ -49,46 +49,50 @@ _GRADE_ROUNDS = (1, 2, 3, 4, 6, 9, 12, 16, 20, 25, 35, 50)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
 
 _DEPARTURE = 0.4
-"""Loss of right votes of a fit that departed from them, relative to the square of their share beyond chance.
-Where votes are few or hardly better than chance, a fit drifts to classes of its own, of which most votes are
-wrong; its likelihood still grows. Fits to ten public crowds lose less, those to two or three of their votes a
-task more."""
+"""Minimum loss of correct votes for a fit that has departed from the votes, relative to the square of their
+share beyond chance.
+
+With few votes, or votes hardly better than chance, a fit drifts to classes by which most votes are wrong,
+while its likelihood still grows. Fits to ten public crowds lose less; fits to only two or three votes per
+task of these crowds lose more."""
 
 _BETTER = 0.02
-"""Gain of log-likelihood for which a fit may depart from the votes, by task and class; each vote is predicted
-from the others on its task. It is more where most annotators give one answer to everything, as the careful
-ones then agree. In weak crowds it is less: it only adapts the classes to the votes."""
+"""Minimum gain in log likelihood for a fit to depart from the votes, per task and class; each vote is
+predicted from the other votes on its task.
+
+The gain is larger if most annotators give one answer to everything, because careful annotators then agree. It
+is smaller in weak crowds, where the fit only adapts the classes to the votes."""
 
 _USUAL = (8.0, 1.5)
 """Prior median of a strength, in votes, and standard deviation of its logarithm."""
 
 _STRENGTHS = 2.0 ** np.arange(-1.0, 10.75, 0.5)
 _MEANS = np.linspace(-0.9, 0.9, 7)
-"""Grid of mean skills: distance from the mean share of right votes, in logits."""
+"""Grid of mean skills: distance from the mean share of correct votes, in logits."""
 
 _CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0])
 
 _PRIOR_ENTRIES = 200_000
 _PRIOR_ANNOTATORS = 4_000
-"""Entries and annotators at most from which the crowd's priors are estimated."""
+"""Maximum numbers of entries and of annotators for estimating the crowd's priors."""
 
 _CORRELATION_TERMS = 1_000_000
-"""Votes times classes at most from which the correlation is estimated."""
+"""Maximum number of votes times classes for estimating the correlation."""
 
 _CLASS_WEIGHT = 10.0
-"""Votes with which a class's accuracy is shrunk to the crowd's."""
+"""Weight of the crowd's accuracy in that of a class, in votes."""
 
 _CONFUSION_WEIGHT = 10.0
-"""Votes that the crowd's confusions count as beside an annotator's own wrong labels."""
+"""Weight of the crowd's confusions against an annotator's own wrong labels, in votes."""
 
 _USE_WEIGHT = 5.0
-"""Votes of each class that the use of labels counts as beside the crowd's wrong labels."""
+"""Weight of the use of labels against the crowd's wrong labels, in votes for each class."""
 
 _ACCURACIES = (0.2, 0.05, 0.995)
-"""Least accuracy times the number of classes; least for two classes; largest."""
+"""Minimum accuracy times the number of classes; minimum for two classes; maximum."""
 
 FLOOR = 1e-4
-"""Floor of a probability, against rounding and logarithms of zero."""
+"""Minimum probability, against rounding errors and logarithms of zero."""
 
 
 @dataclass(eq=False)
@@ -102,13 +106,13 @@ class Fit:
     skill: tuple[float, float]  # tuple of two floats: the crowd's mean skill, and the votes that it counts as
     shares: FloatArray  # (J,)
     accuracy: FloatArray  # (K, J): prior mean of the outputs that stand for a class, together
-    # right, wrong: (L, J): the crowd's shares of the outputs that stand for a class, and of those that do not
+    # right, wrong: (L, J): the crowd's shares of the outputs that represent a class, and of the other outputs
     right: FloatArray
     wrong: FloatArray
     ordinal: OrdinalAnnotators | None = None  # for ordered classes, in place of the accuracies and shares
 
     def tables(self, crowd: Crowd, dtype: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Return numerators (P, J) and denominators (K, J) of the expected rates; by default of its type."""
+        """Return numerators (P, J) and denominators (K, J) of the expected rates."""
         from raterscope.algorithms.labels._pooled_kernels import weigh_pairs
 
         above, below = (np.empty(t.shape, dtype or crowd.dtype) for t in (self.counts, self.rows))
@@ -151,7 +155,7 @@ def dawid_skene(
 ) -> tuple[Fit, LabelTrace]:
     """Fit the hierarchical model without tempering.
 
-    A large crowd is first fitted to a part of its tasks, unless the posterior is that of a similar fit.
+    In a large crowd, a part of the tasks is fitted first, unless the posterior is that of a similar fit.
 
     `posterior`: (N, J) floating, initial posterior; overwritten.
     `by_class`: estimate an accuracy for each class.
@@ -159,7 +163,8 @@ def dawid_skene(
         tasks.
     `show`: makes a partial result from a posterior.
     `like`: similar fit; used with a large crowd.
-    `anchored`: end near the votes unless departing from them pays; a prior of the question does that itself.
+    `anchored`: return to a fit near the votes unless departing from them gains enough likelihood; not needed
+    with a prior of the question.
     """
     anchored &= crowd.prior is None
     text = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
@@ -189,7 +194,7 @@ def dawid_skene(
 class _Rounds:
     """Rounds of a fit, each over all tasks of a crowd.
 
-    `text`: of the progress. `like`: fit to start from.
+    `text`: text of the progress report. `like`: fit to start from.
     """
 
     def __init__(
@@ -209,10 +214,10 @@ class _Rounds:
         watch: Watch,
         show: Callable[[FloatArray], object] | None = None,
     ) -> tuple[Fit, LabelTrace]:
-        """Update rates and tasks in turn, in a least and a largest number of rounds.
+        """Update rates and tasks in turn, with a minimum and a maximum number of rounds.
 
-        An anchored fit that departed from the votes ends with the posterior that agreed best with them, if
-        votes do not predict each other much worse then.
+        An anchored fit that departed from the votes ends with the posterior that agreed best with them,
+        unless votes predict each other much worse with it.
         """
         crowd, fit = self.crowd, self.fit
         changes: list[float] = []
@@ -240,7 +245,7 @@ class _Rounds:
         return self.fit, LabelTrace(np.empty(0), np.array(changes), converged=converged)
 
     def _compare(self, nearest: FloatArray, posterior: FloatArray, counts: FloatArray, watch: Watch) -> None:
-        """Keep the fit with this posterior, or return to that with the nearest one to the votes."""
+        """Keep the fit with this posterior, or restore the fit with the posterior nearest to the votes."""
         crowd, near = self.crowd, _Rounds(self.crowd, self.by_class, self.text, anchored=False)
         gain = predictive_scores(crowd, self.fit, posterior, _CORRELATIONS, watch).max()
         near_counts = count_votes_of(crowd, nearest, partial(watch, 1.0, self.text))
@@ -253,7 +258,7 @@ class _Rounds:
             posterior[:], counts[:], self.fit = nearest, near_counts, near.fit
 
     def _finish(self, posterior: FloatArray, counts: FloatArray) -> None:
-        """Give the fit the counts and the classes' shares."""
+        """Store the counts and the classes' shares in the fit."""
         self.fit.counts = counts[0].copy()
         self.fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
         self.fit.shares /= self.fit.shares.sum()
@@ -287,12 +292,12 @@ class _Rounds:
 
 
 def _departed(most: float, agreed: float, chance: float) -> bool:
-    """Tell whether a fit calls many fewer votes right than it did: shares of the votes."""
+    """Return whether many fewer votes are correct by a fit than before; arguments are shares of the votes."""
     return (most - agreed) * (1 - chance) > _DEPARTURE * (most - chance) ** 2 and most > chance
 
 
 def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
-    """Allocate the tables of a model; strength and skill are usual ones, or those of another model."""
+    """Allocate the tables of a model; strength and skill have default values, or those of another model."""
     outputs, classes = crowd.means_class.shape
     rows, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
     pairs = len(crowd.owner), classes
@@ -316,7 +321,7 @@ def estimate_priors(
 ) -> float:
     """Estimate the crowd's priors from the counts: skill, class accuracies, confusions, strength.
 
-    `counts` are in parts (S, P, J); their sum is written to the first. Returns the share of right votes.
+    `counts` are in parts (S, P, J); their sum is written to the first. Returns the share of correct votes.
     """
     from raterscope.algorithms.labels._pooled_kernels import fill_base, sum_pairs
 
@@ -440,9 +445,9 @@ def _peak(
     *,
     apart: bool = False,
 ) -> tuple[int, ...]:
-    """Climb a grid from a point to the maximum of a score; with `apart` compute scores in several threads.
+    """Find the maximum of a score by steps on a grid; with `apart`, compute scores in several threads.
 
-    After two steps in one direction, longer ones follow while the score rises.
+    After two steps in one direction, longer steps follow while the score rises.
     """
     known: dict[tuple[int, ...], float] = {}
 
@@ -476,7 +481,8 @@ def _peak(
 def spread_of_votes(crowd: Crowd, fit: Fit) -> FloatArray:
     """Return the standard deviation, over the classes, of the logarithm of the rates of each pair, (P,).
 
-    Votes of annotators who guess have none: they neither inform of the class nor correlate with the others.
+    It is 0 for annotators who guess: their votes carry no information on the class, and do not correlate with
+    other votes.
     """
     above, below = fit.tables(crowd)
     spread = np.empty(len(above))
@@ -505,7 +511,7 @@ def effective_votes(crowd: Crowd, fit: Fit) -> FloatArray:
 def tempered_posteriors(
     crowd: Crowd, fit: Fit, posterior: FloatArray, correlations: Sequence[float], watch: Watch
 ) -> FloatArray:
-    """Compute the classes' probabilities with the design effects of correlated votes, (R, N, J)."""
+    """Compute the class probabilities with the design effects of correlated votes, (R, N, J)."""
     from raterscope.algorithms.labels._pooled_kernels import temper
 
     answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
@@ -525,16 +531,16 @@ def tempered_posteriors(
 
 
 def correlation_of(crowd: Crowd, fit: Fit, posterior: FloatArray, watch: Watch) -> float:
-    """Estimate the correlation of the votes on a task, by their prediction from each other."""
+    """Estimate the correlation of the votes on a task by predicting each from the others."""
     return float(_CORRELATIONS[predictive_scores(crowd, fit, posterior, _CORRELATIONS, watch).argmax()])
 
 
 def predictive_scores(
     crowd: Crowd, fit: Fit, posterior: FloatArray, correlations: FloatArray, watch: Watch
 ) -> FloatArray:
-    """Compute the log-likelihood of votes, each predicted from the others on its task, by correlation.
+    """Compute the log likelihood, by correlation, of votes predicted from the other votes on their task.
 
-    Known tasks and those with a single vote do not count; very many tasks are thinned.
+    Known tasks, and tasks with a single vote, do not count; of very many tasks a sample is used.
     """
     from raterscope.algorithms.labels._pooled_kernels import score_correlation
 
@@ -561,7 +567,7 @@ def predictive_scores(
 
 
 def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float) -> FloatArray:
-    """Compute the log-likelihood of the votes on each task, each predicted from the others.
+    """Compute the log likelihood of the votes on each task, each predicted from the others.
 
     Only tasks with several votes and without a known class count.
     """

@@ -51,7 +51,7 @@ class IBCCSettings(PriorSettings, LabelSettings):
 
     iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-4, "Tolerance", "Convergence: largest change of a task's probabilities.",
+        1e-4, "Tolerance", "Convergence: maximum change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ class _Expected:
 
     @cached_property
     def _at_rest(self) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of Gamma of the prior's parameters, of the rates and of the shares."""
+        """Log Gamma of the prior's parameters, for the rates and for the shares."""
         from raterscope.algorithms.labels._ibcc_kernels import log_gammas
 
         return log_gammas(self.prior), log_gammas(self.share[None])
@@ -90,15 +90,15 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
 
     Any numbers of classes and outputs are possible. The tasks' distributions (eqs. 7, 8) and those of the
     annotators' rates and the classes' shares (eqs. 17 to 23) are updated in turn. The paper states that this
-    finds the global maximum of the lower bound; it finds a local one that depends on the start. It therefore
-    starts from the votes: each task's probabilities are (nu_0 + votes) / sum, where an output counts for the
-    class with its highest prior rate, among equal ones for the class it stands for.
+    finds the global maximum of the lower bound; it finds a local maximum that depends on the start. The start
+    therefore uses the votes: each task's probabilities are (nu_0 + votes) / sum, where an output counts for
+    the class with its highest prior rate, in a tie for the class that it represents.
 
     Known tasks are held fixed, and count for the annotators' rates and the classes' shares. A task without
     votes and without a known class is not used.
 
-    The trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding. With the
-    annotators' distributions updated from the tasks, eqs. 25 to 31 are the sum of ln B(alpha) - ln
+    The trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding errors.
+    With the annotators' distributions updated from the tasks, eqs. 25 to 31 are the sum of ln B(alpha) - ln
     B(alpha_0), of ln B(nu) - ln B(nu_0), and of the tasks' entropies. Raises `LabelsError` if the confusion
     matrices would not fit into memory.
 
@@ -133,7 +133,7 @@ def _estimate(
     """Update tasks and annotators in turn, and make the fusion.
 
     `prior`, `strength`: pseudo-counts of every confusion matrix, (J, L), and of each class's share. `start`:
-    share of a vote that each output is for each class, (L, J), and the pseudo-votes added to them.
+    share of a vote that each output gives to each class, (L, J), and the pseudo-votes added to them.
     """
     votes = sort_by_task(labels, part(watch, 0.0, 0.1))
 
@@ -158,12 +158,12 @@ class DawidSkeneSettings(LabelSettings):
 
     smoothing: float = number(
         1e-10, "Smoothing", "Added to every count of a confusion matrix, and to the tasks of each class. "
-        "Near 0: maximum likelihood, however few votes the rates rest on.",
+        "Near 0: maximum likelihood, even for rates based on few votes.",
         unit="votes", minimum=1e-10, maximum=1e6, advanced=True,
     )  # fmt: skip
     iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-3, "Tolerance", "Convergence: largest change of a task's probabilities.",
+        1e-3, "Tolerance", "Convergence: maximum change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -194,13 +194,13 @@ def dawid_skene(
 ) -> LabelFusion:
     """Estimate the tasks' classes and every annotator's confusion matrix by expectation-maximisation.
 
-    It starts from each task's shares of votes, where an output counts for the class that it stands for;
+    It starts from each task's shares of votes, where an output counts for the class that it represents;
     `Labels.prior`, if set, counts only in this start, as in `ibcc`. Known tasks are held fixed. A task
     without votes and without a known class is not used.
 
     The trace is the log likelihood of the votes under the rates at the start of each iteration, with
-    smoothing counted as votes; it never falls by more than rounding. Raises `LabelsError` if the confusion
-    matrices would not fit into memory.
+    smoothing counted as votes; it never falls by more than rounding errors. Raises `LabelsError` if the
+    confusion matrices would not fit into memory.
 
     Examples
     --------
@@ -221,13 +221,13 @@ def dawid_skene(
 
 
 _TERMS = 1_000_000
-"""Votes times classes between two reports."""
+"""Number of votes times classes between two progress reports."""
 
 _SORTED = 0.02
-"""Share of the time for sorting the votes."""
+"""Share of the total time that sorting the votes takes."""
 
 _CALM = 20
-"""Consecutive samples with hardly any change of the mean at which sampling ends."""
+"""Number of consecutive samples with hardly any change of the mean after which sampling ends."""
 
 
 @dataclass(frozen=True)
@@ -235,15 +235,16 @@ class GibbsSettings(PriorSettings, LabelSettings):
     """Settings of `gibbs`."""
 
     burn_in: int = integer(
-        200, "Burn-in", "Sweeps over all tasks before the first that counts.", unit="sweeps", minimum=0,
+        200, "Burn-in", "Sweeps over all tasks before sampling (burn-in).", unit="sweeps", minimum=0,
         maximum=1_000_000,
     )  # fmt: skip
     samples: int = integer(
-        2000, "Samples", "Sweeps that count, at most.", unit="sweeps", minimum=1, maximum=10_000_000
+        2000, "Samples", "Maximum number of samples.", unit="sweeps", minimum=1, maximum=10_000_000
     )  # fmt: skip
     tolerance: float = number(
-        0.01, "Tolerance", "Sampling ends when 20 samples in a row each change the mean probabilities, "
-        "summed over all tasks, by no more; 0 for all samples.", minimum=0.0, maximum=1e6, advanced=True,
+        0.01, "Tolerance", "Sampling ends when 20 consecutive samples each change the mean probabilities,"
+        "summed over all tasks, by no more than this. 0: never earlier.", minimum=0.0, maximum=1e6,
+        advanced=True,
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the random draws.", minimum=0, maximum=2**31 - 1, advanced=True)
 
@@ -274,7 +275,7 @@ class _Chain:
 
 
 def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Sample the tasks' classes from the model's posterior, and average.
+    """Sample the tasks' classes from the model's posterior, and average the samples.
 
     The confusion matrices and the classes' shares are integrated out (the sampler is collapsed): a task's
     class is drawn given all other tasks' classes, with probabilities that are ratios of counts. Consecutive
@@ -284,8 +285,8 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
 
     The trace includes the burn-in: ln p(t, c) of every sweep, and the change of the running mean, which
     restarts after the burn-in. `converged` follows the paper's rule (section 4): the total change of the mean
-    stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may need more
-    samples than there are; a notice then states the change. `confusion` has the expected counts.
+    stayed within the tolerance for 20 samples. The change is a sum over tasks, so that many tasks may need
+    more samples than the maximum; a notice then states the change. `confusion` has the expected counts.
 
     Examples
     --------
@@ -309,7 +310,7 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     notices: tuple[str, ...] = ()
     if not converged and settings.tolerance > 0:
         notices = (
-            f"After {chain.count:,} samples a sample still changed the mean by {total:.2g} in total,"
+            f"After {chain.count:,} samples, a sample still changed the mean by {total:.2g} in total,"
             f" {total / max(1, len(chain.tasks)):.1g} a task.",
         )
     trace = LabelTrace(np.array(objective), np.array(change), converged, "log joint probability")
@@ -336,7 +337,7 @@ def _sort(labels: Labels, watch: Watch) -> _Votes:
 
 
 def _begin(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
-    """Start from the majority vote; the first of equal classes."""
+    """Start from the majority vote; in a tie, from the first class."""
     from raterscope.algorithms.labels._ibcc_kernels import place
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)

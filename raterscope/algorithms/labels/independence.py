@@ -6,14 +6,15 @@ numbers of votes, annotators and classes. Two models are therefore fitted to the
 votes and one in which every task is a mixture of classes. Crowds of the same design are simulated from both
 and fitted again, and the crowd's gain is compared with theirs.
 
-Hard tasks on which annotators err more often, but not alike, have the gain of shared causes without their
-harm: wrong votes do not confirm each other. With more than two classes, the agreement of wrong votes on a
-task distinguishes these crowds. It is compared with that of the simulated crowds, too.
+Hard tasks on which annotators err more often, but not in the same way, produce the same gain as shared
+causes, but are harmless: wrong votes do not confirm each other. With more than two classes, the agreement of
+wrong votes on a task distinguishes these crowds. It is also compared with that of the simulated crowds.
 
 Classes named by numbers may be codes without an order, and annotators of grades may confuse classes that are
-no neighbours. Each vote is therefore predicted from the others on its task by either model. Where the models
-of unordered classes predict significantly better, the order is not used. Elsewhere the models are stacked
-([yao2018]_): the weights maximise the likelihood of the mixture of their predictions of each task's votes.
+not neighbours. Each vote is therefore predicted from the other votes on its task by both models. If the
+models of unordered classes predict significantly better, the order is not used. Otherwise the models are
+stacked ([yao2018]_): the weights maximise the likelihood of the mixture of their predictions of each task's
+votes.
 
 In mixed membership every vote has an apparent class of its own, drawn from its task's mixture. Rates and
 their priors are those of hierarchical Dawid-Skene, given the apparent classes.
@@ -69,14 +70,17 @@ from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, sil
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
 _LEAST_OF_LARGE, _STRENGTH_ROUNDS_OF_LARGE = 6, (2, 5)
-"""Rounds at least, and those that estimate the strength, if the model starts from another one."""
+"""Minimum number of rounds, and number of rounds that estimate the strength, if the model starts from another
+fit.
+"""
 
 _BEYOND, _NEAR = 0.4, 4.0
-"""If it starts from another one: share by which rounds go beyond each change of a vote's probabilities
-([salakhutdinov2003]_), and changes of the tasks, in tolerances, below which rounds no longer do."""
+"""If the model starts from another fit: over-relaxation of each change of a vote's probabilities
+([salakhutdinov2003]_), and change of the tasks, in tolerances, below which rounds use no over-relaxation.
+"""
 
 _SWEEPS = 20
-"""Sweeps over each known task for its prediction from votes alone."""
+"""Number of sweeps over each known task for its prediction from votes alone."""
 
 
 def mixed_membership(
@@ -95,11 +99,10 @@ def mixed_membership(
     `mixture`: prior strength of a task's mixture.
     `judged`: (M,), known tasks with votes whose mixture is predicted without their class.
     `left_out`: (M, J), initial probabilities of these tasks.
-    `like`: fit of the initial posterior. With it, the rounds end by the tolerance.
+    `like`: fit of the initial posterior. With `like`, the rounds end by the tolerance.
     `tolerance`: limit of the change of a task's expected mixture, summed over the classes and averaged over
-        the tasks.
-    The mixtures, (N, J), of judged tasks are those without their own class. The rates of the fit are those
-        given the apparent class.
+        the tasks. The mixtures, (N, J), of judged tasks are estimated without their own class. The rates of
+        the fit are those given the apparent class.
     """
     from raterscope.algorithms.labels._kernels import (
         membership_sweep,
@@ -120,7 +123,7 @@ def mixed_membership(
     if crowd.sets is not None:
         posterior = keep_to_sets(posterior.copy(), crowd.known, crowd.sets)
     prior = mixture * fit.shares
-    # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
+    # The sum of the expected mixtures over the active tasks; their matrix is not needed.
     weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0).astype(crowd.dtype)
     of_known = posterior[fixed].sum(axis=0) + 1.0
     fit.shares = (crowd.active.astype(crowd.dtype) @ posterior).astype(np.float64) + 1.0
@@ -154,7 +157,7 @@ def mixed_membership(
             fit.shares = (weight @ total).astype(np.float64) + weight.sum() * prior + of_known
         fit.shares /= fit.shares.sum()
         prior = mixture * fit.shares
-        # Each part knows the changes of the others after the round ([newman2009]_).
+        # Each part gets the changes of the other parts after the round ([newman2009]_).
         report = partial(watch, done, text)
         run_parts(begin, parts_of(parts, 1), report)
         moved = sum(run_by_part(crowd.parts, partial(sweep, prior, beyond), report))
@@ -195,11 +198,12 @@ def _shares(crowd: Crowd, posterior: NDArray[np.float32], report: Callable[[], N
 
 
 PRIOR = 0.2
-"""Prior probability of annotators who do not err alike: none of ten public crowds had them for certain.
-With more than two classes, half of it belongs to tasks of unequal difficulty."""
+"""Prior probability that annotators do not make the same errors; none of ten public crowds certainly had such
+annotators. With more than two classes, half of it is the probability of tasks of unequal difficulty.
+"""
 
 _SIMULATED = 8
-"""Crowds of each kind."""
+"""Number of simulated crowds of each kind."""
 
 _FREEDOM = _SIMULATED - 1.0
 
@@ -207,10 +211,10 @@ _TERMS = 100_000
 """Votes times classes above which tasks are thinned."""
 
 _LEAST_TERMS = 20
-"""Minimum of votes on tasks with several votes for the comparison."""
+"""Minimum number of votes on tasks with several votes for the comparison."""
 
 _ERROR = 0.1
-"""Relative error of a simulated statistic beside its scatter; the models are estimates."""
+"""Relative error of a simulated statistic in addition to its scatter, because the models are estimates."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -226,11 +230,11 @@ def independence(
     tolerance: float,
     watch: Watch = silent,
 ) -> float:
-    """Estimate the probability that annotators do not err alike.
+    """Estimate the probability that annotators do not make the same errors.
 
     Known classes are not used, so that the result does not depend on decisions.
 
-    `labels`: repeated votes settled.
+    `labels`: repeated votes resolved.
     `correlation`: correlation of the tempered likelihood.
     `mixture`: prior strength of a task's mixture in the alternative.
     `tolerance`: as in `dawid_skene`.
@@ -279,7 +283,7 @@ def independence(
 
 
 def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
-    """Keep tasks with several votes, thinned if there are very many, and their annotators."""
+    """Keep tasks with several votes (a sample if there are very many) and their annotators."""
     votes = labels.votes_of_tasks()
     tasks = np.flatnonzero(votes >= 2)
     terms = int(votes[tasks].sum()) * len(labels.classes)
@@ -303,7 +307,7 @@ def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
 
 
 def _sorted_by_content(labels: Labels) -> Labels:
-    """Sort tasks and votes by a hash of what they are, so that drawn crowds do not depend on their order."""
+    """Sort tasks and votes by a hash of their content; simulated crowds do not depend on their order."""
     pair = (labels.annotator.astype(np.int64) * len(labels.outputs) + labels.label).astype(np.uint64)
     mixed = (pair + np.uint64(1)) * _MULTIPLIER
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MULTIPLIER
@@ -340,7 +344,7 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
 
 
 def _agreement(votes: NDArray[np.integer], posterior: FloatArray) -> float:
-    """Sum the pairs of equal wrong votes on a task, less those expected from the crowd's confusions.
+    """Count the pairs of equal wrong votes on a task, minus those expected from the crowd's confusions.
 
     `votes`, `posterior`: (N, J).
     """
@@ -357,10 +361,10 @@ def _agreement(votes: NDArray[np.integer], posterior: FloatArray) -> float:
 
 
 def _likelihoods(measured: float, independent: FloatArray, dependent: FloatArray) -> tuple[float, float]:
-    """Return the likelihoods of independence and of shared causes, given a statistic and simulated ones.
+    """Return the likelihoods of independence and of shared causes, from a statistic and simulations.
 
-    Statistics of each model are t distributed. The mean of a dependent crowd lies anywhere between those of
-    the mixture model and of independent annotators.
+    Statistics of each model are assumed to be t distributed. The mean of a dependent crowd lies anywhere
+    between those of the mixture model and of independent annotators.
     """
     means = np.array([independent.mean(), dependent.mean()])
     scatter = np.array([independent.var(ddof=1), dependent.var(ddof=1)])
@@ -372,9 +376,9 @@ def _likelihoods(measured: float, independent: FloatArray, dependent: FloatArray
 
 
 def _probability(gain: tuple[float, float], agreement: tuple[float, float], classes: int) -> float:
-    """Return the probability of annotators who do not err alike, given the likelihoods of `_likelihoods`.
+    """Return the probability that annotators do not make the same errors, from `_likelihoods`.
 
-    Tasks of unequal difficulty have the agreement of independent votes, and the gain of dependent ones.
+    Tasks of unequal difficulty have the agreement of independent votes, and the gain of dependent votes.
     """
     difficulty = PRIOR / 2 if classes > 2 else 0.0
     alone = agreement[0] * ((PRIOR - difficulty) * gain[0] + difficulty * gain[1])
@@ -388,13 +392,15 @@ def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray
 
 
 _SERIES_TERMS = 1_000_000
-"""Votes times classes above which tasks are thinned. With fewer votes the simpler model would win."""
+"""Maximum number of votes times classes; of more, a sample of tasks is used. With fewer votes the simpler
+model would be preferred.
+"""
 
 _PRIOR_TASKS = 20.0
-"""Tasks that the order counts as: a few votes cannot contradict it."""
+"""Weight of the order, in tasks, so that a few votes cannot contradict it."""
 
 _SIGNIFICANT = 2.33
-"""Standard errors by which unordered classes must predict better (1 %, one-sided)."""
+"""Minimum difference, in standard errors, by which unordered classes must predict better (1 %, one-sided)."""
 
 _STACKING_ROUNDS = 500
 _CHANGE = 1e-5
@@ -408,7 +414,7 @@ def ordinal_weight(
 
     Known classes are not used, so that the result does not depend on decisions.
 
-    `labels`: labels of ordered classes; repeated votes settled. `correlation`: correlation of the votes on a
+    `labels`: labels of ordered classes; repeated votes resolved. `correlation`: correlation of the votes on a
     task, for the predictions. `tolerance`: as in `dawid_skene`.
     """
     labels = thin_tasks(replace(labels, known=None), _SERIES_TERMS)
@@ -425,7 +431,7 @@ def ordinal_weight(
 
 
 def _stacked(gain: FloatArray) -> float:
-    """Return the weight of a model whose predictions have these gains of log-likelihood, by EM."""
+    """Return the stacking weight, by EM, of a model with these gains in log likelihood."""
     if gain.sum() < -_SIGNIFICANT * np.sqrt(np.square(gain).sum()):
         return 0.0
     ratio, weight = np.exp(np.clip(-gain, -50.0, 50.0)), 0.5

@@ -1,21 +1,21 @@
 """Ordinal model of votes on ordered classes, such as grades from 1 to 5.
 
-A cumulative link model [mccullagh1980]_ with annotators of their own bias, noise and use of the scale
+A cumulative link model [mccullagh1980]_ in which every annotator has a bias, a noise and a use of the scale
 [lakshminarayanan2013]_. A task of grade j is perceived by annotator k at position
 
     z = m + a_k (x_j - m) + b_k + s_k e,    e ~ Normal(0, 1),
 
 where x_j is the position of the grade (0, 1, 2 ...), m the middle of the scale, b_k the annotator's bias, s_k
-the noise, and a_k the part of the scale that they use: below 1 they avoid its ends. The vote is the grade
-whose interval contains z. With probability `_LAPSE` it is any grade:
+the noise, and a_k the part of the scale that the annotator uses: below 1 the ends are avoided. The vote is
+the grade whose interval contains z. With probability `_LAPSE` it is any grade:
 
     P(l | j, k) = (1 - _LAPSE) [Phi((t_(l+1) - m_kj) / s_k) - Phi((t_l - m_kj) / s_k)] + _LAPSE / L,
 
-with m_kj = m + a_k (x_j - m) + b_k, thresholds t_l halfway between neighbouring grades, t_0 = -inf and
-t_L = inf. The parameters (b, s, a) have a discrete distribution on a grid, whose weights are estimated from
-the crowd [laird1978]_. Each annotator's expected rates are the prior mean of the rows of their confusion
-matrix in the hierarchical model (`hierarchical`), in place of a skill and the crowd's confusions. Its
-strength, estimated too, decides how far annotators follow the ordinal model.
+with m_kj = m + a_k (x_j - m) + b_k, thresholds t_l halfway between neighbouring grades, t_0 = -inf and t_L =
+inf. The parameters (b, s, a) have a discrete distribution on a grid, whose weights are estimated from the
+crowd [laird1978]_. Each annotator's expected rates are the prior mean of the rows of their confusion matrix
+in the hierarchical model (`hierarchical`), in place of a skill and the crowd's confusions. Its strength,
+which is also estimated, determines how closely annotators follow the ordinal model.
 
 References
 ----------
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 
 MOST_GRADES = 101
-"""Largest number of grades: 0 to 100."""
+"""Maximum number of grades: 0 to 100."""
 
 _LAPSE = 0.03
 """Share of votes that do not depend on the task."""
@@ -54,15 +54,18 @@ _PRIOR = (0.6, 0.7, 0.8, 0.3)
 logarithm of the stretch, in the prior distribution of the annotators' parameters."""
 
 _PRIOR_WEIGHT = 50.0
-"""Annotators that the prior distribution counts as. Few annotators do not reveal whether they all avoid the
-ends of the scale or extreme grades are rare."""
+"""Weight of the prior distribution, in annotators.
+
+Few annotators do not reveal whether they all avoid the ends of the scale or extreme grades are rare."""
 
 FREE_ROUNDS = 5
-"""First rounds, in which the strength is not estimated. It would be too high: with the vote as consensus,
-annotators seem to follow the model closely."""
+"""Number of first rounds in which the strength is not estimated.
+
+It would be too high: with the majority vote as consensus, annotators seem to follow the model closely."""
 
 _FINE = 9
-"""Number of grades up to which bias and noise are counted in grades; in more, in parts of the scale."""
+"""Maximum number of grades for which bias and noise are in grades; with more, they are shares of the scale.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ def ordinal_types(positions: tuple[float, ...], outputs: int) -> OrdinalTypes:
 
 
 def class_positions(meaning: NDArray[np.integer], classes: int) -> tuple[float, ...] | None:
-    """Place the classes on the scale of the outputs; None if the outputs do not stand for them in order.
+    """Place the classes on the scale of the outputs; None if the outputs do not represent them in order.
 
     A class without outputs lies between its neighbours.
 
@@ -122,7 +125,7 @@ def class_positions(meaning: NDArray[np.integer], classes: int) -> tuple[float, 
 
 
 def is_ordinal(labels: Labels) -> bool:
-    """Return whether the ordinal model applies: to ordered classes for which the outputs stand in order."""
+    """Return whether the ordinal model applies: to ordered classes whose outputs are in the same order."""
     assert labels.meaning is not None
     return (
         labels.ordered
@@ -132,7 +135,7 @@ def is_ordinal(labels: Labels) -> bool:
 
 
 def order_notices(labels: Labels, weight: float = 1.0) -> list[str]:
-    """State that classes are fused as grades, by the weight of the ordinal model, or why they are not."""
+    """State that classes are fused as grades, with the weight of the ordinal model, or why they are not."""
     if not labels.ordered:
         return []
     if not is_ordinal(labels):
@@ -142,8 +145,8 @@ def order_notices(labels: Labels, weight: float = 1.0) -> list[str]:
         ]
     if weight <= 0:
         return [
-            "The order of the classes is not used: models without it predict the votes on a task from each"
-            " other better."
+            "The order of the classes is not used: models without it predict votes better from the other "
+            "votes on their task."
         ]
     part = "" if weight >= 1 else f" with weight {weight:.2f}, otherwise as classes without an order"
     return [
@@ -153,10 +156,10 @@ def order_notices(labels: Labels, weight: float = 1.0) -> list[str]:
 
 
 _DETECTED = 4
-"""Smallest number of classes whose order is detected: three have only three orders."""
+"""Minimum number of classes for detecting an order: three classes have only three orders."""
 
 _SURPRISE = 0.05
-"""Share of the other orders that may suit the votes better than that of the numbers."""
+"""Maximum share of other orders that fit the votes better than the order of the numbers."""
 
 _LEAST_PAIRS = 20.0
 _ALL_ORDERS = 7
@@ -174,10 +177,10 @@ def detect_order(
     """Return whether votes suggest that classes named by numbers are grades, not codes.
 
     Votes that disagree on a task are closer to each other on a scale than in other orders of the classes. The
-    sum of their distances is compared with that of all other orders, or of 2,000 random ones (a permutation
+    sum of their distances is compared with that in all other orders, or in 2,000 random orders (a permutation
     test).
 
-    `task`, `label`: (V,). `meaning`: (L,), the class that each output stands for.
+    `task`, `label`: (V,). `meaning`: (L,), the class that each output represents.
     """
     many = len(classes)
     if not _DETECTED <= many <= MOST_GRADES or tuple(outputs) != tuple(classes):

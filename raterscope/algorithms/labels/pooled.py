@@ -1,26 +1,26 @@
-"""Pooled consensus: hierarchical Dawid-Skene, mixed membership, subtypes of classes and the vote.
+"""Pooled consensus of hierarchical Dawid-Skene, mixed membership, EBCC and the majority vote.
 
-A model with independent votes is overconfident, and the vote is underconfident. Five views of the same votes
-are therefore combined. Two hierarchical Dawid-Skene models and EBCC are tempered by the design effect of
-correlated votes after the fit. In a mixed-membership model every vote has its own apparent class. The fifth
-view is the smoothed vote. The pool is the mean of their logarithmic and their linear opinion pool. It is
-mixed with the untempered models by the probability that the votes are independent (see `independence`). Known
-tasks then sharpen it (see `sharpening`).
+A model with independent votes is overconfident, and the share of votes is underconfident. Five models of the
+same votes are therefore combined. Two hierarchical Dawid-Skene models and EBCC are tempered by the design
+effect of correlated votes after the fit. In a mixed-membership model every vote has its own apparent class.
+The fifth model is the smoothed share of votes. The pool is the mean of the logarithmic and the linear opinion
+pool. It is mixed with the untempered models by the probability that the votes are independent (see
+`independence`). Known tasks then sharpen it (see `sharpening`).
 
-For ordered classes the ordinal model (`ordinal`) replaces the Dawid-Skene models and EBCC. The mixed
-membership takes its prior from it too. This pool and that of unordered classes are mixed by their
-predictions of held-out votes (`ordinal_weight`).
+For ordered classes the ordinal model (`ordinal`) replaces the Dawid-Skene models and EBCC. It also gives the
+prior of the mixed membership. This pool and that of unordered classes are mixed by their predictions of
+held-out votes (`ordinal_weight`).
 
 Confusion matrices of 200 annotators with 1,000 classes have 200 million entries, which neither fit into
 memory nor can be estimated from the votes. Annotator k is therefore right with probability s_k, and gives a
 wrong label l for class j with the probability O_jl of the crowd:
 
-    P(l | j, k) = s_k where l stands for j, else (1 - s_k) O_jl.
+    P(l | j, k) = s_k if l represents j, else (1 - s_k) O_jl.
 
 This is the hierarchical model of `hierarchical` with infinite strength and without the annotators' own wrong
-labels (with O_jl the same for all labels, the one-coin model of [dawid1979]_). Accuracies have a Beta
-distribution that is estimated from the crowd. The likelihood is tempered by the design effect of correlated
-votes, and the posterior is pooled with the smoothed vote.
+labels (with O_jl the same for all labels, the one-coin model of [dawid1979]_). The Beta distribution of the
+accuracies is estimated from the crowd. The likelihood is tempered by the design effect of correlated votes,
+and the posterior is pooled with the smoothed vote.
 
 References
 ----------
@@ -92,21 +92,21 @@ from raterscope.algorithms.settings import integer, number
 _WEIGHTS = {"by class": 0.17, "by skill": 0.17, "membership": 0.34, "subtypes": 0.15, "vote": 0.17}
 """Weights of Dawid-Skene with and without class accuracies, mixed membership, EBCC and the vote.
 
-These, the least correlation and the mixture's strength were chosen on ten public crowds with truths; votes
-alone cannot identify them, and on these crowds many other weights do as well.
+These weights, the minimum correlation and the mixture's strength were chosen on ten public crowds with
+truths; votes alone cannot identify them, and on these crowds many other weights perform equally well.
 """
 
 _ORDINAL_WEIGHTS = {"ordinal": 0.49, "membership": 0.34, "vote": 0.17}
 """Weights for ordered classes: the ordinal model replaces both Dawid-Skene models and EBCC."""
 
 _MATRIX_STRENGTH = 4.0
-"""Maximum of votes that the crowd's mean rates count as in a reported confusion matrix."""
+"""Maximum weight of the crowd's mean rates in a reported confusion matrix, in votes."""
 
 _CELLS = 4_000_000
-"""Tasks times classes, or votes times classes, in memory at a time."""
+"""Number of tasks times classes, or votes times classes, in memory at a time."""
 
 _USE_WEIGHT = 5.0
-"""Votes of each class that the use of labels counts as beside the crowd's wrong labels."""
+"""Weight of the use of labels against the crowd's wrong labels, in votes for each class."""
 
 _CORRELATIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 
@@ -118,8 +118,8 @@ class PooledSettings(LabelSettings):
     """Settings of `pooled`."""
 
     correlation: float = number(
-        0.2, "Least correlation", "Smallest correlation of the votes on a task. Estimated from the votes "
-        "where it is larger; votes alone do not reveal errors that all annotators share.",
+        0.2, "Least correlation", "Minimum correlation of the votes on a task. A larger correlation is "
+        "estimated from the votes, but votes alone do not reveal errors that all annotators share.",
         minimum=0.0, maximum=1.0, advanced=True,
     )  # fmt: skip
     mixture: float = number(
@@ -128,7 +128,7 @@ class PooledSettings(LabelSettings):
         unit="votes", minimum=1e-3, maximum=1e3, advanced=True,
     )  # fmt: skip
     iterations: int = integer(
-        200, "Iterations", "At most, for each model.", minimum=1, maximum=10_000, advanced=True
+        200, "Iterations", "Maximum number for each model.", minimum=1, maximum=10_000, advanced=True
     )
     tolerance: float = number(
         1e-3, "Tolerance", "The fit ends when the tasks' probabilities change by less, summed over the "
@@ -139,7 +139,7 @@ class PooledSettings(LabelSettings):
 
 @dataclass(eq=False)
 class _Pool:
-    """Sums over the views: of weighted logarithms, of weighted probabilities, and of the weights."""
+    """Sums over the models: of weighted logarithms, of weighted probabilities, and of the weights."""
 
     logs: FloatArray
     shares: FloatArray
@@ -170,7 +170,7 @@ class _Pool:
 
 
 def _by_block(work: Callable[[int, int], None], tasks: int) -> None:
-    """Work on blocks of tasks in several threads; intermediate results of a block take little memory."""
+    """Process blocks of tasks in several threads, so that intermediate results take little memory."""
     run_parts(work, parts_of(tasks, ROWS_AT_ONCE), no_check)
 
 
@@ -180,23 +180,23 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
     follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
     labels; the distribution of skills, c and the classes' shares are estimated from the crowd. If a fit
-    departs from the votes, as in weak crowds, that with the most right votes is kept instead, unless votes
-    predict each other much worse then. A prior of the question (`Labels.prior`) replaces c B; EBCC, which has
-    no such prior, is then omitted, as it is for very large crowds. Known tasks are held fixed. The likelihood
-    of n votes on a task is raised to 1 / (1 + (n - 1) rho), where n is their effective number, of which
-    annotators who guess add nothing, and rho the correlation with which votes predict each other best, or the
-    minimum of the settings. The result is p Q_0 + (1 - p) Q, where p is the
-    probability that annotators err independently, Q the pool, and Q_0 that of the two Dawid-Skene models
-    without the minimum correlation. With known classes it is raised to powers estimated from these tasks,
-    each predicted without its class.
+    departs from the votes, as in weak crowds, the fit with the most correct votes is kept instead, unless
+    votes then predict each other much worse. A prior of the question (`Labels.prior`) replaces c B; EBCC,
+    which has no such prior, is then omitted, as it is for very large crowds. Known tasks are held fixed. The
+    likelihood of n votes on a task is raised to the power 1 / (1 + (n - 1) rho). n is their effective number,
+    to which annotators who guess contribute nothing. rho is the correlation with which votes predict each
+    other best, or the minimum of the settings. The result is p Q_0 + (1 - p) Q, where p is the probability
+    that annotators err independently, Q the pool, and Q_0 that of the two Dawid-Skene models without the
+    minimum correlation. With known classes, the result is raised to powers estimated from these tasks, each
+    predicted without its class.
 
     In large crowds (four million votes times classes) the first model is fitted to a part of the tasks, then
-    to all of them. The others start from it and end by the tolerance, and tables have single precision.
-    Probabilities then differ by 0.001 on average from those of fits to all tasks from the vote.
+    to all tasks. The other models start from it and end by the tolerance, and tables have single precision.
+    Probabilities then differ by 0.001 on average from those of fits to all tasks that start from the vote.
 
-    The trace has the changes of the first Dawid-Skene model, or of the one that did not converge. `confusion`
-    has expected counts given the pooled posterior, on top of the crowd's mean rates. Raises `LabelsError` if
-    the confusion matrices would not fit into memory.
+    The trace has the changes of the first Dawid-Skene model, or of the model that did not converge.
+    `confusion` has the crowd's mean rates plus expected counts given the pooled posterior. Raises
+    `LabelsError` if the confusion matrices would not fit into memory.
 
     Examples
     --------
@@ -347,8 +347,8 @@ def _with_shared_confusion(
     text = (
         f"One accuracy is estimated for each of {len(labels.annotators):,} annotators, and one confusion"
         f" matrix for all: matrices of {len(labels.classes):,} classes for each would have"
-        f" {confusion.alpha.size:,} entries; more than {MOST_ENTRIES:,} are not estimated."
-        " Communities and copies are not looked for."
+        f" {confusion.alpha.size:,} entries; more than {MOST_ENTRIES:,} are not estimated. Communities and "
+        f"copied answers are not searched for."
     )
     return make_fusion(labels, "pooled", answer, confusion, trace, [text, *convergence_notices(trace)])
 
@@ -363,7 +363,7 @@ def _normalise(logs: FloatArray) -> FloatArray:
 def _fusion(
     labels: Labels, posterior: FloatArray, trace: LabelTrace, notices: list[str] | tuple[()]
 ) -> LabelFusion:
-    """Count the annotators' votes given the posterior, on top of the crowd's mean rates."""
+    """Make the fusion, with the annotators' votes counted by the posterior, plus the crowd's mean rates."""
     alpha, prior = weighted_counts(labels, posterior), labels.prior
     if prior is None:
         mean = alpha.sum(axis=0) + default_prior(labels)
@@ -374,13 +374,13 @@ def _fusion(
 
 @dataclass(eq=False)
 class SharedConfusion:
-    """Fit of the model."""
+    """Fit of the model with one shared confusion matrix."""
 
-    # (L, J): logarithms of the shares of wrong labels; of the shares of right ones where an output stands for
-    # the class
+    # (L, J): logarithms of the shares of wrong labels, or of correct labels where an output represents the
+    # class
     logs: FloatArray
-    # right, wrong: (V,): logarithms of the probability of each vote's annotator to be right and wrong,
-    # without this vote
+    # right, wrong: (V,): logarithms of the probability that each vote's annotator is right and wrong,
+    # estimated without this vote
     right: FloatArray
     wrong: FloatArray
     shares: FloatArray  # (J,): of the classes
@@ -419,7 +419,7 @@ def _update(
 
 
 def _vote_logs(labels: Labels, fit: SharedConfusion, votes: NDArray[np.int64]) -> FloatArray:
-    """Return the log-likelihood of some votes by class, (n, J)."""
+    """Return the log likelihood of some votes by class, (n, J)."""
     logs = fit.logs[labels.label[votes]] + fit.wrong[votes, None]
     meant = _meant(labels)[votes]
     rows = np.flatnonzero(meant >= 0)
@@ -430,14 +430,14 @@ def _vote_logs(labels: Labels, fit: SharedConfusion, votes: NDArray[np.int64]) -
 def _expect(
     labels: Labels, crowd: Crowd, fit: SharedConfusion, first: int, last: int, correlation: float = 0.0
 ) -> FloatArray:
-    """Compute the probabilities of some tasks' classes, (last - first, J)."""
+    """Compute the class probabilities of some tasks, (last - first, J)."""
     from scipy.sparse import csr_array
 
     votes = np.flatnonzero((labels.task >= first) & (labels.task < last))
     task, meant = labels.task[votes] - first, _meant(labels)[votes]
     shape = last - first, len(fit.logs)
     counts = np.ones(len(votes)) if labels.weights is None else labels.weights[labels.annotator[votes]]
-    # What a wrong vote says of the annotator is the same for all classes, and falls out.
+    # The annotator's accuracy enters a wrong vote equally for all classes, and cancels.
     total = csr_array((counts, (task, labels.label[votes])), shape=shape) @ fit.logs
     rows = np.flatnonzero(meant >= 0)
     np.add.at(total, (task[rows], meant[rows]), counts[rows] * (fit.right - fit.wrong)[votes[rows]])
@@ -494,7 +494,7 @@ def _fit_shared(
 
 
 def _shared_correlation(labels: Labels, crowd: Crowd, fit: SharedConfusion, watch: Watch) -> float:
-    """Estimate the correlation of the votes on a task, by their prediction from each other."""
+    """Estimate the correlation of the votes on a task by predicting each from the others."""
     watch(0.0, "estimating the correlation of votes")
     votes = np.diff(crowd.start)
     tasks = np.flatnonzero((votes >= 2) & (crowd.known == OPEN))
@@ -524,7 +524,7 @@ def _shared_correlation(labels: Labels, crowd: Crowd, fit: SharedConfusion, watc
 def _shared_posterior(
     labels: Labels, crowd: Crowd, fit: SharedConfusion, correlation: float, posterior: FloatArray
 ) -> None:
-    """Write the classes' probabilities of all tasks with votes, without their known classes, (N, J)."""
+    """Compute the class probabilities of all tasks with votes, without their known classes, (N, J)."""
     for first, last in parts_of(len(posterior), _CELLS // posterior.shape[1]):
         voted = np.diff(crowd.start)[first:last] > 0
         answer = _expect(labels, crowd, fit, first, last, correlation)

@@ -1,17 +1,18 @@
 """Class probabilities of programs, combined with the votes of a crowd.
 
-A program is an annotator whose answers are probabilities. They are not calibrated, may be wrong on whole
-classes, and programs resemble each other. The prior of a task's class is therefore a logistic regression on
-the logarithms of all programs' probabilities, with an offset for each class and a weight for each program; in
-[raykar2010]_ a classifier is such a prior of the true class. Votes of the crowd follow given the true
-class, with the likelihood of the consensus of the crowd alone. Offsets and weights maximise the likelihood of
-the votes; known classes count as certain. Programs that repeat each other share one weight, as regressors do.
+A program is an annotator whose answers are probabilities. These are not calibrated and may be wrong on whole
+classes, and programs may resemble each other. The prior of a task's class is therefore a logistic regression
+on the logarithms of all programs' probabilities, with an offset for each class and a weight for each program;
+in [raykar2010]_ a classifier is such a prior of the true class. The likelihood of the crowd's votes, given
+the true class, is that of the consensus of the crowd alone. Offsets and weights maximise the likelihood of
+the votes; known classes count as certain. Programs with the same answers share one weight, as correlated
+regressors do.
 
 CROWDLAB [goh2022]_ averages votes and probabilities instead, with weights from agreement. Here a program
-without information has the weight 0: it is used only if it predicts the votes on held-out tasks better than
-the shares of the classes do. Without that the consensus of the crowd does not change. Only tasks with two
-votes or more, or of known class, show this: from single votes it does not follow whether the crowd or the
-program is wrong.
+without information has the weight 0: programs are used only if they predict the votes on held-out tasks
+better than the shares of the classes do. Otherwise the consensus of the crowd does not change. Only tasks
+with two votes or more, or of known class, count for this: a single vote does not reveal whether the crowd or
+the program is wrong.
 
 References
 ----------
@@ -34,17 +35,19 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Lab
 from raterscope.algorithms.progress import Watch, silent
 
 FLOOR = 1e-3
-"""Least probability that is taken from a program: it may be certain and wrong."""
+"""Minimum probability of a class by a program, which may be certain and wrong."""
 
 _FOLDS = 5
 _ROUNDS = 50
 _TOLERANCE = 1e-6
 _PRIOR_VARIANCE = 1.0
-"""Prior variance of the sum of the weights, around 0: copies of a program weigh as much as it does alone."""
+"""Prior variance of the sum of the weights, around 0: copies of a program together have the weight of one."""
 
 _OFFSET_VARIANCE = 4.0
 _GAIN = 2.0
-"""Standard errors by which programs must predict held-out votes better than the shares of the classes."""
+"""Minimum gain, in standard errors, of predicting held-out votes by programs instead of the shares of
+classes.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +65,12 @@ class ProgramWeights:
     names: tuple[str, ...]  # (P,)
     weight: FloatArray  # (P,): power of each program's probabilities; 0 if they are not used
     offset: FloatArray  # (J,): correction of each class
-    # mean log likelihood of the votes on held-out tasks, above that of the classes' shares; nats a task
+    # gain in the mean log likelihood of the votes on held-out tasks over the classes' shares, nats per task
     gain: float
     error: float  # its standard error
 
     def log_odds(self, program: Program, task: int, leading: int, shares: FloatArray) -> float:
-        """Return what a program weighs for a class of a task, as log odds; NaN if it did not judge it.
+        """Return a program's contribution to a class of a task, as log odds; NaN without a judgement.
 
         The other classes are weighted by their shares.
         """
@@ -94,8 +97,8 @@ class ProgramWeights:
             )
             return (
                 f"The consensus includes {programs}, with these powers of the probabilities: {weights}. "
-                f"They predict the votes on held-out tasks by {self.gain:.2f} ± {self.error:.2f} nats a task "
-                "better than the shares of the classes."
+                f"They predict the votes on held-out tasks by {self.gain:.2f} ± {self.error:.2f} nats per "
+                f"task better than the shares of the classes."
             )
         names = ", ".join(self.names)
         if not np.isfinite(self.gain):
@@ -171,7 +174,7 @@ def _combine(
 
 
 def _features(programs: Sequence[Program], tasks: int, classes: int) -> FloatArray:
-    """Return centred logarithms of the probabilities, (N, P, J); 0 where a program did not judge."""
+    """Return centred logarithms of the probabilities, (N, P, J); 0 where a program did not judge a task."""
     features = np.zeros((tasks, len(programs), classes))
     for row, program in enumerate(programs):
         known = np.isfinite(program.probability).all(axis=1)
@@ -188,7 +191,7 @@ def _prior(features: FloatArray, base: FloatArray, weight: FloatArray, offset: F
 
 
 def _fit(features: FloatArray, likelihood: FloatArray, base: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return weights (P,), at least 0, and offsets (J,) of the highest posterior density."""
+    """Return the weights (P,), at least 0, and offsets (J,) with the highest posterior density."""
     from scipy.optimize import minimize
 
     count, programs, classes = features.shape

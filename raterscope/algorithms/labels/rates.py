@@ -2,7 +2,7 @@
 
 Votes are counted by the consensus, and each row is shrunk towards a prior estimated from the crowd: a skill
 for every annotator, an accuracy for every class, and the usual confusions (a hierarchical model as in
-[carpenter2008]_). A 30 by 30 matrix can thus be estimated from 100 votes.
+[carpenter2008]_). This allows estimating a 30 by 30 matrix from 100 votes.
 
 References
 ----------
@@ -41,8 +41,8 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
     One entry of a Dirichlet distributed row has a Beta distribution with parameters alpha_jl and sum_m
     alpha_jm - alpha_jl; the interval has equal tails.
 
-    `level`: share of the probability within, between 0 and 1. Both ends have shape (K, J, L); with a single
-    output they are one.
+    `level`: probability of the interval, between 0 and 1. Both ends have shape (K, J, L); with a single
+    output they are 1.
     """
     alpha = confusion.alpha
     rest = alpha.sum(axis=2, keepdims=True) - alpha
@@ -58,84 +58,90 @@ def crowd_confusion(confusion: Confusion) -> FloatArray:
 _LEVEL = 0.95
 
 _VOTES = 1_000_000
-"""Votes whose weights are in memory at a time."""
+"""Number of votes whose weights are in memory at a time."""
 
 _STRENGTHS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(-2, 5))
-"""Grid of votes that a row's prior counts as. More than 4 made intervals too narrow."""
+"""Grid of the weight of a row's prior, in votes. More than 4 made intervals too narrow."""
 
 _SKILLS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(23))
-"""Votes that the crowd's accuracy counts as; penalised around 8 by a log-normal of deviation 1.5."""
+"""Grid of the weight of the crowd's accuracy, in votes, with a log-normal prior around 8 (deviation 1.5)."""
 
 _USUAL_SKILL, _SKILL_SPREAD = 8.0, 1.5
 
 _ACCURACY_VOTES = 1.0
-"""Votes that the crowd's accuracy counts as in a reported accuracy. The posterior already shrinks the
-expected right votes to the crowd. With more shrinkage, good annotators seemed worse and bad ones better."""
+"""Weight of the crowd's accuracy in a reported accuracy, in votes. The posterior already shrinks the expected
+correct votes to the crowd. With more shrinkage, good annotators seemed worse and bad annotators better.
+"""
 
 _OVERLAP = 20
-"""Tasks with several votes or a known class from which rates are identified."""
+"""Minimum number of tasks with several votes or a known class for identifying rates."""
 
 _LOOKED_AT = 5_000
-"""Maximum of annotators, and of rows of matrices, for estimating the prior."""
+"""Maximum number of annotators, and of rows of matrices, for estimating the prior."""
 
 _CLASS_WEIGHT, _WRONG_WEIGHT, _OWN_WEIGHT = 10.0, 5.0, 10.0
-"""Votes by which a class is drawn to the crowd's accuracy, mistakes to the use of labels (a class), and an
-annotator's mistakes to the crowd's."""
+"""Shrinkage, in votes: of a class's accuracy to the crowd's, of mistakes in a class to the use of labels, and
+of an annotator's mistakes to the crowd's.
+"""
 
 _MOST = 0.995
 
 SPREAD = 0.75
 """Standard deviation of the logarithm of the power that would calibrate a crowd's consensus, and of a class's
-log-odds. Over ten public crowds both are 0.4 with mean 0, over simulated ones 0.9 (mean 0.4) and 0.45. The
-power's lies between the two; with it the intervals by IBCC cover too, whose consensus is more certain."""
+log odds. Over ten public crowds both are 0.4 with mean 0, over simulated crowds 0.9 (mean 0.4) and 0.45. The
+value for the power lies between the two; with it, intervals by IBCC, whose consensus is more certain, also
+have their nominal coverage.
+"""
 
 _LEAST_SPREAD = 0.25
-"""Spread of the power where no task is in doubt. It grows with the mean entropy of the tasks: on ten public
-crowds the error of accuracies, relative to their derivative by the power, was 0.2 to 0.5 in the four crowds
-of least entropy (up to 0.3 of the maximum), and 0.3 to 1.0 in the others (0.4 to 0.7)."""
+"""Standard deviation of the logarithm of the power if no task is uncertain.
+
+It grows with the mean entropy of the tasks: on ten public crowds the error of accuracies, relative to their
+derivative by the power, was 0.2 to 0.5 in the four crowds with the lowest entropy (up to 0.3 of the maximum),
+and 0.3 to 1.0 in the others (0.4 to 0.7)."""
 
 _ENTROPIES = 100_000
-"""Maximum of tasks for the mean entropy; more are thinned."""
+"""Maximum number of tasks for the mean entropy; of more, a sample is used."""
 
 _WIDENED = 2.5
-"""Votes by which the intervals of a row are widened together, half a vote each at most."""
+"""Total number of votes by which the intervals of a row are widened, each by half a vote at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
     """Confusion matrices and accuracies of K annotators, with their uncertainty.
 
-    For very many classes all annotators have the counts of the crowd; see `has_own_matrices`.
+    With very many classes all annotators have the counts of the crowd; see `has_own_matrices`.
     """
 
     counts: FloatArray  # (K, J, L): votes weighted by the probability Q of the class
-    # doubt, shift: (K, J, L): variance of the counts by independent errors of the labels, and their
-    # derivative by the logarithm of the power of the posterior; see `estimate_rates`
+    # doubt, shift: (K, J, L): variance of the counts due to independent errors of the labels, and derivative
+    # of the counts by the logarithm of the power of the posterior; see `estimate_rates`
     doubt: FloatArray
     shift: FloatArray
     prior: FloatArray  # (K, J, L): expected probabilities without the annotator's own row
     strength: float  # number of votes that `prior` counts as
-    # (K,): number of votes that count: for annotators who change, those that refer to the time in question
+    # (K,): number of votes that count: for annotators who change, those for the moment in question
     votes: FloatArray
     given: FloatArray  # (K,): number of all votes of the annotator
-    # right, right_doubt, right_shift: (K,): expected number of right votes, its variance (by errors that the
-    # annotators do not share) and its derivative, as for the counts
+    # right, right_doubt, right_shift: (K,): expected number of correct votes, its variance (due to errors
+    # that annotators do not share) and its derivative, as for the counts
     right: FloatArray
     right_doubt: FloatArray
     right_shift: FloatArray
-    # tuple of two floats: the crowd's accuracy, and the number of votes that it counts as
+    # tuple of two floats: the crowd's accuracy, and its weight in votes
     skill: tuple[float, float]
-    # standard deviation of the logarithm of the power for accuracies, as far as annotators share it
+    # standard deviation of the logarithm of the power for accuracies, the part common to annotators
     spread: float = SPREAD
     time: str = "all votes"  # the time that the rates refer to: "all votes" or "the last vote"
-    # (K,): number of right votes expected by D, the middle of the interval of an accuracy; None if it is
+    # (K,): number of correct votes expected by D, the centre of the interval of an accuracy; None if equal to
     # `right`; see `estimate_rates`
     likely_right: FloatArray | None = None
     identified: bool = True  # whether the votes show how often they are right; see `is_identified`
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The expected probabilities of the outputs, (K, J, L)."""
+        """Expected probabilities of the outputs, (K, J, L)."""
         counts, prior = distinct(self.counts), distinct(self.prior)
         total = counts.sum(axis=2, keepdims=True) + self.strength
         return repeated((counts + self.strength * prior) / total, len(self.counts))
@@ -143,10 +149,10 @@ class Rates:
     def interval(self, level: float = _LEVEL, *, interpolated: bool = False) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every entry, two (K, J, L); see `beta_quantile`.
 
-        The variance has three parts: sampling, independent errors of the labels, and errors that they share:
-        a consensus that is too certain or uncertain, or that prefers or neglects the class. The interval is
+        The variance has three parts: sampling, independent errors of the labels, and common errors: a
+        consensus that is too certain or uncertain, or that prefers or neglects the class. The interval is
         that of a Beta distribution with this mean and variance, widened by half a vote ([clopper1934]_), or
-        by less where there are more than five outputs.
+        by less if there are more than five outputs.
 
         References
         ----------
@@ -171,14 +177,14 @@ class Rates:
 
     @cached_property
     def accuracy(self) -> FloatArray:
-        """The expected share of right votes among each annotator's own, (K,)."""
+        """Expected share of correct votes of each annotator, (K,)."""
         centre, strength = self.skill
         return np.asarray((self.right + centre * strength) / (self.votes + strength))
 
     def accuracy_interval(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the 95 % interval of every accuracy, two (K,).
 
-        It is that of the accuracy by D, and contains the accuracy by the posterior.
+        It is that of the accuracy by D, extended to contain the accuracy by the posterior.
         """
         total = self.votes + self.skill[1]
         mean = self._likely_accuracy
@@ -214,14 +220,15 @@ class Rates:
     def together(self, annotators: NDArray[np.integer]) -> Rates:
         """Combine several annotators into one: K is 1.
 
-        The accuracy is their mean, weighted by votes, so that the groups' figures average to the crowd's.
+        The accuracy is their mean, weighted by votes, so that the accuracies of groups average to the
+        crowd's.
         """
         if len(annotators) == 1:
             return self.chosen(annotators)
         used = np.zeros(len(self.votes))
         used[annotators] = 1.0
         votes = np.array([used @ self.votes])
-        # Sums by products: a copy of the chosen matrices could be large.
+        # Summed by matrix products, because a copy of the chosen matrices could be large.
         weight = used * self.given if used @ self.given > 0 else used
         mean, likely = (
             float(np.average(values, weights=weight)) if weight.any() else self.skill[0]
@@ -247,14 +254,14 @@ class Rates:
 
 
 def is_identified(labels: Labels) -> bool:
-    """Return whether enough tasks have several votes, or a known class, to show how often votes are right."""
+    """Return whether enough tasks have several votes or a known class for estimating accuracies."""
     votes = labels.votes_of_tasks()
     shown = (votes > 1) | ((votes > 0) & (labels.known_classes() > OPEN))
     return int(shown.sum()) >= min(_OVERLAP, int(np.count_nonzero(votes)))
 
 
 def label_doubt(mean: FloatArray, doubt: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return the variance of counts around a row's mean that errors of the labels cause; see `Rates`.
+    """Return the variance of counts around a row's mean due to errors of the labels; see `Rates`.
 
     All have shape (..., J, L).
     """
@@ -291,11 +298,11 @@ def rates_of(
 ) -> Rates:
     """Estimate every annotator's rates from a result; see `estimate_rates`.
 
-    For a dynamic model they refer to each annotator's last vote: the last matrix gives the number of votes of
+    For a dynamic model they apply to each annotator's last vote: the last matrix gives the number of votes of
     each class that still count.
 
     `labels`: input of the fusion; repeated votes all count. `excluded`: the excluded votes, with the same
-    numbers of tasks and annotators. These annotators are measured by the others' consensus.
+    tasks and annotators. Excluded annotators are compared with the consensus of the others.
     """
     last = None if fusion.drift is None else fusion.confusion.counts()
 
@@ -312,7 +319,7 @@ def rates_of(
 
 
 _ESTIMATED: LastAnswers[Rates] = LastAnswers()
-"""Communities, files and advice need the same rates."""
+"""Cache for communities, files and advice, which need the same rates."""
 
 
 def estimate_rates(
@@ -326,20 +333,20 @@ def estimate_rates(
 ) -> Rates:
     """Estimate annotators' confusion matrices and accuracies, given the probabilities of the classes.
 
-    With N_kjl the votes l of annotator k weighted by class j, skill_k the share of right votes shrunk to the
-    crowd's by a beta-binomial model, and A_j a class's share of right votes, the prior of row j has logit
-    d_kj = logit A_j + logit skill_k - logit mean A on its diagonal. The rest is distributed like the crowd's
-    and the annotator's own mistakes. The prior counts as c votes, the maximum likelihood estimate (Dirichlet
-    multinomial) of the crowd.
+    With N_kjl the votes l of annotator k weighted by class j, skill_k the share of correct votes shrunk to
+    the crowd's by a beta-binomial model, and A_j a class's share of correct votes, the prior of row j has
+    logit d_kj = logit A_j + logit skill_k - logit mean A on its diagonal. The rest is distributed like the
+    crowd's and the annotator's own mistakes. The prior has a weight of c votes, a maximum likelihood estimate
+    (Dirichlet multinomial) from the crowd.
 
     Labels are wrong independently of each other by their probabilities D. They are also wrong together: D
-    would be calibrated when raised to a power whose logarithm differs between crowds, by a standard deviation
+    would be calibrated if raised to a power whose logarithm differs between crowds, with a standard deviation
     of `SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
     consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
-    vote. An interval of an accuracy then has the right votes expected by D in its middle; an interval around
+    vote. The interval of an accuracy is then centred on the correct votes expected by D; an interval around
     those of the posterior would count the overconfidence twice. For accuracies the deviation follows from the
-    tasks' mean entropy: where few tasks are in doubt, powers differ less. Half of its variance is each
-    annotator's own, and averages out in groups. Known classes reduce the other half by the information of
+    tasks' mean entropy: if few tasks are uncertain, powers differ less. Half of its variance is independent
+    between annotators, and averages out in groups. Known classes reduce the other half by the information of
     their votes on the power.
 
     `posterior`: (N, J), 0 and 1 where the class is known.
@@ -370,7 +377,7 @@ def estimate_rates(
     given = counts.sum(axis=2, keepdims=True)
     expected = given if calibrated else weighted_counts(counted, chance).sum(axis=2, keepdims=True)
     if last is not None:
-        # Of the past so much counts as the model still knows of it.
+        # Past votes count by the number of votes in the model's last matrix.
         kept = last.sum(axis=2, keepdims=True) / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
         kept = np.minimum(kept, 1.0)
         mixture = counts.sum(axis=2) / np.maximum(votes[:, None], 1e-9)
@@ -378,7 +385,7 @@ def estimate_rates(
         share = (mixture * (last * means_class).sum(axis=2) / row).sum(axis=1)
         now = last.sum(axis=(1, 2))
         part_of = np.minimum(now / np.maximum(votes, 1e-9), 1.0)
-        # A dynamic model knows nothing of excluded annotators: all of their votes count.
+        # A dynamic model has no drift of excluded annotators: all of their votes count.
         took_part = labels.votes_of_annotators() > 0
         rows = took_part[:, None, None]
         counts = np.where(rows, last, counts)
@@ -427,7 +434,7 @@ def _joined(labels: Labels, excluded: Labels) -> Labels:
 
 
 def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
-    """Sum the weight, (N, J) of tasks, of the class that each vote stands for, by annotator, (K,)."""
+    """Sum the weight, (N, J) of tasks, of the class that each vote represents, by annotator, (K,)."""
     assert labels.meaning is not None
     total = np.zeros(len(labels.annotators))
     for first in range(0, len(labels), _VOTES):
@@ -439,14 +446,14 @@ def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
 
 
 def diagonal_sums(labels: Labels, counts: FloatArray) -> FloatArray:
-    """Sum the counts, (K, J, L), of the outputs that stand for the class, by annotator, (K,)."""
+    """Sum the counts, (K, J, L), of the outputs that represent the class, by annotator, (K,)."""
     assert labels.meaning is not None
     used = np.flatnonzero(labels.meaning >= 0)
     return np.asarray(counts[:, labels.meaning[used], used].sum(axis=1))
 
 
 def power_derivative(chance: FloatArray) -> FloatArray:
-    """Return the derivative of normalised powers of probabilities by the power's logarithm, at power one."""
+    """Return the derivative of normalised powers of probabilities by the power's logarithm, at power 1."""
     derivative = np.empty(chance.shape)
     for begin, end in parts_of(len(chance), ROWS_AT_ONCE):
         share, logs = chance[begin:end], derivative[begin:end]
@@ -457,7 +464,7 @@ def power_derivative(chance: FloatArray) -> FloatArray:
 
 
 def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:
-    """Return the spreads of the power for accuracies: of each annotator alone, and of all together."""
+    """Return the deviations of the power's logarithm for accuracies: of each annotator, and common to all."""
     voted, known = labels.votes_of_tasks() > 0, labels.known_classes() > OPEN
     judged, others = np.flatnonzero(voted & known), np.flatnonzero(voted & ~known)
     others = others[:: -(-len(others) // _ENTROPIES) or 1]
@@ -489,7 +496,7 @@ def smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
 
 
 def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
-    """Fit a beta-binomial distribution to the annotators' right votes: its mean, and its pseudo-counts."""
+    """Fit a beta-binomial distribution to the annotators' correct votes: its mean and pseudo-counts."""
     from scipy.special import betaln, expit, logit
 
     if not len(votes):
@@ -573,7 +580,7 @@ def _widened_interval(
     first, second = mean * strength, (1 - mean) * strength
     tail = (1 - level) / 2
     low, high = np.where(certain, mean, 0.0), np.where(certain, mean, 1.0)
-    # Most entries of large matrices have few votes: their lower end is 0.
+    # Most entries of large matrices have few votes, and a lower end of 0.
     above = ~certain & (first > half) & (mean * total >= 1.0)
     ends = first[above] - half, second[above] + half
     low[above] = np.minimum(

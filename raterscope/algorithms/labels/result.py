@@ -28,7 +28,7 @@ from raterscope.text import counted, listed
 
 @dataclass(frozen=True, eq=False)
 class Copying:
-    """Pairs of annotators who copy one another, or a third."""
+    """Pairs of annotators who copy each other, or a third annotator."""
 
     pairs: NDArray[np.int32]  # (P, 2)
     common: NDArray[np.int64]  # (P,): tasks with votes of both
@@ -47,7 +47,7 @@ class Copying:
         return tuple(sorted(groups.values(), key=lambda members: (-len(members), members)))
 
     def reordered(self, order: NDArray[np.int64]) -> Copying:
-        """Put all annotators into another order: first the one now at `order[0]`, and so on."""
+        """Return a copy with the annotators in another order, first the annotator at `order[0]`."""
         pairs = np.sort(np.argsort(order)[self.pairs], axis=1).astype(self.pairs.dtype)
         return replace(self, pairs=pairs)
 
@@ -60,11 +60,11 @@ class LabelResult:
     truths: str  # use of known truths, a key of `fusion.TRUTHS`
     communities: Communities | None = None  # communities of the annotators; None if not requested
     programs: ProgramWeights | None = None  # weights of programs; None without programs
-    # annotators who may copy, by the votes alone; None if they were not compared, as with `communities`
+    # possible copiers, by the votes alone; None if annotators were not compared, as for `communities`
     copying: Copying | None = None
 
     def reordered(self, order: NDArray[np.int64]) -> LabelResult:
-        """Put the annotators into another order: first the one now at `order[0]`, and so on.
+        """Return a copy with the annotators in another order, first the annotator at `order[0]`.
 
         `order`: (K,), every annotator once.
         """
@@ -101,10 +101,9 @@ def make_fusion(
     `labels`: the labels that were fused, without repeated votes.
     `posterior`: (N, J), overwritten: known tasks get 0 and 1, tasks without votes the classes' shares; 0
         outside the sets of restricted tasks.
-    `notices`: further notices; those on tasks and annotators without votes, classes without votes, and a
-        single annotator are added.
-    `shares`: (J,), by default the mean of the posterior over tasks with votes or known; equal where there is
-        none.
+    `notices`: further notices; notices on tasks and annotators without votes, classes without votes, and a
+    single annotator are added. `shares`: (J,), by default the mean of the posterior over tasks with votes or
+    known classes; equal if there is no such task.
     `weight`: (K,).
     """
     tasks, classes = len(labels.tasks), len(labels.classes)
@@ -152,7 +151,7 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
 
 
 def convergence_notices(trace: LabelTrace) -> list[str]:
-    """State that an iteration did not converge, if so."""
+    """Return a notice if an iteration did not converge."""
     if trace.converged:
         return []
     return [
@@ -162,7 +161,7 @@ def convergence_notices(trace: LabelTrace) -> list[str]:
 
 
 def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
-    """State missing data: `voteless` tasks have no votes, `silent` ones of them no known class either."""
+    """Return notices on missing data: `voteless` tasks have no votes, `silent` tasks also no known class."""
     if not len(labels):
         return ["There are no votes: results show only known truths and the prior."]
     sentences = []
@@ -185,6 +184,6 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
     if unnamed and len(labels.classes) > 1:
         sentences.append(
-            f"No vote stands for {counted(len(unnamed), 'class', 'classes')}: {listed(unnamed, 5)}."
+            f"No vote represents {counted(len(unnamed), 'class', 'classes')}: {listed(unnamed, 5)}."
         )
     return sentences

@@ -46,7 +46,7 @@ def subsample(
     """Select the tasks on which many experienced annotators voted.
 
     Experienced annotators voted on at least `class_votes` tasks of each true class. A task is selected if at
-    least `least_experienced` of them voted, with or without known truth; then all votes on it count,
+    least `least_experienced` of them voted, with or without known truth; then all votes on the task count,
     including those of other annotators.
 
     `truth`: (N,), true classes, `OPEN` where not known.
@@ -77,7 +77,8 @@ def subsample(
     if not len(present) or not enough.any():
         raise LabelsError(
             f"no task has votes of {least_experienced} annotators with {class_votes} votes on known tasks of "
-            f"each class: {int(experienced.sum()):,} annotators have so many, and the one with the most has "
+            f"each class: {int(experienced.sum()):,} annotators have this number of votes, and the maximum "
+            f"is "
             f"{int(least.max(initial=0)):,}; lower one of the two numbers."
         )
     kept = enough[labels.task]
@@ -118,7 +119,7 @@ class FoldedSettings(Settings):
 
     methods: str = choice("all", "Methods", "Methods to compare.", METHODS)
     folds: int = integer(
-        5, "Folds", "The truths of all folds but one are given to a method, which predicts the others.",
+        5, "Folds", "A method gets the truths of all folds but one, and predicts the tasks of that fold.",
         minimum=2, maximum=100,
     )  # fmt: skip
     subsample: bool = switch(
@@ -130,14 +131,22 @@ class FoldedSettings(Settings):
         "For the subsample.", unit="votes", minimum=1,
     )  # fmt: skip
     experienced: int = integer(
-        10, "Experienced annotators", "Tasks with votes of fewer are excluded. For the subsample.", minimum=1
+        10,
+        "Experienced annotators",
+        "Minimum number of experienced annotators with votes on a task. For the subsample.",
+        minimum=1,
     )
     decisions: bool = switch(
         False, "Majorities as decisions", "Simple and weighted majority give a class instead of a share of "
         "votes, as in the paper: their ROC curve is then one point.", advanced=True,
     )  # fmt: skip
     fold_seed: int = integer(
-        0, "Seed of folds", "Of the random division into folds.", minimum=0, maximum=2**31 - 1, advanced=True
+        0,
+        "Seed of folds",
+        "Seed of the random division into folds.",
+        minimum=0,
+        maximum=2**31 - 1,
+        advanced=True,
     )
 
 
@@ -155,11 +164,11 @@ class FoldedMethod:
     posterior: FloatArray  # (n, J): of the n tasks of known truth, each from the run without it
 
     def areas(self, true: int | None = None) -> FloatArray:
-        """Return the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
+        """Return the AUC of each fold, for a class or the mean of classes; NaN where undefined."""
         return np.array([_area(fold, true) for fold in self.by_fold])
 
     def area(self, true: int | None = None) -> tuple[float, float, float]:
-        """Return the pooled AUC with its interval, of a class or by default the mean of classes."""
+        """Return the pooled AUC with its interval, for a class or by default the mean of classes."""
         at = -1 if true is None else true
         return _area(self.pooled, true), float(self.low[at]), float(self.high[at])
 
@@ -182,7 +191,7 @@ class FoldedCurves:
     tasks: int
     annotators: int
     votes: int
-    # truth, fold: (n,): class and fold of the tasks of known truth among them
+    # truth, fold: (n,): class and fold of the tasks with known truth
     truth: ClassArray
     fold: NDArray[np.int16]
     methods: tuple[FoldedMethod, ...]
@@ -200,7 +209,7 @@ class FoldedCurves:
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The classes with a curve; of two classes only the last, since both are equivalent."""
+        """Classes with a curve; of two classes only the last, because their curves are equivalent."""
         curves = self.methods[0].pooled.curves if self.methods else ()
         known = tuple(at for at, curve in enumerate(curves) if math.isfinite(curve.area))
         return known[-1:] if len(self.classes) == 2 else known
@@ -223,8 +232,8 @@ def folded_curves(
     All methods have the same folds, with every class distributed evenly.
 
     `truth`: (N,), true classes, `OPEN` where not known.
-    `plans`: plans of some methods; others have their defaults. `failed` names methods that cannot be used on
-        these labels.
+    `plans`: plans of some methods; other methods have their defaults. `failed` lists methods that cannot be
+    used on these labels.
     `programs`: programs with all tasks and classes of the labels; every method's consensus is combined with
         them, see `programs.combine`.
     Raises `LabelsError` for fewer than two truths, or if the subsample has no task.
@@ -280,7 +289,7 @@ def judge_folds(
     classes: tuple[str, ...],
     seconds: float,
 ) -> FoldedMethod:
-    """Assess the predictions of a method for n tasks of known truth, together and by fold.
+    """Assess the predictions of a method for n tasks with known truth, together and by fold.
 
     `posterior`: (n, J). `truth`, `fold`: (n,). `classes`: names of the J classes.
     """
@@ -296,13 +305,13 @@ def judge_folds(
 def area_interval(posterior: FloatArray, truth: ClassArray) -> tuple[FloatArray, FloatArray]:
     """Return the 95 % intervals of the AUC of each class against the rest, then of their mean.
 
-    The variance is DeLong's, of the placements of all tasks ([delong1988]_), for the mean of classes with
-    their covariances; the interval is symmetric for the logit of the AUC. If the classes are separated
-    perfectly the variance is 0; the lower end is then the exact one of a share that is right for each task of
-    the smaller class ([clopper1934]_). In 2,000 simulated data sets with AUC 0.6 to 0.99 and classes of 5 to
-    450 tasks, 90 to 97 % of the intervals covered the AUC.
+    The variance is DeLong's, from the placements of all tasks ([delong1988]_); for the mean of classes it
+    includes their covariances. The interval is symmetric for the logit of the AUC. If the classes are
+    separated perfectly, the variance is 0; the lower end is then the exact one for a share that is right for
+    each task of the smaller class ([clopper1934]_). In 2,000 simulated data sets with AUC 0.6 to 0.99 and
+    classes of 5 to 450 tasks, 90 to 97 % of the intervals covered the AUC.
 
-    `posterior`: (n, J). `truth`: (n,), all known. Both ends, (J + 1,), are NaN where there is no AUC.
+    `posterior`: (n, J). `truth`: (n,), all known. Both ends, (J + 1,), are NaN where the AUC is undefined.
 
     References
     ----------
@@ -334,9 +343,9 @@ def area_interval(posterior: FloatArray, truth: ClassArray) -> tuple[FloatArray,
 
 
 def mean_area(areas: Sequence[float] | FloatArray) -> tuple[float, float, float]:
-    """Return the mean of the folds' AUC with Student's 95 % interval; NaN without any.
+    """Return the mean of the folds' AUC with Student's 95 % interval; NaN without folds.
 
-    It assumes independent folds, which is only approximate: the runs share truths.
+    The interval assumes independent folds, which is only approximate, because the runs share truths.
     """
     from scipy.special import stdtrit
 

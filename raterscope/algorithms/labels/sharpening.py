@@ -1,14 +1,15 @@
-"""Powers of probabilities, estimated from tasks of known class.
+"""Calibration of probabilities by powers estimated from tasks with known class.
 
-Votes alone do not reveal errors that the crowd shares. Tasks of known class do, but only for tasks of similar
-confidence: decisions on the most disputed tasks carry no information on those that seem certain. The
+Votes alone do not reveal errors that the crowd shares. Tasks with known class do, but only for tasks of
+similar confidence: decisions on the most disputed tasks carry no information on tasks that seem certain. The
 logarithm of the power is therefore a Gaussian process in the confidence, with mean zero. Three biases are
 avoided:
 
-- An expert is wrong at times. The share of wrong classes is estimated with the powers.
-- Where known tasks were chosen for their doubt, those that seem clearer now are less often right than others
-  as clear (regression to the mean). Known tasks count by their share of the tasks of like confidence.
-- A power below one, estimated from doubtful tasks, is not extended to clear ones for the same reason.
+- Experts make mistakes. The share of wrong known classes is estimated with the powers.
+- If known tasks were chosen because they were disputed, those that now seem clearer are less often right than
+other tasks of the same confidence (regression to the mean). Known tasks therefore count by their share of the
+tasks of similar confidence.
+- For the same reason, a power below one, estimated from disputed tasks, is not extended to clear tasks.
 
 References
 ----------
@@ -32,7 +33,7 @@ _SPREAD = 0.25
 """Standard deviation of the logarithm of the power between crowds."""
 
 _LENGTH = 1.0
-"""Logits of confidence over which the power changes."""
+"""Length scale of the power in confidence, logits."""
 
 _PLACES = np.linspace(-3.0, 8.0, 45)
 _STEP = float(_PLACES[1] - _PLACES[0])
@@ -42,10 +43,10 @@ _MISTAKES = (2.0, 20.0)
 
 _BINS = np.linspace(-3.0, 14.0, 171)
 _WIDTH = 0.3
-"""Logits over which the share of known tasks is smoothed."""
+"""Width of the smoothing of the share of known tasks, logits."""
 
 _MOST = 20_000
-"""Maximum of known tasks for estimating powers; more are thinned."""
+"""Maximum number of known tasks for estimating powers; of more, a sample is used."""
 
 _TURNS = 30
 _CHANGE = 1e-3
@@ -58,8 +59,8 @@ def sharpen(
     """Raise probabilities to powers estimated from known tasks of similar confidence, (N, J).
 
     `posterior`: (N, J).
-    `known`: (M, J), probabilities of tasks of known class, predicted without it.
-    `truth`: (M,), their classes.
+    `known`: (M, J), probabilities of tasks with known class, predicted without it. `truth`: (M,), their
+    classes.
     `judged`: (M,), their indices.
     """
     confidence = _confidence(posterior)
@@ -75,8 +76,8 @@ def sharpen(
 def information_on_power(known: FloatArray, others: FloatArray) -> float:
     """Return the information of known tasks on the logarithm of the power of the other tasks.
 
-    A task's information is the variance of its logarithmic probabilities. Known tasks count by the share of
-    the others' information that belongs to tasks of like confidence.
+    A task's information is the variance of its log probabilities. Known tasks count by the share of the other
+    tasks' information that belongs to tasks of similar confidence.
 
     `known`, `others`: (M, J) and (N, J), probabilities predicted without the known classes.
     """
@@ -87,7 +88,7 @@ def information_on_power(known: FloatArray, others: FloatArray) -> float:
 
 
 def log_variance(posterior: FloatArray) -> FloatArray:
-    """Return the variance of each task's logarithmic probabilities."""
+    """Return the variance of each task's log probabilities."""
     variance = np.empty(len(posterior))
     for begin, end in parts_of(len(posterior), ROWS_AT_ONCE):
         share = posterior[begin:end]

@@ -1,4 +1,4 @@
-"""Tempering: the weight of a vote if annotators make correlated errors.
+"""Tempering: weight of a vote if annotators make correlated errors.
 
 A model of annotators assumes that the votes on a task are independent, given its class. Annotators make the
 same errors on hard tasks, and the product of their likelihoods is then overconfident. The likelihood is
@@ -31,18 +31,19 @@ POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.
 """Grid of the weight of a vote."""
 
 _DEPENDENT = (0.6, 8.0)
-"""Largest weight of a vote, and smallest gain in nats, at which errors are called correlated.
+"""Maximum weight of a vote, and minimum gain in nats, for correlated errors.
 
-Independent votes mostly have weights of 0.8 to 1; few of them less by chance, with less gain."""
+Independent votes mostly have weights of 0.8 to 1; a few crowds have lower weights by chance, with a smaller
+gain."""
 
 _PREDICTED = 200_000
-"""Approximate maximum of predicted votes; more tasks are thinned."""
+"""Approximate maximum number of predicted votes; of more tasks, a sample is used."""
 
 _AT_ONCE = 50_000
-"""Votes times classes whose rates are in memory at a time, within a processor's cache."""
+"""Number of votes times classes whose rates are in memory at a time, within a processor's cache."""
 
 _MOST_LOGS = 10_000_000
-"""Entries of all confusion matrices up to which the expected logarithms of all are computed."""
+"""Maximum number of entries of all confusion matrices for computing all expected logarithms."""
 
 _LEAST = 1e-9
 """Minimum pseudo-counts of an output without the vote itself."""
@@ -72,9 +73,9 @@ def is_modelled(fusion: LabelFusion) -> bool:
 def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Tempering:
     """Choose the power of the likelihood by leave-one-vote-out prediction.
 
-    The posterior of a task's class follows from its other votes, each likelihood raised to the power. The
-    held-out vote is predicted from that posterior and its annotator's expected rates without the vote's own
-    count. Known tasks, and tasks with a single vote, do not count.
+    The posterior of a task's class follows from the other votes on the task, with each likelihood raised to
+    the power. The held-out vote is predicted from this posterior and its annotator's expected rates without
+    the vote. Known tasks, and tasks with a single vote, do not count.
 
     `labels`: the labels that were fused, without repeated votes. `fusion`: result of a model with a prior of
     the annotators, not tempered.
@@ -124,9 +125,8 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
 
     `labels`: the labels that were fused, without repeated votes.
     `fusion`: result of a model with a prior of the annotators.
-    `power`: power of the likelihood of each vote, above 0 and at most 1.
-    The new posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]). Known tasks, and those
-        without votes, stay as they are.
+    `power`: power of the likelihood of each vote, above 0 and at most 1. The new posterior is proportional to
+    share_j exp(power sum_votes E[ln pi_jl]). Known tasks, and tasks without votes, do not change.
     """
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
     rates = _Rates(labels, fusion)
@@ -175,7 +175,7 @@ class _Rates:
             self._row = np.empty(len(labels), dtype=np.int32)
             self._row[fusion.drift.vote] = np.arange(len(labels), dtype=np.int32)
             self._alpha = fusion.drift.alpha
-        # A few large annotators: what depends on the annotator alone is computed once.
+        # For a few annotators with many votes, terms that depend only on the annotator are computed once.
         self._static = fusion.drift is None and self._alpha.size <= _MOST_LOGS
         if self._static:
             from scipy.special import digamma

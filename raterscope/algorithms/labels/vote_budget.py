@@ -1,25 +1,28 @@
-"""Cost of labels: time of a vote, accuracy by votes per task, wrong labels, enough votes, the gain of more.
+"""Cost of labels: time per vote, accuracy by votes per task, wrong labels, stop rule, gain of further votes.
 
 A task has enough votes once its posterior is above a limit and it has a few votes. The rule is tested by
 replaying the votes in their order. On eight real crowds with ground truth, 0 to 14 % of the tasks that stop
-at a posterior of 0.95 are wrong, where the posteriors state 3 to 5 % (`tests/benchmarks/label_budget.py`).
-Votes alone do not reveal errors that annotators share, so that the error is known on gold tasks only.
+at a posterior of 0.95 are wrong, although the posteriors predict 3 to 5 %
+(`tests/benchmarks/label_budget.py`). Votes alone do not reveal errors that annotators share, so that the
+error is known only on tasks with known truth.
 
-The gain of more votes follows from that of the votes there are: half of each task's votes are fused, and
-their answers are judged by the posteriors of all votes. A model of independent annotators would predict it
-too optimistically. Gains diminish: a further vote gains at most what those of the later half gained on
-average, and at least nothing. In between, errors fall as the inverse square root of the number of votes.
+The gain of further votes is extrapolated from the gain of the present votes: half of each task's votes are
+fused, and the answers are compared with the posteriors of all votes. A model of independent annotators would
+predict it too optimistically. Gains diminish: a further vote gains at most the mean gain of the votes of the
+later half, and at least nothing. Between these limits, errors fall as the inverse square root of the number
+of votes.
 
-The probabilities of a consensus add up to an expected number of wrong labels. Were the probabilities right,
-it would be wrong by sampling alone; but in each crowd they are too high or too low together. As in
-[cox1958]_, the logit of the probability that a label is right is a function of the logit l that
-the consensus states, with three coefficients of the crowd:
+The probabilities of a consensus add up to an expected number of wrong labels. With calibrated probabilities,
+this number would only have a sampling error; but in each crowd all of them are too high or too low. As in
+[cox1958]_, the logit of the probability that a label is right is a function of the logit l of the consensus,
+with three coefficients of the crowd:
 
     a + exp(s) min(l, h) + exp(s + c) max(l - h, 0)
 
-Each is normally distributed between crowds. Decided tasks, or those of known truth, update the three: every
-one counts by its own stated probability, so that it does not matter which tasks were chosen for it. The
-coefficient c keeps decisions on doubtful tasks from settling what clear tasks are worth.
+Each coefficient is normally distributed between crowds. Decided tasks, and tasks with known truth, update the
+coefficients. Every task counts by its own stated probability, so that the choice of the tasks does not
+matter. Because of the coefficient c, decisions on disputed tasks do not determine the probabilities of clear
+tasks.
 
 References
 ----------
@@ -46,10 +49,12 @@ from raterscope.algorithms.settings import Settings, integer, number
 _POOLED = ((0.0, 0.0, 0.0), (0.42, 0.46, 0.64))
 _MODELS = ((-0.2, -1.1, 0.25), (0.46, 0.73, 0.77))
 _SHARES = ((0.0, 0.0, 0.0), (0.6, 1.0, 0.8))
-"""Mean and standard deviation of a, s and c between crowds: of the pooled consensus, models, shares of votes.
+"""Mean and standard deviation of a, s and c between crowds: for the pooled consensus, models, shares of
+votes.
 
-They were estimated from ten real crowds, whole and with fewer votes, and from simulated crowds of nine kinds,
-those of models by IBCC. The pooled consensus and shares of votes are taken as right on average.
+They were estimated from ten real crowds, complete and with fewer votes, and from simulated crowds of nine
+kinds; IBCC represents the models. The pooled consensus and shares of votes are assumed to be right on
+average.
 """
 
 _BY_METHOD = {
@@ -58,17 +63,20 @@ _BY_METHOD = {
 }  # fmt: skip
 
 _OVERLAP, _UNKNOWN = 20, 1.0
-"""Tasks with two votes, below which votes do not show how often they are right, and the standard deviation
-of a then: where the same is stated of ten real crowds with one vote a task, a tenth to a half is wrong."""
+"""Minimum number of tasks with two votes for estimating accuracies, and standard deviation of a with fewer:
+at the same stated probability, a tenth to a half of the labels are wrong in ten real crowds with one vote per
+task.
+"""
 
 _KNOT = 1.5
 _EDGES = np.linspace(-8.0, 8.0, 129)
 _MISTAKES = 0.02
-"""Share of decisions and truths that are wrong. One slip on a clear task must not decide."""
+"""Assumed share of wrong decisions and truths, so that a single mistake on a clear task has little effect."""
 
 _NODES = np.linspace(-3.5, 3.5, 11)
-"""Standard deviations from the mode. With 31 nodes between -4 and 4 no end moves by more than 0.5 % of the
-tasks."""
+"""Nodes of the integration, in standard deviations from the mode. With 31 nodes between -4 and 4, no end of
+an interval changes by more than 0.5 % of the tasks.
+"""
 
 _TURNS = 40
 _CHANGE = 1e-6
@@ -90,7 +98,7 @@ class ExpectedErrors:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """Tasks whose class is known, with what the consensus stated before it was known."""
+    """Tasks with known class, with the probabilities of the consensus before it was known."""
 
     probability: FloatArray  # (M,): of the label
     right: FloatArray  # (M,): 1 where it was the true class, else 0

@@ -266,7 +266,7 @@ def test_nothing_to_fuse():
 def test_all_votes_equal_and_one_annotator():
     equal = ibcc(crowd([(t, k, 1) for t in range(4) for k in range(3)], 4, ("a", "b", "c")))
     assert (equal.label() == 1).all()
-    assert any("No vote stands for 2 classes: a, c" in notice for notice in equal.notices)
+    assert any("No vote represents 2 classes: a, c" in notice for notice in equal.notices)
     alone = ibcc(crowd([(0, 0, 0), (1, 0, 1), (1, 0, 1)], 2, ("a", "b")))
     assert (alone.label() == [0, 1]).all()
     assert any("one annotator" in notice for notice in alone.notices)

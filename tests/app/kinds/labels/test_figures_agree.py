@@ -72,7 +72,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     named = [scene.labels.annotators[at] for at in changed]
     assert named == [name for name, row in rows.items() if float(row["change_p"] or 1) < FALSE_ALARMS]
     assert TIRED in named
-    tired = next(notice for notice in scene.fusion.notices if "changed over their votes" in notice)
+    tired = next(notice for notice in scene.fusion.notices if "changed during their votes" in notice)
     assert all(f"{name} (vote" in tired for name in named)
     found_copies = scene.result.copying
     np.testing.assert_array_equal(found_copies.pairs, find_copies(scene.labels, scene.fusion).pairs)

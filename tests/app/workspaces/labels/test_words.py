@@ -141,7 +141,9 @@ def test_a_fusion_of_a_closed_study_shows_no_message_in_the_next(fused, agreed_p
 def test_notices_are_whole_sentences_that_scroll(qtbot):
     table = MethodTable()
     qtbot.addWidget(table)
-    full = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
+    full = (
+        "7 of 92 annotators changed during their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
+    )
     table.set_advice([full, "Give the truth of some tasks."] * 8)
     table.resize(300, 200)
     table.show()
