@@ -25,7 +25,9 @@ from raterscope.app.outcome import explain_limit
 )
 def test_whatever_limits_an_iteration_is_known(algorithm):
     limits = [
-        spec for spec in algorithm.settings.specs() if "At most." in spec.help or "Most iter" in spec.help
+        spec
+        for spec in algorithm.settings.specs()
+        if spec.help.startswith("Maximum number") and spec.label == "Iterations"
     ]
     values = {spec.name: spec.default for spec in limits}
     count = max(values.values(), default=7)

@@ -70,7 +70,9 @@ class DynamicSettings(PriorSettings):
     form: str = choice(
         "scalar", "Form", "Update of an annotator's rates if a task's class is uncertain.", FORMS
     )
-    iterations: int = integer(200, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        200, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-6, "Tolerance", "Convergence: maximum change of a task's probability; the model has no lower "
         "bound.", minimum=0.0, maximum=0.1, advanced=True,

@@ -49,7 +49,9 @@ from raterscope.algorithms.settings import integer, number
 class IBCCSettings(PriorSettings, LabelSettings):
     """Settings of `ibcc`."""
 
-    iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        500, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-4, "Tolerance", "Convergence: maximum change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,
@@ -161,7 +163,9 @@ class DawidSkeneSettings(LabelSettings):
         "Near 0: maximum likelihood, even for rates based on few votes.",
         unit="votes", minimum=1e-10, maximum=1e6, advanced=True,
     )  # fmt: skip
-    iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        500, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-3, "Tolerance", "Convergence: maximum change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,

@@ -77,9 +77,8 @@ def subsample(
     if not len(present) or not enough.any():
         raise LabelsError(
             f"no task has votes of {least_experienced} annotators with {class_votes} votes on known tasks of "
-            f"each class: {int(experienced.sum()):,} annotators have this number of votes, and the maximum "
-            f"is "
-            f"{int(least.max(initial=0)):,}; lower one of the two numbers."
+            f"each class: {int(experienced.sum()):,} annotators have this number of votes, and the "
+            f"maximum is {int(least.max(initial=0)):,}; lower one of the two numbers."
         )
     kept = enough[labels.task]
     tasks, annotators = np.flatnonzero(enough), np.unique(labels.annotator[kept]).astype(np.int64)

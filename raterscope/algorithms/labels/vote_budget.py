@@ -113,12 +113,12 @@ class Checked:
 
     @classmethod
     def of(cls, probability: ArrayLike, right: ArrayLike) -> Checked:
-        """Count every task in full."""
+        """Make a set in which every task counts in full."""
         stated, outcome = (np.asarray(values, dtype=np.float64) for values in (probability, right))
         return cls(stated, outcome, np.ones(len(outcome)))
 
     def held(self) -> Checked:
-        """Count tasks half whose classes the fusion held fixed: it has absorbed part of what they tell."""
+        """Make a set in which tasks count half, because the fusion held them fixed and used part of them."""
         return Checked(self.probability, (self.right + self.probability) / 2, self.weight / 2)
 
     def joined(self, other: Checked) -> Checked:
@@ -133,10 +133,10 @@ NOTHING = Checked.of((), ())
 def expected_errors(
     fusion: LabelFusion, truth: ClassArray, checked: Checked = NOTHING, decided: Sequence[int] = ()
 ) -> ExpectedErrors:
-    """Return how many labels of tasks with votes and of unknown class are expected to be wrong.
+    """Return the expected number of wrong labels among tasks with votes and unknown class.
 
-    `truth`: (N,), classes that are known, `OPEN` elsewhere; the fusion is compared with them. `checked`:
-    further tasks with which it is compared. `decided`: tasks that do not count, as their class was decided.
+    `truth`: (N,), known classes, `OPEN` elsewhere; the fusion is compared with them. `checked`: further tasks
+    for the comparison. `decided`: tasks that do not count, because their class was decided.
     """
     counts = (fusion.votes > 0) & (fusion.known == OPEN) & (truth == OPEN)
     counts[list(decided)] = False
@@ -147,9 +147,9 @@ def expected_errors(
 def count_errors(
     algorithm: str, probability: FloatArray, checked: Checked = NOTHING, votes: ArrayLike | None = None
 ) -> ExpectedErrors:
-    """Return how many labels of these probabilities, (n,), are expected to be wrong.
+    """Return the expected number of wrong labels, given their probabilities, (n,).
 
-    `votes`: (N,), votes of all tasks, by default two or more.
+    `votes`: (N,), numbers of votes on all tasks, by default two or more each.
     """
     logit, number = _binned(probability)
     middle, width = _BY_METHOD.get(algorithm, _MODELS)
@@ -169,7 +169,7 @@ def count_errors(
 
 
 def _binned(probability: FloatArray, *weights: FloatArray) -> tuple[FloatArray, ...]:
-    """Return mean logits of probabilities in bins, and the sums of weights, by default their number."""
+    """Return mean logits of probabilities in bins, and the sums of the weights, by default the counts."""
     most = np.clip(probability, 1e-9, 1 - 1e-9)
     logit = np.clip(np.log(most / (1 - most)), _EDGES[0], _EDGES[-1])
     at = np.ceil((logit - _EDGES[0]) / (_EDGES[1] - _EDGES[0])).astype(np.int64)  # the edges are even
@@ -199,7 +199,7 @@ def _coefficients(
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients of crowds, (C, 3), and their probabilities, (C,).
 
-    They are a grid around the mode, along the axes of the information there.
+    They form a grid around the mode, along the axes of the information at the mode.
     """
     middle, width = (np.array(values) for values in spread)
     logit, number, right = _binned(checked.probability, checked.weight, checked.weight * checked.right)
@@ -252,24 +252,24 @@ Run = Callable[[Labels, Watch], LabelFusion]
 
 ENOUGH = 0.95
 FEWEST = 3
-"""Votes without which no task has enough: the posterior after one or two is mostly prior."""
+"""Minimum votes of a task that has enough: after one or two, the posterior is mostly prior."""
 LIMITS = (0.8, 0.9, 0.95, 0.99)
 _SIZES, _ROUNDS = 8, 40
 LEAST_CURVE = 3
-"""Votes per task from which half of them tell the gain of more: one or two have no majority."""
+"""Minimum votes per task for predicting the gain of further votes: one or two votes have no majority."""
 
 
 @dataclass(frozen=True)
 class BudgetSettings(Settings):
     """A budget of votes, and how it is distributed over annotators."""
 
-    votes: int = integer(100, "Votes", "Votes to ask for, at most.", minimum=1, maximum=1_000_000)
+    votes: int = integer(100, "Votes", "Maximum number of votes to request.", minimum=1, maximum=1_000_000)
     each: int | None = integer(
-        None, "Per annotator", "Votes to ask one annotator for, at most. Empty: twice the equal "
-        "share, or their share so far, but no more than a tenth.", minimum=1, left_open="two shares",
+        None, "Per annotator", "Maximum number of votes to request from one annotator. Empty: twice the "
+        "equal share, or their share so far, but at most a tenth.", minimum=1, left_open="two shares",
     )  # fmt: skip
     per_task: int = integer(
-        1, "Per task", "Votes to ask for on one task before the next fusion.", minimum=1, maximum=100
+        1, "Per task", "Votes to request on one task before the next fusion.", minimum=1, maximum=100
     )
     enough: float = number(
         ENOUGH, "Enough from", "Tasks with three votes and this posterior or more get no more votes.",
@@ -280,7 +280,7 @@ class BudgetSettings(Settings):
         "Empty: no limit.", minimum=0.0, left_open="no limit",
     )  # fmt: skip
     hours: float | None = number(
-        None, "Hours each", "Time of each annotator, by their median time per vote where times are known. "
+        None, "Hours each", "Time of each annotator, by their median time per vote if times are known. "
         "Empty: no limit.", minimum=0.0, left_open="no limit", unit="h",
     )  # fmt: skip
 
@@ -290,20 +290,20 @@ class CostSettings(Settings):
     """Settings of `measure_vote_curve`."""
 
     draws: int = integer(
-        3, "Draws", "Random subsets of the votes of each size.", minimum=1, maximum=1000
+        3, "Draws", "Number of random subsets of the votes for each size.", minimum=1, maximum=1000
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Price:
-    """Cost of a vote of an annotator, and the most votes that they give; None without a limit."""
+    """Cost of an annotator's vote, and maximum number of votes; None without a limit."""
 
     cost: float = 1.0
     most: int | None = None
 
 
 def has_enough(fusion: LabelFusion, limit: float = ENOUGH) -> NDArray[np.bool_]:
-    """Return the tasks that need no further votes, (N,): posterior above a limit, or class held fixed."""
+    """Return the tasks that need no further votes, (N,): posterior above a limit, or known class."""
     sure = (fusion.posterior.max(axis=1, initial=0.0) >= limit) & (fusion.votes >= FEWEST)
     return np.asarray(sure | (fusion.known != OPEN))
 
@@ -342,7 +342,7 @@ def assign_votes(
 
 
 def vote_ranks(labels: Labels, order: NDArray[np.integer]) -> IndexArray:
-    """Return which vote on its task each vote is, (V,) from 0, in an order of all votes."""
+    """Return the rank of each vote among the votes on its task, (V,) from 0, given an order of all votes."""
     task = labels.task[order]
     by_task = np.argsort(task, kind="stable")
     number = labels.votes_of_tasks()
@@ -374,7 +374,8 @@ class VoteCurve:
     accuracy: FloatArray
     judged: int  # number of gold tasks
     draws: int
-    # of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per task
+    # gain of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per
+    # task
     gains: tuple[VoteGain, ...] = ()
 
 
@@ -383,8 +384,8 @@ def measure_vote_curve(
 ) -> VoteCurve:
     """Fuse random votes of each task, up to several numbers of them, and measure the accuracy.
 
-    `truth`: (N,), classes of gold tasks, `OPEN` elsewhere; those that are held fixed are not measured. `run`:
-    makes the fusion with its settings.
+    `truth`: (N,), classes of gold tasks, `OPEN` elsewhere; tasks held fixed are not measured. `run`: makes
+    the fusion with its settings.
     """
     draws = (settings or CostSettings()).draws
     judged = np.flatnonzero(_unseen(labels, truth) != OPEN)
@@ -422,8 +423,8 @@ def extrapolate_gain(
 ) -> tuple[VoteGain, ...]:
     """Predict the gain of one more vote per task, and of twice the votes, from the loss with half of them.
 
-    `every`: fusion of all votes; its posteriors judge the answers of each half. `run`: makes the fusion with
-    its settings. `draws`: number of random halves.
+    `every`: fusion of all votes; its posteriors are the reference for the answers of each half. `run`: makes
+    the fusion with its settings. `draws`: number of random halves.
     """
     number = labels.votes_of_tasks()
     voted = number > 0
@@ -451,16 +452,16 @@ def extrapolate_gain(
 
 @dataclass(frozen=True)
 class StopReplay:
-    """Result of giving each task no more votes once it has enough."""
+    """Result of stopping each task once it has enough votes."""
 
     limit: float  # of the posterior
     # stopped, tasks: tasks that stopped, and tasks with votes
     stopped: int
     tasks: int
-    # used, votes: votes until then, and all votes
+    # used, votes: votes until the tasks stop, and all votes
     used: int
     votes: int
-    # error, low, high: error measured on the gold tasks among them, with Wilson's interval; NaN without any
+    # error, low, high: error measured on stopped gold tasks, with Wilson's interval; NaN without such tasks
     error: float
     low: float
     high: float
@@ -476,8 +477,8 @@ def replay_stopping(
 ) -> StopReplay:
     """Replay the votes in their order, round by round, and stop each task once it has enough.
 
-    In each round all tasks that go on get their next vote, and all votes so far are fused. With more than 40
-    votes on a task a round has several votes.
+    In each round all tasks that continue get their next vote, and all votes so far are fused. With more than
+    40 votes on a task a round has several votes.
     """
     ranks, number = vote_ranks(labels, labels.in_time()), labels.votes_of_tasks()
     largest = int(number.max(initial=0))
@@ -517,9 +518,9 @@ def _unseen(labels: Labels, truth: ClassArray) -> ClassArray:
 
 
 PAUSE = 1800.0
-"""Seconds between two votes from which an annotator had a pause."""
+"""Minimum seconds between two votes that count as a pause."""
 _FEWEST = 6
-"""Values from which their median has a 95 % interval between two of them."""
+"""Minimum number of values for a 95 % interval of the median between two order statistics."""
 
 
 def seconds_per_vote(labels: Labels) -> FloatArray:

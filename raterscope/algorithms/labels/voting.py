@@ -1,4 +1,4 @@
-"""Votes and scores without a model of the annotators: majority, weighted majority, weighted sum, mean score.
+"""Fusion without a model of the annotators: majority, weighted majority, weighted sum, mean score.
 
 Section 4 of [simpson2013]_ compares the four with its own method.
 
@@ -34,13 +34,13 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number
 
 _VOTES = 1_000_000
-"""Votes between two reports, which limits the memory of a step."""
+"""Number of votes between two progress reports, which limits the memory of a step."""
 
 _ROUNDS = 20
-"""Maximum of rounds; weights may cycle."""
+"""Maximum number of rounds; weights may cycle."""
 
 _TIE = 1e-12
-"""Shares this close to each other are equal."""
+"""Maximum difference of shares that count as equal."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class WeightedSettings(LabelSettings):
         minimum=1e-6, maximum=1.0,
     )  # fmt: skip
     mistakes: str = choice(
-        "number", "Mistakes that count", "Their number is the original rule; it penalises annotators with "
-        "many votes.",
-        {"number": "all", "share": "those in a hundred votes"},
+        "number", "Mistakes that count", "The original rule uses their number, which penalises annotators "
+        "with many votes.",
+        {"number": "all", "share": "mistakes per hundred votes"},
     )  # fmt: skip
 
 
 def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Select the class of most votes (majority vote).
 
-    `posterior` is the share of the votes; outputs that stand for no class do not count. In a tie, `label` is
+    `posterior` is the share of the votes; outputs that represent no class do not count. In a tie, `label` is
     the first class; a notice counts such tasks.
 
     Examples
@@ -85,12 +85,12 @@ def weighted_majority(
 ) -> LabelFusion:
     """Select the class with the most weight; an annotator's weight is beta to the power of mistakes.
 
-    The original rule has common rounds, in each of which the weights of all annotators who err shrink. If
-    annotators see different tasks, the weight is beta to the power of each annotator's mistakes. A vote is a
-    mistake if its class is not the true one or, without known truth, has less weight than another. Starting
-    from equal weights, this is repeated until no weight changes.
+    In each round of the original rule, the weights of all annotators who err shrink. If annotators see
+    different tasks, the weight is beta to the power of each annotator's mistakes. A vote is a mistake if its
+    class is not the known true class or, without known truth, has less weight than another class. This is
+    repeated from equal weights until no weight changes.
 
-    `posterior` is the share of the weight; `weight` is that of each annotator.
+    `posterior` is the share of the weight; `weight` is each annotator's weight.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
 def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
     """Return the share of each class among the votes of every task, (N, J).
 
-    A known task has 0 and 1; a task without votes for any class has the mean of the others.
+    A known task has 0 and 1; a task without votes for any class has the mean of the other tasks.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
 
 
 def _log_weights(labels: Labels, by_mistakes: FloatArray | None = None) -> FloatArray | None:
-    """Return the logarithm of each annotator's weight, (K,), with that by mistakes; None if all are equal."""
+    """Return each annotator's log weight, (K,), with the weight by mistakes; None if all are equal."""
     if labels.weights is None:
         return by_mistakes
     own = np.log(labels.weights)
@@ -183,7 +183,7 @@ def _chunks(labels: Labels, watch: Watch, text: str) -> Iterator[slice]:
 def _tally(labels: Labels, log_weight: FloatArray | None, watch: Watch) -> FloatArray:
     """Sum the votes or weights of each class on every task, (N, J).
 
-    Weights are relative to the largest on the task: beta to the power of thousands would be zero.
+    Weights are relative to the largest on the task, because beta to the power of thousands would be 0.
     """
     assert labels.meaning is not None
     tasks, classes = len(labels.tasks), len(labels.classes)
@@ -207,7 +207,7 @@ def _greatest(labels: Labels, log_weight: FloatArray) -> FloatArray:
 
 
 def _shares(labels: Labels, total: FloatArray) -> FloatArray:
-    """Convert weights to shares; a task without votes for any class has the others' mean."""
+    """Convert weights to shares; a task without votes for any class has the mean of the others."""
     row_total = total.sum(axis=1, keepdims=True)
     named = row_total[:, 0] > 0
     shares: FloatArray = np.divide(total, row_total, out=np.zeros_like(total), where=row_total > 0)
@@ -223,7 +223,7 @@ def _shares(labels: Labels, total: FloatArray) -> FloatArray:
 def _weigh(
     labels: Labels, settings: WeightedSettings, watch: Watch
 ) -> tuple[FloatArray, FloatArray, LabelTrace]:
-    """Return the posterior and the logarithm of each annotator's weight at the fixed point."""
+    """Return the posterior and each annotator's log weight at the fixed point."""
     votes = labels.votes_of_annotators()
     log_weight = np.zeros(len(votes))
     posterior = shares_of_votes(labels, part(watch, 0.0, 1 / _ROUNDS))
@@ -284,7 +284,7 @@ def _by_score(
 
 
 def _place_scores(labels: Labels, scores: FloatArray, mean: FloatArray) -> FloatArray:
-    """Share the probability among the classes by where the mean score lies on their scale, (M, J)."""
+    """Distribute the probability over the classes by the position of the mean score, (M, J)."""
     assert labels.meaning is not None
     classes = len(labels.classes)
     means_class: NDArray[np.bool_] = labels.meaning[None, :] == np.arange(classes)[:, None]
@@ -309,7 +309,7 @@ def _ties(labels: Labels, posterior: FloatArray) -> tuple[str, ...]:
     if not count:
         return ()
     text = "1 task is tied and goes" if count == 1 else f"{count:,} tasks are tied and go"
-    return (f"{text} to the class that is named first.",)
+    return (f"{text} to the class that is listed first.",)
 
 
 def _unsettled(trace: LabelTrace) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Cores of disputed regions: the deepest voxels, separated by a watershed, and their nearest voxels.
+"""Cores of disputed regions: the deepest voxels, separated by a watershed, and the voxels nearest to each.
 
 All functions work on lists of voxels of a box; see `_flood_kernels`. `check` is called at least once for each
 million voxels; it may raise an exception to stop.
@@ -19,7 +19,7 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 _AT_ONCE = 1_000_000
-"""Steps between two calls of the check."""
+"""Number of steps between two calls of the check."""
 
 _NEIGHBOURS = 26
 
@@ -51,8 +51,8 @@ def cores_of(
 ) -> tuple[Int32Array, int]:  # fmt: skip
     """Return the number of each voxel's core, (N,), and the number of cores.
 
-    Cores are numbered from 1; voxels not deeper than the tolerance have 0. A core has one peak in depth
-    within the radius, and its slopes. A peak is higher by `height` than the saddles to deeper ones.
+    Cores are numbered from 1; voxels not deeper than the tolerance have 0. A core consists of one peak in
+    depth within the radius, and its slopes. A peak is higher by `height` than the saddles to deeper peaks.
 
     `voxels`: (N,) int64, flat indices of the voxels in a box of `shape`.
     `depth`: (N,) float32.

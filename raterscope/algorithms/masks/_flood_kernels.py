@@ -1,4 +1,4 @@
-"""Inner loops over a list of voxels: sorting, peaks in depth, floods from them, and the nearest core.
+"""Inner loops over a list of voxels: sorting, peaks in depth, watershed, and nearest core.
 
 A list of voxels is (N,) int64 `voxels`, flat indices of a (Z, Y, X) box. `index`, of the shape of the box,
 holds one more than a voxel's number in that list, and 0 for other voxels. Neighbours share a face, an edge or
@@ -12,10 +12,10 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled
 
 DIGITS = 16
-"""Bits of a key in one pass of the sort."""
+"""Number of bits of a key in one pass of the sort."""
 
 _ROUNDING = 1e-6
-"""Relative difference of depths below which peaks are equally deep."""
+"""Relative difference of depths below which peaks count as equally deep."""
 
 
 def _offsets() -> Array:
@@ -40,7 +40,7 @@ def count_digits(keys: Array, shift: int, begin: int, end: int, count: Array) ->
 def place_digits(
     keys: Array, order: Array, shift: int, begin: int, end: int, start: Array, out: Array
 ) -> None:
-    """Sort the numbers in `order` by the digits of their keys; `start` is updated."""
+    """Sort the indices in `order` by the digits of their keys; `start` is updated."""
     for i in range(begin, end):
         digit = (keys[order[i]] >> np.uint32(shift)) & np.uint32(0xFFFF)
         out[start[digit]] = order[i]
@@ -62,16 +62,16 @@ def join(
 ) -> None:  # fmt: skip
     """Add voxels, the deepest first, to the components of their earlier neighbours.
 
-    The peak of a component is its deepest voxel. Where two components meet, the lower peak fails unless it is
-    higher by `height` than the meeting point. Peaks of equal depth share the result.
+    The peak of a component is its deepest voxel. Where two components meet, the lower peak is rejected unless
+    it is higher by `height` than the meeting point. Peaks of equal depth have a common result.
 
     `order`: (N,) int32, numbers of the voxels; those from `begin` to `end` are added.
     `voxels`: (N,) int64.
     `depth`: (N,) float32.
     `index`: (Z, Y, X) int32.
-    `parent`: (N,) int32, trees of the components; -1 for a voxel that is not added yet.
+    `parent`: (N,) int32, trees of the components; -1 for voxels that are not added yet.
     `top`: (N,) int32, the peak of the component with this root.
-    `state`: (N,) int32, trees of peaks that share the result.
+    `state`: (N,) int32, trees of peaks with a common result.
     `failed`: (N,) bool, result of each root.
     """
     slices, rows, columns = index.shape
@@ -104,14 +104,14 @@ def join(
 
 @compiled()
 def settle_roots(parent: Array, begin: int, end: int, out: Array) -> None:
-    """Return the root of each voxel from `begin` to `end`, -1 for one that is in no tree."""
+    """Return the root of each voxel from `begin` to `end`, -1 for voxels in no tree."""
     for i in range(begin, end):
         out[i] = -1 if parent[i] < 0 else _root(parent, i)
 
 
 @compiled()
 def add_to_heap(keys: Array, items: Array, size: int, key: int, item: int) -> None:
-    """Add an item to a binary heap that holds `size` of them, the smallest key first."""
+    """Add an item to a binary heap of `size` items, the smallest key first."""
     at = size
     while at > 0:
         above = (at - 1) // 2
@@ -124,7 +124,7 @@ def add_to_heap(keys: Array, items: Array, size: int, key: int, item: int) -> No
 
 @compiled()
 def _take_from_heap(keys: Array, items: Array, size: int) -> Array:
-    """Take the first item out of a heap that holds `size` of them."""
+    """Remove the first item of a heap of `size` items."""
     first = items[0]
     last_key, last_item = keys[size - 1], items[size - 1]
     at, child = 0, 1
@@ -178,7 +178,7 @@ def flood(
 
 @compiled()
 def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
-    """Fill in the nearest core of a row and its squared distance, inf beyond the root of `far`."""
+    """Write the nearest core of a row and its squared distance, inf where it is beyond `far`."""
     width = len(core)
     nearest, away = np.int32(0), 0.0
     for x in range(width):
@@ -208,7 +208,7 @@ def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
 def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: int, square: Array) -> None:
     """Write each voxel's nearest core of its slice; in a tie, the lower number.
 
-    `cores`: (Z, Y, X) int32, numbers of the cores, 0 for none; overwritten with those of the nearest ones.
+    `cores`: (Z, Y, X) int32, numbers of the cores, 0 for none; overwritten with those of the nearest cores.
     `steps`: (2,) float64, mm from row to row and from column to column.
     `far`: squared distance, mm², beyond which a core does not count.
     `begin`, `end`: slices to fill in.
@@ -222,7 +222,7 @@ def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: in
             _scan_row(cores[z, y], steps[1], far, square[z, y])
             first[y], last[y] = columns, 0
             for x in range(columns):
-                # One by one: the assignment of whole planes takes four seconds to compile.
+                # Voxel by voxel, because the assignment of whole planes takes four seconds to compile.
                 own[y, x], near[y, x] = square[z, y, x], cores[z, y, x]
                 if cores[z, y, x]:
                     first[y] = min(first[y], x)
@@ -246,7 +246,7 @@ def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: in
 def _lower(
     square: Array, core: Array, added: Array, begin: int, end: int, best: Array, number: Array
 ) -> None:
-    """Lower the squared distances of a row by those of another, `added` away, with their cores."""
+    """Replace squared distances of a row, and cores, by those of another row, `added` away, where smaller."""
     for x in range(begin, end):
         value = square[x] + added
         nearer = value < best[x] or (value == best[x] and core[x] < number[x])
@@ -260,7 +260,7 @@ def nearest_across_slices(
     square: Array, cores: Array, slices_at: Array, far: float, voxels: Array, begin: int, end: int,
     out: Array,
 ) -> None:  # fmt: skip
-    """Write the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
+    """Write the nearest core of each listed voxel across all slices, 0 if none is within `far` (squared).
 
     `square`, `cores`: (Z, Y, X), results of `nearest_in_plane`.
     `slices_at`: (Z,) float64, mm across the slices, in order.

@@ -6,10 +6,10 @@ of two variances. Raters who follow another outline share an error, and differ l
 one of the robust fusion paper's section 3 with the consensuses integrated out: the raters' values at one
 voxel have the covariance ``diag(s) + sum_g delta_g 1_g 1_g'`` around a common, unknown value.
 
-Two things differ from the paper. Errors of neighbouring voxels are correlated; an image therefore counts as
-its effective number of independent positions, since its number of voxels would make any difference certain.
-Raters' variances have a common log-normal prior; without it, a single rater with any other outline could be
-explained by a large variance.
+There are two differences from the paper. Errors of neighbouring voxels are correlated; an image therefore
+counts as its effective number of independent positions, because with the number of voxels any difference
+would be certain. Raters' variances have a common log-normal prior; without it, a single rater with any other
+outline could be explained by a large variance.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 from raterscope.algorithms.progress import Watch
 
 _SPREAD = 0.6
-"""Standard deviation of the log of a rater's variance: raters of a crowd differ by about a factor of two."""
+"""Prior standard deviation of the log of a rater's variance: raters of a crowd differ by about a factor of
+two.
+"""
 
 _WITHIN = 0.05
-"""Errors that correlate less than this are independent."""
+"""Correlation below which errors count as independent."""
 
 _SIDE = 64
-"""Most voxels along an axis for the correlation of errors, which are smooth."""
+"""Maximum number of voxels along an axis for the correlation of errors, which are smooth."""
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the check."""
+"""Number of voxels between two calls of the check."""
 
 _MOST_TRIED = 48
-"""Maximum of two-group splits that are fitted in full, those with the largest differences."""
+"""Maximum number of splits into two groups that are fitted, those with the largest differences."""
 
 _MOST_ENUMERATED = 12
-"""Number of raters up to which every split into two is tried: 2047."""
+"""Maximum number of raters for which every split into two is tried: 2047 splits."""
 
 _LOG_RANGE = (-12.0, 6.0)
 
@@ -61,12 +63,12 @@ class RaterErrors:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """One grouping of the raters, fitted."""
+    """Fit of one grouping of the raters."""
 
     groups: Labels  # (P,) intp: numbered from 0 in the order of their first rater
     score: float  # log evidence, nats
     variance: FloatArray  # (P,): mm² for each voxel
-    # mean square difference of the two nearest groups' means, over that of two raters of one group
+    # mean square difference of the two nearest groups' means, relative to that of two raters of one group
     apart: float
 
 
@@ -75,11 +77,11 @@ def rater_errors(
 ) -> RaterErrors:
     """Measure the raters' errors on one structure.
 
-    A rater's bias, a constant shift of the contour, is removed by least squares: a slightly larger contour is
-    not another outline.
+    A rater's bias, a constant shift of the contour, is removed by least squares: a slightly larger contour
+    does not count as another outline.
 
     `distances`: (P, Z, Y, X) float32, signed distances, mm, within `clip`. `spacing`: (slice, row, column),
-    mm. `use`: (Z, Y, X) bool, voxels that count.
+    mm. `use`: (Z, Y, X) bool, True for voxels that count.
     """
     raters = len(distances)
     mean = np.zeros(distances.shape[1:], dtype=np.float32)
@@ -183,10 +185,10 @@ def _thin(values: Float32Array, steps: list[int]) -> Float32Array:
 
 
 def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]:
-    """Split the raters into one more group at a time, while the evidence grows; return all, the best last.
+    """Split off one group of raters at a time while the evidence grows; return all groupings, the best last.
 
-    The means of groups must differ by more than two raters of one group do. With many raters of a large image
-    there is evidence even for differences smaller than a rater's own repeatability.
+    The means of groups must differ by more than two raters of one group, because with many raters of a large
+    image there is evidence even for differences smaller than a rater's own repeatability.
     """
     raters = len(errors.products)
     best = evidence(errors, np.zeros(raters, dtype=np.intp))

@@ -1,4 +1,4 @@
-"""Iteration of the robust fusion: merged columns of logits, the spatial prior, and the updates."""
+"""Iterations of the robust fusion: merged columns of logits, spatial prior, and updates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, rep
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """C different columns of P distances."""
+    """C distinct columns of P distances."""
 
     data: Float32Array  # (P, C)
     weight: Float32Array  # (C,): voxels of each
@@ -40,15 +40,15 @@ class Columns:
 
 
 def single_columns(data: Float32Array, state: NDArray[np.int8]) -> Columns:
-    """Make a column of every voxel of (P, N) `data`."""
+    """Make one column for every voxel of (P, N) `data`."""
     return Columns(data, np.ones(data.shape[1], dtype=np.float32), state, None)
 
 
 def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], check: Check) -> Columns:
     """Merge the voxels with equal values of all raters and equal `state`, (N,).
 
-    Only one rater's `layers`, (N,), are in memory at a time: each voxel's column follows from its column of
-    the earlier raters, and the value of one more.
+    Only one rater's `layers`, (N,), are in memory at a time: each voxel's column follows from its column for
+    the earlier raters, and the value of the next rater.
     """
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
@@ -92,7 +92,7 @@ def bumps(
     """Return Gaussian bumps along an axis, (size, bumps), unnormalised, the first at voxel 0.
 
     `size`: number of voxels. `step`, `spacing`, `radius`: distance of voxels, distance of bumps, and standard
-    deviation, mm. `positions`: (size,) mm, of voxels that are not even.
+    deviation, mm. `positions`: (size,) mm, positions of unevenly spaced voxels.
     """
     position = np.arange(size) * step if positions is None else positions - positions[0]
     length = size * step if positions is None else float(position[-1]) + step
@@ -159,7 +159,7 @@ class SpatialPrior:
         return rest
 
     def _set_scales(self, alpha: float, wanted: float, own: float) -> None:
-        """Set alpha and Sigma_T, and compute the bound; `own` is the Sigma_T of this map alone."""
+        """Set alpha and Sigma_T, and compute the bound; `own` is the Sigma_T from this map alone."""
         self._alpha, self.variance = alpha, max(wanted, self._floor)
         self._bound = (
             -0.5 * self.mean.size * (math.log(2 * math.pi * self.variance) + own / self.variance)
@@ -169,11 +169,11 @@ class SpatialPrior:
         )
 
     def bound(self) -> float:
-        """Return the part of the prior and q(W) in the lower bound after `update` (B.11, B.13, B.16)."""
+        """Return the part of the lower bound due to the prior and q(W), after `update` (B.11, B.13, B.16)."""
         return self._bound
 
     def _project(self, t: Float32Array | FloatArray, check: Check) -> FloatArray:
-        """Project a map on the bumps' singular vectors."""
+        """Project a map onto the bumps' singular vectors."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
         volume = t.reshape(slices, rows, columns)
@@ -227,10 +227,10 @@ def _axis(basis: FloatArray) -> _Axis:
 
 
 _CHUNK = 2_000_000
-"""Columns times raters between two reports."""
+"""Number of columns times raters between two progress reports."""
 
 _SWEPT = 250_000
-"""Columns times raters that a thread updates at a time: a millisecond."""
+"""Number of columns times raters that a thread updates at a time, a millisecond of work."""
 
 _LEAST_DOF, _MOST_DOF = 0.05, 1e4
 _TINY = 1e-12
@@ -238,7 +238,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Likelihood:
-    """One of the four likelihoods."""
+    """Likelihood of the raters' distances, one of four."""
 
     kind: int  # as the kernels count them
     dof: float = math.nan  # initial degrees of freedom or shape; NaN if there are none
@@ -271,7 +271,7 @@ class Fit:
 
     @property
     def voxels(self) -> float:
-        """N, all columns with their weights."""
+        """Number of voxels, N: the sum of the columns' weights."""
         return float(self.columns.weight.sum(dtype=np.float64))
 
 
@@ -282,7 +282,7 @@ def start(
     """Start from the raters' mean or median, and the variances from it."""
     data, weight = columns.data, columns.weight
     raters = len(data)
-    # A merged column stands for thousands of voxels whose rounding would not average out.
+    # A merged column represents thousands of voxels, so that its rounding error would not average out.
     kind: type[np.floating[Any]] = np.float32 if columns.row is None else np.float64
     t: Any = np.empty(data.shape[1], dtype=kind)
     for begin, end in chunks(columns):
@@ -337,7 +337,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
 
 
 def has_converged(objective: list[float], tolerance: float) -> bool:
-    """Return whether the last step changed the bound by no more than a share of it."""
+    """Return whether the last step changed the bound by no more than a share of its value."""
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
 
 
@@ -392,7 +392,7 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, check: Check) -> f
     sigma[:] = sigma * (sums[2] - 2 * bias * sums[1] + (bias**2 + doubt) * sums[0]) / voxels
     np.maximum(sigma, max(state.floor, _TINY), out=sigma)
     if recentre and not settled:
-        # A shift of T against all biases changes no residual and only brings the biases' prior nearer.
+        # A shift of T against all biases changes no residual; it only increases the prior of the biases.
         shift = float(bias.mean())
         bias -= shift
         state.t += shift
@@ -428,8 +428,8 @@ def _constants(kind: int, rater: FloatArray) -> FloatArray:
 def _learn_dof(state: Fit, check: Check) -> None:
     """Maximise the lower bound over each rater's degrees of freedom with the scales integrated out.
 
-    That is eq. 28 with E[tau] as a function of nu, instead of fixed: the step is larger, and the bound cannot
-    fall. It uses a fine histogram of E.
+    That is eq. 28 with E[tau] as a function of nu, instead of a fixed value: the step is larger, and the
+    bound cannot fall. It uses a fine histogram of E.
     """
     from scipy.optimize import minimize_scalar
 
@@ -466,11 +466,11 @@ def _learn_dof(state: Fit, check: Check) -> None:
 
 
 def covariance(kind: int, sigma: FloatArray, nu: FloatArray, most: float) -> FloatArray:
-    """Return the covariance that belongs to Sigma, in its unit: comparable between likelihoods.
+    """Return the covariance for a Sigma, in the same unit, comparable between likelihoods.
 
-    Sigma itself for the Gaussian, 8 Sigma for Laplace. Student's t and the double Pareto have none with two
-    degrees of freedom or fewer (else nu / (nu - 2) Sigma and 2 nu² / ((nu - 1) (nu - 2)) Sigma): theirs is
-    taken within `most`, which no deviation of clipped distances exceeds.
+    It is Sigma for the Gaussian, 8 Sigma for Laplace, nu / (nu - 2) Sigma for Student's t, and 2 nu² /
+    ((nu - 1) (nu - 2)) Sigma for the double Pareto. The last two have none with two degrees of freedom or
+    fewer; the covariance within `most` is used, which no deviation of clipped distances exceeds.
     """
     if kind == 0:
         return sigma.copy()

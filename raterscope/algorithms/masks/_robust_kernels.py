@@ -1,4 +1,4 @@
-"""Inner loops of the robust fusion: one pass over the voxels in an iteration, without storing scales."""
+"""Inner loops of the robust fusion: one pass over the voxels for each iteration, without storing scales."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from raterscope.algorithms.masks.robust import EDGES
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 
 BLOCK = 512
-"""Columns whose scales fit into the L1 cache."""
+"""Number of columns whose scales fit into the L1 cache."""
 
 BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
-"""Bins of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
+"""Number of bins of `spectrum`, 64 powers of two from 2^-24 with a thousand bins each, and the first bin."""
 
 FIRST, LAST = EDGES
 
@@ -42,7 +42,7 @@ def merge(
 ) -> tuple[int, int]:
     """Replace each voxel's `row` by the number of its pair of `row` and `bits`, in order of occurrence.
 
-    `bits`: (N,) uint32, values of one more rater.
+    `bits`: (N,) uint32, values of the next rater.
     `row`: (N,) int32, numbers of the earlier raters' values.
     `begin`, `end`: range of voxels.
     `table`: (2^k,) int32, numbers of the pairs, -1 where free.
@@ -69,7 +69,7 @@ def merge(
 
 @compiled()
 def fill_table(used: int, table: Array, parents: Array, values: Array) -> None:
-    """Put the first pairs into an empty table; arguments as in `merge`."""
+    """Insert the first pairs into an empty table; arguments as in `merge`."""
     for number in range(used):
         table[_slot_of(parents[number], values[number], table, parents, values)] = number
 
@@ -124,7 +124,7 @@ def _log_density(kind: int, e: Array, weight: Array, nu: float, table: Array) ->
 
 @compiled(error_model="numpy", fastmath=_MATH)
 def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> None:
-    """Turn E into E[tau] / Sigma, in place."""
+    """Convert E to E[tau] / Sigma in place."""
     inverse, half, scaled = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
     if kind == GAUSSIAN:
         for i in range(len(e)):
@@ -165,7 +165,7 @@ def _above_zero(mean: float, deviation: float) -> Array:
 
 @compiled(error_model="numpy", fastmath=_MATH)
 def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Array:
-    """Sum the precisions, them times the residual, and them times its expected square."""
+    """Sum the precisions, and their products with the residual and with its expected square."""
     zeroth, first, second = 0.0, 0.0, 0.0
     for i in range(len(t)):
         precision = kept[i] * weight[i]
@@ -184,11 +184,12 @@ def sweep(
 ) -> None:  # fmt: skip
     """Update q(T) at the columns `begin` to `end` (eqs. 17, 18), and the sums for the raters' updates.
 
-    `data`, `weight`: (P, C) and (C,) float32. `t`, `s`: (C,). `state`: (C,) int8, 1 or -1 where settled.
+    `data`, `weight`: (P, C) and (C,) float32. `t`, `s`: (C,). `state`: (C,) int8, 1 or -1 for settled voxels.
     `rater`: (4, P), bias, its variance, Sigma, nu. `prior`: (C,) or empty. `sums`: (4, P), sums of the
-    precisions, times the residual, times its expected square, and the log density before the update.
-    `totals`: (1,), entropy of q(T). `table`: (2, n), as from `robust.table`, or empty. `weights`: (P,)
-    or None, weights of the raters, for q(T) alone.
+    precisions, of their products with the residual and with its expected square, and the log density before
+    the update.
+    `totals`: (1,), entropy of q(T). `table`: (2, n), as from `robust.table`, or empty. `weights`: (P,) or
+    None, weights of the raters, only for q(T).
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))
@@ -256,7 +257,7 @@ def spectrum(
     kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
     count: Array, total: Array,
 ) -> None:  # fmt: skip
-    """Sort E (its root for the double Pareto) into (P, BINS) bins by the leading bits of its float32."""
+    """Count E (for the double Pareto, its root) in (P, BINS) bins by the leading bits of its float32."""
     kept, short = np.empty(BLOCK), np.empty(BLOCK, np.float32)
     bits = short.view(np.int32)
     for start in range(begin, end, BLOCK):
@@ -280,7 +281,7 @@ def shares(
     kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, tau: Array,
     table: Array, weights: Array | None,
 ) -> None:  # fmt: skip
-    """Write each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each.
+    """Write each rater's share of the precision, (P, C) uint8, at some columns; the sum at a column is 255.
 
     `tau`: (P, end - begin) float32, overwritten with E[tau]; or empty.
     """

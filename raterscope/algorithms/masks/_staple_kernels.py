@@ -1,4 +1,4 @@
-"""Inner loops of STAPLE: expectation-maximisation over patterns, and a field over voxels by mean field."""
+"""Inner loops of STAPLE: EM over patterns, and mean field of a Markov random field over voxels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raterscope.algorithms.compiling import Array, compiled
 def pattern_evidence(
     labels: Array, theta: Array, prior: Array, evidence: Array, weights: Array | None
 ) -> None:
-    """Fill in log prior_k + sum_p weight_p log theta[p, k, label_p] for each pattern.
+    """Compute log prior_k + sum_p weight_p log theta[p, k, label_p] for each pattern.
 
     `labels`: (M, P) uint8.
     `theta`: (P, K, K) float64, the probability that a rater gives the last index if the middle one is true.
@@ -33,7 +33,7 @@ def pattern_evidence(
 
 @compiled()
 def maximise(labels: Array, total: Array, theta: Array) -> float:
-    """Set the raters' rates to their shares under the truth's distribution; return the largest change.
+    """Update the raters' rates to their shares under the truth's distribution; return the largest change.
 
     The rates of a class without weight do not change.
 
@@ -79,7 +79,7 @@ def run_patterns(
     """Iterate the E and the M step over patterns.
 
     `labels`: (M, P) uint8.
-    `settled`: (M,) int8, a settled class, or less than 0.
+    `settled`: (M,) int8, settled class, below 0 if not settled.
     `count`: (M,) float64.
     `prior`: (K,) float64.
     `tolerance`: largest change of a rate at convergence.
@@ -134,12 +134,12 @@ def sweep(
     stop: int,
     field: Array,
 ) -> None:
-    """Update every other voxel of lines `start` to `stop` from its neighbours, which stay as they are.
+    """Update every other voxel of lines `start` to `stop` from its neighbours, which do not change.
 
     `row`: (Z, Y, X) int64, each voxel's row of `evidence` and `settled`.
     `evidence`: (M, K) float64.
-    `settled`: (M,) int8, a settled class, or less than 0.
-    `strength`: what a neighbour of the same class adds to the logarithm.
+    `settled`: (M,) int8, settled class, below 0 if not settled.
+    `strength`: increase of the logarithm by a neighbour of the same class.
     `parity`: parity of slice + row + column of the voxels to update.
     `start`, `stop`: lines along the columns, counted from slice to slice.
     `field`: (Z, Y, X, K) float32, the voxels' distributions; overwritten.
@@ -184,8 +184,8 @@ def field_totals(
     """Sum the distributions by pattern, and the lower bound, over lines `start` to `stop`.
 
     `row`, `evidence`, `strength`, `start`, `stop`, `field`: as in `sweep`.
-    `total`: (M, K) float64, added to.
-    The result is the lines' part of the mean field's lower bound, without the field's normalising constant.
+    `total`: (M, K) float64, added to. The result is the lines' contribution to the mean field's lower bound,
+    without the field's normalising constant.
     """
     _, rows, columns, classes = field.shape
     bound = 0.0

@@ -15,15 +15,15 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled
 
 COLUMNS = 32
-"""Columns of a block that signed distances are carried across together."""
+"""Number of columns in a block for which signed distances are propagated together."""
 
 
 @compiled()
 def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: Array) -> None:
     """Mark the rows `start` to `stop` and the columns in which any rater's label is above 0.
 
-    `labels`: (P, R, X) uint8, R rows of all slices, one after the other. `row_any`: (R,) uint8. `column_any`:
-    (X,) uint8.
+    `labels`: (P, R, X) uint8, R rows of all slices, concatenated. `row_any`: (R,) uint8. `column_any`: (X,)
+    uint8.
     """
     raters, width = labels.shape[0], labels.shape[2]
     for r in range(start, stop):
@@ -83,9 +83,9 @@ def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> 
 
 @compiled(error_model="numpy")
 def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
-    """Write the squared distance (mm²) to the next voxel of the other kind in the row, above 0 inside.
+    """Write the squared distance (mm²) to the row's nearest voxel of the other kind, above 0 inside.
 
-    `mask`: (Y, X) uint8. `out`: (Y, X) float32; `far` where it is beyond its root or there is none.
+    `mask`: (Y, X) uint8. `out`: (Y, X) float32; `far` if the distance is larger or there is no such voxel.
     """
     height, width = mask.shape
     near = np.empty(width + 1, np.float32)
@@ -117,7 +117,7 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def _lower(row: Array, before: Array, after: Array, added: float, best: Array) -> Array:
-    """Lower the squared distances of one row by those of two others, `added` away; return the largest."""
+    """Reduce the squared distances of one row by those of two others, `added` away; return the largest."""
     add, zero, unit, most = np.float32(added), np.float32(0), np.float32(1), np.float32(0)
     for x in range(len(row)):
         side = unit if row[x] > zero else -unit
@@ -151,7 +151,7 @@ def _side_beyond(values: Array, far: np.float32) -> int:
 
 @compiled(error_model="numpy")
 def across_rows(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
-    """Carry signed squared distances across the first axis of (N, X) `squared`, for rows `begin` to `end`.
+    """Propagate signed squared distances along the first axis of (N, X) `squared`, for rows `begin` to `end`.
 
     Only rows closer than the root of `far` are visited, the nearest first. Blocks of columns where all these
     rows are far on the same side stay unchanged.
@@ -162,7 +162,7 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
         reach += 1
     blocks = (width + COLUMNS - 1) // COLUMNS
     first, last = max(0, begin - reach), min(count, end + reach)
-    # Filled by loops: `np.zeros` and an assigned slice take longer to compile.
+    # Filled by loops, because `np.zeros` and the assignment of a slice take longer to compile.
     side = np.empty((last - first, blocks), np.int32)
     total = np.empty((last - first + 1, blocks), np.int32)
     for block in range(blocks):
@@ -206,7 +206,7 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
 def across_uneven_slices(
     squared: Array, positions: Array, far: float, begin: int, end: int, out: Array
 ) -> None:
-    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`.
+    """Propagate signed squared distances along the first axis of (Z, Y, X), for the rows `begin` to `end`.
 
     The slices are at (Z,) `positions` in mm. `out` may be `squared`.
     """
@@ -228,7 +228,7 @@ def across_uneven_slices(
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def finish(squared: Array, half: float, clip: float) -> None:
-    """Turn signed squared distances between voxels' centres into clipped ones to the boundary, in place."""
+    """Convert signed squared distances between centres to clipped distances to the boundary, in place."""
     take, most = np.float32(half), np.float32(clip)
     for i in range(len(squared)):
         value = squared[i]
@@ -238,7 +238,7 @@ def finish(squared: Array, half: float, clip: float) -> None:
 
 @compiled()
 def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
-    """Mark and count the voxels of a mask that share a face with one outside it or outside the array.
+    """Mark and count the voxels of a mask that share a face with a voxel outside, or with the array's edge.
 
     `mask`: (Z, Y, X) uint8, 0 or 1. With one slice, faces between slices do not count.
     `begin`, `end`: slices to fill in.
@@ -268,7 +268,7 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
 def _envelope(value: Array, step: float, vertex: Array, border: Array) -> None:
     """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
 
-    `vertex`, `border`: (n,) int64 and (n + 1,) float64, working space. `value` is inf where there is none.
+    `vertex`, `border`: (n,) int64 and (n + 1,) float64, workspace. `value` is inf where there is no distance.
     """
     count, last = len(value), -1
     for q in range(count):
@@ -299,7 +299,7 @@ def _envelope(value: Array, step: float, vertex: Array, border: Array) -> None:
 
 @compiled()
 def squared_across_uneven_slices(squared: Array, position: Array, first: int, last: int) -> None:
-    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `position` in mm, in place.
+    """Propagate squared distances in the plane, (Z, Y, X), across slices at (Z,) `position` in mm, in place.
 
     Only rows from `first` to before `last` are filled in.
     """
@@ -322,7 +322,7 @@ def squared_across_uneven_slices(squared: Array, position: Array, first: int, la
 
 @compiled()
 def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
-    """Write the squared distance (mm²) of each voxel's centre to the nearest marked one of its slice.
+    """Write the squared distance (mm²) of each voxel's centre to the nearest marked voxel in its slice.
 
     `surface`: (Z, Y, X) bool. `spacing`: (3,) float64. `out`: (Z, Y, X) float32, inf where nothing is marked.
     """
@@ -349,7 +349,7 @@ def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
 
 @compiled()
 def squared_across_slices(squared: Array, step: float, first: int, last: int) -> None:
-    """Carry squared distances (Z, Y, X) in the plane across slices `step` mm apart, in place.
+    """Propagate squared distances in the plane, (Z, Y, X), across slices `step` mm apart, in place.
 
     Only rows from `first` to before `last` are filled in.
     """
@@ -366,10 +366,10 @@ def squared_across_slices(squared: Array, step: float, first: int, last: int) ->
 
 @compiled()
 def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
-    """Count the columns from each voxel to the nearest marked one of its row.
+    """Count the columns from each voxel to the nearest marked voxel in its row.
 
     `marked`: (Z, Y, X) bool. `begin`, `end`: slices to fill in. `gap`: (Z, Y, X) uint16 or uint32, filled;
-    the largest number of its type where nothing is marked. Rows are shorter than that.
+    the maximum of its type, which exceeds the length of a row, where nothing is marked.
     """
     _, rows, columns = marked.shape
     none = ~gap.dtype.type(0)
@@ -396,9 +396,9 @@ def squared_distance_at(
     gap: Array, steps: Array, heights: Array, around: Array, squares: Array, voxels: Array, begin: int,
     end: int, out: Array,
 ) -> int:  # fmt: skip
-    """Write the squared distance (mm²) of listed voxels to the nearest marked one; return the rows tried.
+    """Write the squared distance (mm²) of listed voxels to the nearest marked voxel; return the rows visited.
 
-    The rows around a voxel are tried from the nearest on, and none beyond the nearest marked voxel so far.
+    The rows around a voxel are visited in order of distance, up to that of the nearest marked voxel so far.
 
     `gap`: (Z, Y, X), as in `row_gaps`.
     `steps`: (3,) float64, mm of a unit of `heights`, and from row to row and column to column.
@@ -406,7 +406,7 @@ def squared_distance_at(
     `around`: (K, 2) int32, slices and rows from a voxel to the rows around it, the nearest first; empty where
         slices are uneven.
     `squares`: (K, 3) float64, squared distance (mm²) to these rows: across slices, across rows, and the sum
-        less its rounding.
+    minus its rounding error.
     `voxels`: (N,) int64, flat indices.
     `begin`, `end`: voxels of the list to fill in.
     `out`: (N,) float32, filled; inf where nothing is marked.
@@ -426,7 +426,7 @@ def squared_distance_at(
             tried += 1
             other, row = z + around[k, 0], y + around[k, 1]
             if 0 <= other < slices and 0 <= row < rows and gap[other, row, x] != none:
-                # Rounded as the passes of `squared_distance` and `squared_across_slices` round.
+                # Rounded as in the passes of `squared_distance` and `squared_across_slices`.
                 lateral = np.float32((gap[other, row, x] * steps[2]) ** 2)
                 best = min(best, squares[k, 0] + np.float32(squares[k, 1] + lateral))
         for down in range(0 if found else 2):
@@ -455,7 +455,7 @@ def squared_distance_at(
 def squared_across_slices_at(
     squared: Array, step: float, heights: Array, voxels: Array, begin: int, end: int, out: Array
 ) -> None:
-    """Carry squared distances (Z, Y, X) in the plane across slices, to listed voxels alone.
+    """Propagate squared distances in the plane, (Z, Y, X), across slices to listed voxels.
 
     Arguments as in `squared_distance_at`, `step` in mm of a unit of `heights`.
     """
@@ -504,8 +504,8 @@ def look_up(
     """Interpolate a table at values, as `numpy.interp` does, to the last bit.
 
     `values`, `out`: (N,).
-    `steps`, `results`: (n,) float64, the table; the steps are even but for rounding.
-    `slopes`: (n - 1,) float64, rise of the results over that of the steps.
+    `steps`, `results`: (n,) float64, the table; the steps are even except for rounding errors.
+    `slopes`: (n - 1,) float64, slope between neighbouring steps.
     `begin`, `end`: range of values.
     """
     last = len(steps) - 1

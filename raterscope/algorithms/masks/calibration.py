@@ -1,9 +1,9 @@
 """Calibrated outlines: the probability that another rater includes a voxel, and bands in mm.
 
 Each rater's mask becomes a signed distance (above 0 inside). In every voxel the raters' distances have a mean
-m and a variance S². That variance includes the raters' biases and their local scatter, as does the next
-rater's distance. S² of few raters is uncertain; it is pooled with its mean L along the outline nearby, as if
-L came from nu0 further raters (the conjugate prior of a normal variance):
+m and a variance S², which includes the raters' biases and their local scatter, as the next rater's distance
+will. S² of few raters is uncertain; it is pooled with its mean L along the outline nearby, which counts as
+nu0 further raters (the conjugate prior of a normal variance):
 
     v = (nu0 L + (P - 1) S²) / (nu0 + P - 1).
 
@@ -11,15 +11,15 @@ The distance of another rater of this crowd then follows Student's t with nu0 + 
 about m with the scale sqrt(v (1 + 1/P)): 1 for the new rater, 1/P for the error of the mean. The
 probability that the rater includes the voxel is that of a distance above 0.
 
-The band of a probability c holds the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: some part of
-a long outline lies outside. The multipliers k_c are quantiles of |m| over scale along the outlines of
-left-out raters. The user's cases with three raters or more give them without any truth; they are pooled with
-those of the development data.
+The band of a probability c contains the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: some part
+of a long outline lies outside. The multipliers k_c are quantiles of |m| over scale along the outlines of
+left-out raters. They are estimated from the user's cases with three raters or more, without any truth, and
+pooled with those of the development data.
 
 The true outline's distance is assumed to follow Student's t around m + delta with the scale sqrt(v (rho + (1
-- rho)/P)). Programs move m towards their outlines, see `programs`. Neither delta, the raters' common offset,
-nor rho, the correlation of their errors, can be estimated from masks alone. Cases with a known true outline
-(gold cases) give both, see `gold_cases`.
+- rho)/P)). Programs move m towards their outlines, see `programs`. Masks alone do not identify delta, the
+raters' common offset, or rho, the correlation of their errors. Both are estimated from cases with a known
+true outline (gold cases), see `gold_cases`.
 
 References
 ----------
@@ -58,7 +58,7 @@ from raterscope.algorithms.masks.leave_one_out import (
 from raterscope.algorithms.progress import Watch, no_check, part, parts_of, run_parts, silent
 
 LEVELS = (0.5, 0.8, 0.95)
-"""Probabilities of the bands that multipliers are estimated for."""
+"""Probabilities of the bands with estimated multipliers."""
 
 _MULTIPLIERS = {
     2: (0.72, 1.67, 3.9), 3: (0.71, 1.5, 3.0), 4: (0.70, 1.42, 2.65), 5: (0.69, 1.39, 2.42),
@@ -66,14 +66,14 @@ _MULTIPLIERS = {
 }  # fmt: skip
 """k at `LEVELS` by the number of raters: quantiles along left-out raters' outlines, means over data sets.
 
-Of two or three raters the spread itself is uncertain, and along an outline they may agree by chance.
+With two or three raters the spread itself is uncertain, and they may agree by chance along an outline.
 """
 
 _CURVE = {2: (-0.07, 1.32), 3: (-0.04, 1.13), 4: (-0.04, 1.12), 5: (-0.03, 1.09)}
-"""Shift and slope of the ratio by the number of raters, before it becomes a probability.
+"""Shift and slope of the ratio by the number of raters, before conversion to a probability.
 
-Where few raters disagree their spread is larger than it is elsewhere: chosen by maximum likelihood of
-left-out raters on disputed voxels, means over data sets.
+They are maximum likelihood estimates from left-out raters on disputed voxels, means over data sets. Where few
+raters disagree, their spread is larger than elsewhere.
 """
 
 TWO_RATERS = (
@@ -86,66 +86,67 @@ CORRELATION = 0.87
 """Assumed correlation of the raters' errors without gold cases: near 1, for caution."""
 
 _CLIP, _LEAST_CLIP, _MOST_CLIP = 8.0, 8.0, 24.0
-"""Largest distance: mm, and at least and at most as many sides of a pixel."""
+"""Maximum distance: mm, and its limits in sides of a pixel."""
 
 _SMOOTHED = 3.0
-"""Standard deviation of the neighbourhood, in sides of a pixel."""
+"""Standard deviation of the neighbourhood's weights, in sides of a pixel."""
 
 _MARGIN = 0.5
-"""Margin around all marked voxels, in largest distances."""
+"""Margin around all marked voxels, in maximum distances."""
 
 _FARTHEST = 2.0
-"""Largest factor of a case's own multipliers, against gross errors of single raters."""
+"""Maximum factor of a case's own multipliers, against gross errors of single raters."""
 
 _AT_ONCE = 500_000
-"""Voxels that a thread takes at a time."""
+"""Number of voxels that a thread processes at a time."""
 
 _SHRINK = 2.0
-"""Cases that the development data's multipliers count as."""
+"""Weight of the development data's multipliers, in cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Calibrated outlines of one structure from the spread of P raters, on a part of the grid."""
 
-    # (slice, row, column): the first voxel of the maps in the image; all beyond the maps is background
+    # (slice, row, column): the first voxel of the maps in the image; everything outside the maps is
+    # background
     origin: Box
-    # (Z, Y, X): mean of the raters' signed distances, above 0 inside, over `scale`. The band of a level is
-    # where it is between minus and plus the level's multiplier.
+    # (Z, Y, X): mean of the raters' signed distances, above 0 inside, over `scale`. In the band of a level it
+    # is between minus and plus the level's multiplier
     ratio: Float32Array
     scale: Float32Array  # (Z, Y, X): mm: scale of another rater's distance from that mean
     dof: float  # degrees of freedom of that distance
     raters: int  # P
     multipliers: tuple[float, float, float]  # of `scale`, the half-width of the bands at `LEVELS`
-    # cases that the multipliers were estimated from; 0 where they are those of the development data
+    # number of cases used for estimating the multipliers; 0 for those of the development data
     cases: int = 0
     # (201,): quantiles of |m| over scale along the outlines of left-out raters of this case
     ratios: FloatArray | None = None
-    # (N,): mean over scale of the others, in a sample of the voxels that they dispute, for each left-out
-    # rater
+    # (N,): for each left-out rater: mean over scale of the other raters, in a sample of the voxels that these
+    # dispute
     tried: Float32Array | None = None
     marked: BoolArray | None = None  # (N,): whether the left-out rater includes these voxels
-    # (shift, slope): of the ratio, before it becomes the probability of another rater
+    # (shift, slope): of the ratio, before conversion to the probability of another rater
     curve: tuple[float, float] = (0.0, 1.0)
     # (3,): share of the outlines of left-out raters within the bands of `LEVELS`; see `check_leave_one_out`
     covered: FloatArray | None = None
-    # (B, 3): of `tried`, in bins of the probability: sum of the probabilities, voxels that the left-out rater
-    # includes, and all voxels
+    # (B, 3): counts of `tried` in bins of the probability: sum of the probabilities, voxels that the left-out
+    # rater includes, and all voxels
     bins: FloatArray | None = None
     # (Z, Y, X): voxels that the expert settled, 1 inside, 0 outside, `OPEN` elsewhere
     settled: NDArray[np.int8] | None = None
-    # of the raters' errors from the true outline: 0 for independent errors, 1 for equal errors
+    # correlation of the raters' errors from the true outline: 0 for independent errors, 1 for equal errors
     correlation: float = CORRELATION
     offset: float = 0.0  # mm: distance of the true outline beyond the mean of the raters
     gold: int = 0  # number of gold cases that both were estimated from; 0 if they are assumed
     # (Z, Y, X): the mean of raters and programs over `scale`, for the true outline; None without programs
     moved: Float32Array | None = None
-    # of the true outline's variance about `moved` to that about the raters' mean; 1 without gold cases
+    # ratio of the true outline's variance about `moved` to that about the raters' mean; 1 without gold cases
     narrowing: float = 1.0
 
     @property
     def centre(self) -> Float32Array:
-        """Return the mean distance over `scale` that the true outline is expected about, (Z, Y, X)."""
+        """Return the expected distance of the true outline over `scale`, (Z, Y, X)."""
         return self.ratio if self.moved is None else self.moved
 
     @property
@@ -161,8 +162,8 @@ class Calibration:
         """Return the probability that the true outline includes the voxel, (Z, Y, X).
 
         Masks alone identify neither the raters' common offset nor the correlation of their errors. Without
-        gold cases no common offset is assumed, and a truth hardly nearer to the raters' mean than another
-        rater. Settled voxels are held fixed.
+        gold cases, the assumption is that there is no common offset, and that the truth is hardly nearer to
+        the raters' mean than another rater. Settled voxels are held fixed.
         """
         share = self.error_share(self.correlation)
         shifted = self.centre if not self.offset else self.centre + np.float32(self.offset) / self.scale
@@ -172,7 +173,7 @@ class Calibration:
         return probability
 
     def part(self, box: tuple[slice, ...]) -> Calibration:
-        """Return the same on a part of the maps."""
+        """Return the calibration on a part of the maps."""
         first, rows, columns = (at + (span.start or 0) for at, span in zip(self.origin, box, strict=True))
         settled = None if self.settled is None else self.settled[box]
         moved = None if self.moved is None else self.moved[box]
@@ -182,7 +183,7 @@ class Calibration:
         )
 
     def unsettled(self) -> Calibration:
-        """Return the same without settled voxels."""
+        """Return the calibration without settled voxels."""
         return replace(self, settled=None)
 
     def error_share(self, correlation: float) -> float:
@@ -195,8 +196,10 @@ class Calibration:
         return np.asarray(self.scale * np.float32(self.multiplier(level)), dtype=np.float32)
 
     def notices(self) -> tuple[str, ...]:
-        """State the basis of the numbers, a sentence each."""
-        sentences = ["The band holds at each position separately; some part of a long outline lies outside."]
+        """Return notices on the basis of the numbers, a sentence each."""
+        sentences = [
+            "The band is valid at each position separately; some part of a long outline lies outside."
+        ]
         if self.raters == 2:
             sentences.append(
                 "Two raters show little of their spread: the bands use multipliers measured on other "
@@ -218,7 +221,7 @@ class Calibration:
         return (*sentences, sentence + self._describe_programs())
 
     def _describe_programs(self) -> str:
-        """Describe the part of programs in the probability of the true outline; empty without any."""
+        """Describe the effect of programs on the probability of the true outline; empty without programs."""
         if self.moved is None:
             return ""
         nearer = 1 / math.sqrt(self.narrowing)
@@ -243,7 +246,7 @@ class Distances:
     clip: float  # largest distance, mm
 
     def part_of(self, masks: Masks) -> tuple[slice, slice, slice] | None:
-        """Return the part of `away` on which masks lie; None if they reach beyond it."""
+        """Return the part of `away` that covers the masks; None if they extend beyond it."""
         begin = [at - first for at, first in zip(masks.origin, self.masks.origin, strict=True)]
         end = [at + size for at, size in zip(begin, masks.shape, strict=True)]
         if min(begin) < 0 or any(a > b for a, b in zip(end, self.masks.shape, strict=True)):
@@ -301,8 +304,8 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
 def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Estimate multipliers and curves from cases with three raters or more, with equal weights.
 
-    The multipliers of the development data count as `_SHRINK` further cases. A case of two raters keeps them:
-    its spread is too uncertain for multipliers of other cases.
+    The multipliers of the development data count as `_SHRINK` further cases. A case of two raters keeps the
+    multipliers of the development data: its spread is too uncertain for multipliers of other cases.
     """
     ratios = [calibration.ratios for calibration in calibrations if calibration.ratios is not None]
     if not ratios:
@@ -321,7 +324,7 @@ def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
     moved = _curve_moved(calibrations)
     out = []
     for calibration in calibrations:
-        # The ratios rest on a rater less than the case has, which makes them larger.
+        # The ratios are based on one rater fewer than the case has, which makes them larger.
         own_share = share if calibration.raters > 2 else 0.0
         default = _log_default(calibration.raters)
         adjusted = own + default - fewer
@@ -338,10 +341,10 @@ def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
 
 _SHIFTS, _SHIFT_PRIOR = np.linspace(-0.3, 0.3, 13), 0.1
 _SLOPES, _SLOPE_PRIOR = np.exp(np.linspace(-0.45, 0.45, 13)), 0.15
-"""Grid of changes of the curve, and the standard deviation of their prior; slopes in logarithms."""
+"""Grid of changes of the curve, and the standard deviation of their prior; logarithms of slopes."""
 
 _CASE_VOXELS, _MOST_VOXELS = 5.0, 500
-"""Independent voxels that a case counts as, and maximum of voxels used."""
+"""Weight of a case in independent voxels, and maximum number of voxels used."""
 
 
 def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
@@ -387,7 +390,7 @@ def default_curve(raters: int) -> tuple[float, float]:
 
 
 def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 1.0)) -> Float32Array:
-    """Return Student's distribution function at shift + slope x ratio."""
+    """Return Student's distribution function at shift + slope * ratio."""
     steps, chance = _student_table(dof)
     shift, slope = curve
     moved, every = (steps - shift) / slope, np.ravel(ratio)
@@ -418,7 +421,7 @@ def _side(spacing: tuple[float, float, float]) -> float:
 
 
 BINS = 15
-"""Bins of equal width that probabilities are counted in."""
+"""Number of bins of equal width for counting probabilities."""
 
 _FOLDS = 5
 
@@ -426,11 +429,11 @@ _FOLDS = 5
 def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Measure the calibration of probabilities and bands on left-out raters.
 
-    Multipliers and curve come from the cases of the other folds, so that no case is tested with its own
-    estimates. A crowd of one case is tested with the multipliers and the curve of the development data.
+    Multipliers and curve are estimated from the cases of the other folds, so that no case is tested with its
+    own estimates. A crowd of one case is tested with the multipliers and the curve of the development data.
 
-    `calibrations`: calibrations of one crowd; those of two raters stay unchanged. The others are returned
-    with `Calibration.covered` and `Calibration.bins`.
+    `calibrations`: calibrations of one crowd; those of two raters are unchanged. The others are returned with
+    `Calibration.covered` and `Calibration.bins`.
     """
     out = list(calibrations)
     usable = [

@@ -58,7 +58,9 @@ class ContinuousSTAPLESettings(Settings):
         "Background that all agree on makes every rater look more accurate.",
         DOMAINS,
     )
-    iterations: int = integer(1000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        1000, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-10, "Tolerance", "Convergence: relative change of every variance.", minimum=0.0,
         maximum=0.1, advanced=True,

@@ -71,7 +71,9 @@ class STAPLESettings(Settings):
         0.0, "Spatial smoothing", "What a neighbour of the same class adds to a voxel's log odds (Markov "
         "random field by mean field); 0 for none.", minimum=0.0, maximum=20.0,
     )  # fmt: skip
-    iterations: int = integer(2000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        2000, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-9, "Tolerance", "Convergence: change of every rate; with smoothing, a thousand times "
         "that.", minimum=0.0, maximum=0.1, advanced=True,
@@ -314,7 +316,9 @@ class PSTAPLESettings(Settings):
         MARGIN, "Margin", "Around all masks, of the voxels that count.", unit="mm", minimum=0.1,
         maximum=1000.0, advanced=True,
     )  # fmt: skip
-    iterations: int = integer(300, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    iterations: int = integer(
+        300, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
+    )
     tolerance: float = number(
         1e-5, "Tolerance", "Convergence: change of every rate.", minimum=0.0, maximum=0.1,
         advanced=True,

@@ -362,6 +362,6 @@ class LBISettings(PairSettings):
         minimum=1.0, maximum=1e5, advanced=True,
     )  # fmt: skip
     steps: int = integer(
-        20_000, "Steps", "At most. Annotators who have not entered by then count as entering last.",
+        20_000, "Steps", "Maximum number. Annotators who have not entered by then count as entering last.",
         minimum=100, maximum=10_000_000, advanced=True,
     )  # fmt: skip

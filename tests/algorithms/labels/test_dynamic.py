@@ -97,7 +97,7 @@ def test_a_crowd_that_changes_sides_without_truths_is_warned_of():
     right = rng.random(len(task)) < np.where((annotator < 3) & (task >= 400), 0.2, 0.9)
     label = np.where(right, truth[task], 1 - truth[task])
     fusion = dynibcc(make(task, annotator, label))
-    assert any("decide some tasks" in notice for notice in fusion.notices)
+    assert any("Decide some tasks" in notice for notice in fusion.notices)
     known = np.where(np.arange(800) % 4 == 0, truth, -1)
     informed = dynibcc(make(task, annotator, label, known=known))
     assert not informed.notices

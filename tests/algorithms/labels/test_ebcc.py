@@ -104,7 +104,7 @@ def test_known_tasks_are_held():
 def test_what_does_not_fit_into_memory_is_refused_and_empty_crowds_have_an_answer():
     labels, _ = make(0, tasks=20)
     count = replace(labels, annotators=tuple(map(str, range(500_000))))
-    with pytest.raises(LabelsError, match="Take fewer subtypes"):
+    with pytest.raises(LabelsError, match="Use fewer subtypes"):
         ebcc(count, EBCCSettings(subtypes=100))
     assert ebcc(of_votes([], 0, 2)).posterior.shape == (0, 2)
     assert ebcc(of_votes([(0, 0, 1)], 2, 2)).label()[0] == 1

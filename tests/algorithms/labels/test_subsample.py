@@ -36,7 +36,7 @@ def test_tasks_of_enough_experienced_annotators_stay_with_all_their_votes() -> N
 
 def test_repeated_votes_make_no_annotator_experienced() -> None:
     labels = crowd([*votes(), *votes()], 12, NAMES)
-    with pytest.raises(LabelsError, match="the one with the most has 5"):
+    with pytest.raises(LabelsError, match="the maximum is 5"):
         subsample(labels, TRUTH, class_votes=6, least_experienced=1)
 
 

@@ -65,7 +65,7 @@ def test_majority_is_the_share_of_votes() -> None:
 def test_a_tie_is_reported_and_goes_to_the_first_class() -> None:
     fusion = majority(crowd([(0, 0, 1), (0, 1, 0), (1, 0, 1)], 2, ("a", "b")))
     assert fusion.label().tolist() == [0, 1]
-    assert "1 task is tied and goes to the class that is named first." in fusion.notices
+    assert "1 task is tied and goes to the class that is listed first." in fusion.notices
 
 
 def test_an_output_that_stands_for_no_class_is_no_vote() -> None:

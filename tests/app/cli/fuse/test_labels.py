@@ -206,7 +206,7 @@ def test_the_subsample_alone_is_fused(fuse, votes, tmp_path, capsys):
     assert len(rows_of(out / "labels.csv")) == 120
     assert "Subsample: 120 of 120 tasks, with 1,320 votes by 11 annotators" in output
     assert run("fuse", "labels", votes, "--truth", truths, "--subsample", "21", "1", "-o", out) == 1
-    assert "the one with the most has 20" in capsys.readouterr().err
+    assert "the maximum is 20" in capsys.readouterr().err
 
 
 def test_an_earlier_evaluation_does_not_outlive_its_truth(fuse, votes, tmp_path):
