@@ -31,13 +31,13 @@ from raterscope.algorithms.progress import Check, Watch, no_check, part, silent,
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 _FLOOR = 1e-4
-"""Smallest variance, over the square of a voxel's smallest side, for raters who agree everywhere."""
+"""Minimum variance, relative to the square of a voxel's smallest side, for raters who agree everywhere."""
 
 _AT_ONCE = 500_000
 """Voxels between two calls of the check."""
 
 _ALONE = 0.95
-"""Share of the consensus above which it rests on one rater."""
+"""Share of one rater in the consensus above which a notice is given."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class ContinuousSTAPLESettings(Settings):
     """Settings of `continuous_staple`."""
 
     clip: float = number(
-        MARGIN, "Clip", "Largest distance from the outline that counts; also the margin around all masks.",
+        MARGIN, "Clip", "Maximum distance from the outline that counts; also the margin around all masks.",
         unit="mm", minimum=0.1, maximum=1000.0,
     )  # fmt: skip
     slope: float = number(
-        5.0, "Slope of probabilities", "Of the sigmoid that mapped distances to the given probabilities; not "
-        "used for masks.", unit="/mm", minimum=0.01, maximum=100.0, advanced=True,
+        5.0, "Slope of probabilities", "Slope of the sigmoid that mapped distances to the given "
+        "probabilities; not used for masks.", unit="/mm", minimum=0.01, maximum=100.0, advanced=True,
     )  # fmt: skip
     domain: str = choice(
         "masks",
         "Voxels that count",
-        "Background that all agree on makes every rater look more accurate.",
+        "With more agreed background, every rater seems more accurate.",
         DOMAINS,
     )
     iterations: int = integer(
@@ -81,11 +81,11 @@ def continuous_staple(
 ) -> MaskFusion:
     """Estimate the true signed distance with a bias and a variance for each rater.
 
-    A rater's signed distance (mm) is the true one plus the rater's bias and Gaussian noise of the rater's
-    variance; the prior of the true one is flat. The start has no bias, and the variance from the mean of all
-    raters. As the truth enters linearly, means and covariances over all voxels suffice for the iterations.
-    Only differences between biases are identified; their level depends on the start. Structures are fused one
-    by one. Settled voxels are held fixed and excluded from the estimation.
+    A rater's signed distance (mm) is the true distance plus the rater's bias and Gaussian noise of the
+    rater's variance; the prior of the true distance is flat. The start has no bias, and the variance from the
+    mean of all raters. As the truth enters linearly, means and covariances over all voxels suffice for the
+    iterations. Only differences between biases are identified; their level depends on the start. Structures
+    are fused separately. Settled voxels are held fixed and excluded from the estimation.
 
     `masks`: probabilities become distances by their logit over `slope`. `probability` of the result is that
     of a true distance above 0; `weight` is the same everywhere.
@@ -129,7 +129,7 @@ def continuous_staple(
             leader = masks.annotators[int(weight.argmax())]
             notices.append(f"The consensus on {name} rests almost only on {leader}.")
     if count > 1:
-        notices.append("Structures were fused one by one and may overlap.")
+        notices.append("Structures were fused separately and may overlap.")
     if not all(trace.converged for trace in traces):
         notices.append(
             f"Did not converge in {settings.iterations:,} iterations: the variances still changed."
@@ -156,7 +156,7 @@ def continuous_staple(
 def moments(
     distances: Float32Array, counts: BoolArray, beyond: int, clip: float, check: Check = no_check
 ) -> Moments:
-    """Sum over the voxels that count, plus a number of voxels at -`clip` for every rater.
+    """Sum over the voxels that count, and over additional voxels at -`clip` for every rater.
 
     `distances`: (P, Z, Y, X), mm.
     `counts`: (Z, Y, X).
@@ -183,7 +183,7 @@ def estimate(
 ) -> tuple[FloatArray, FloatArray, MaskTrace]:
     """Iterate E and M steps on means and covariances; return biases, (P,) mm, variances, and the trace.
 
-    `floor`: smallest variance, mm². Variances, (P,), are in mm².
+    `floor`: minimum variance, mm². Variances, (P,), are in mm².
     """
     raters = len(data.mean)
     if raters == 1:

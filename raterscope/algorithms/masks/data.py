@@ -1,4 +1,4 @@
-"""Masks: the input of a fusion, the shape of its result, and the assembly of a result."""
+"""Masks: the input and the result of a fusion, and the construction of a result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FloatArray = NDArray[np.float64]
 Box = tuple[int, int, int]
 
 OPEN = -1
-"""In `Masks.known`: this voxel is not settled."""
+"""In `Masks.known`: the voxel is not settled."""
 
 
 class MasksError(RefusedError):
@@ -62,7 +62,7 @@ class MasksError(RefusedError):
 
 
 class _Part:
-    """Part of an image whose slices have positions and volumes."""
+    """Part of an image, with positions and volumes of its slices."""
 
     spacing: tuple[float, float, float]
     origin: Box
@@ -75,7 +75,7 @@ class _Part:
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres at the nominal slice distance."""
+        """Volume of a voxel at the nominal slice distance, mm³."""
         return float(np.prod(self.spacing))
 
     @property
@@ -84,7 +84,7 @@ class _Part:
         return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
 
     def volumes(self, values: NDArray[Any]) -> FloatArray:
-        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        """Return the volumes (mm³) of (..., Z, Y, X) marks or shares on the part; (...)."""
         return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
 
@@ -98,9 +98,10 @@ class Masks(_Part):
         One of
 
         - (P, Z, Y, X) bool: each rater's mask of one structure;
-        - (P, Z, Y, X) uint8: label maps, 0 the background and s the structure s - 1, for K = S + 1 classes;
+        - (P, Z, Y, X) uint8: label maps, 0 for the background and s for structure s - 1, K = S + 1 classes;
         - (P, Z, Y, X) float32: each rater's probability of one structure, 0 to 1;
-        - (P, S, Z, Y, X) float32: each rater's probabilities of S structures; the background has the rest.
+        - (P, S, Z, Y, X) float32: each rater's probabilities of S structures; the remainder is the
+        background's.
     annotators : tuple of P names
     spacing : (slice, row, column)
         Millimetres.
@@ -114,9 +115,8 @@ class Masks(_Part):
         fixed.
     slice_positions : (slices of the whole image,) float64, optional
         Millimetres across the slices, if their distances are uneven; see `Grid.uneven_positions`.
-    weights : (P,) float64, optional
-        Weight of each rater, above 0 and at most 1; None where all count fully. A rater's log likelihood is
-        multiplied by it.
+    weights : (P,) float64, optional Weight of each rater, above 0 and at most 1; None where all count fully.
+        A rater's log likelihood is multiplied by the weight.
     """
 
     values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
@@ -160,7 +160,7 @@ class Masks(_Part):
             if self.known.shape != self.shape or self.known.dtype != np.int8:
                 raise MasksError(f"settled voxels of {self.known.shape}; expected {self.shape}.")
             if self.known.min() < OPEN or self.known.max() > len(self.structures):
-                raise MasksError("a settled voxel is of no class.")
+                raise MasksError("a settled voxel has no valid class.")
 
     def _check_structures(self) -> None:
         values, count = self.values, len(self.structures)
@@ -203,11 +203,11 @@ class Masks(_Part):
 
     @property
     def total_weight(self) -> float:
-        """Number of raters, each multiplied by its weight."""
+        """Sum of the raters' weights."""
         return len(self.annotators) if self.weights is None else float(self.weights.sum())
 
     def with_weights(self, weights: Mapping[str, float]) -> Masks:
-        """Down-weight raters by name, those of weight 0 as `without`; all others count fully."""
+        """Down-weight raters by name; weight 0 excludes them, and all others count fully."""
         if not weights and self.weights is None:
             return self
         out = {name for name, weight in weights.items() if weight == 0}
@@ -223,8 +223,7 @@ class Settled:
     ----------
     origin : (slice, row, column)
         The first voxel of `value` in the whole image.
-    value : (Z, Y, X) int8
-        1 inside the structure, 0 outside, `OPEN` not settled by this.
+    value : (Z, Y, X) int8 1 inside the structure, 0 outside, `OPEN` if not settled.
     """
 
     origin: Box
@@ -296,24 +295,22 @@ class MaskFusion(_Part):
         mm, above 0 for a rater who marks too much; NaN if the method has none.
     variance : (S, P) float64
         mm²: the covariance of the rater's distances from the consensus, comparable between likelihoods.
-    dof : (S, P) float64
-        Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN else.
+    dof : (S, P) float64 Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN for other
+        likelihoods.
     sensitivity, specificity : (S, P) float64
         Estimates of the method (STAPLE); NaN if it has none.
-    traces : tuple of S MaskTrace, or one where the structures were fused together
+    traces : tuple of S MaskTrace, or one if the structures were fused together
     alternatives : tuple of Alternative
         The consensuses of a mixture, the heaviest first; empty if there is only one.
     notices : tuple of str
         Messages for the user, a sentence each, for example on ties.
-    slice_positions : (slices of the whole image,) float64, optional
-        As of `Masks`.
-    tau : (S, P, Z, Y, X) float16, optional
-        The mean of each rater's scale at the voxel, E[tau] of the paper's Table 2: the model divides the
-        rater's `sigma` by it. No unit; low where the rater is far from the consensus. Structures that are
-        fused together share it. None for a method without local scales.
-    sigma : (S, P) float64, optional
-        mm²: the paper's Sigma_p, which is not comparable between likelihoods (`variance` is); NaN for a
-        method without it, None in results of older versions.
+    slice_positions : (slices of the whole image,) float64, optional As in `Masks`.
+    tau : (S, P, Z, Y, X) float16, optional Mean of each rater's scale at the voxel, E[tau] of the paper's
+        Table 2: the model divides the rater's `sigma` by it. It has no unit, is low where the rater is far
+        from the consensus, and is common to structures that are fused together. None for a method without
+        local scales.
+    sigma : (S, P) float64, optional The paper's Sigma_p, mm², which is not comparable between likelihoods
+        (`variance` is); NaN for a method without it, None in results of older versions.
     """
 
     algorithm: str
@@ -351,7 +348,7 @@ class MaskFusion(_Part):
 
 
 def cut_positions(positions: FloatArray | None, first: int, count: int) -> FloatArray | None:
-    """Return the positions of some slices; None where all are even."""
+    """Return the positions of some slices; None if all slices are evenly spaced."""
     return None if positions is None else positions[first : first + count]
 
 
@@ -365,7 +362,7 @@ def thicknesses(
 
 
 def marked(values: NDArray[Any]) -> BoolArray:
-    """Return which voxels are marked: probabilities above one half, labels above 0; same shape."""
+    """Return True for marked voxels (probabilities above one half, labels above 0), in the same shape."""
     if values.dtype == np.bool_:
         return values
     return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))
@@ -374,7 +371,7 @@ def marked(values: NDArray[Any]) -> BoolArray:
 def volumes_of(
     values: NDArray[Any], spacing: tuple[float, float, float], positions: FloatArray | None, first: int = 0
 ) -> FloatArray:
-    """Sum the cubic millimetres of voxels, each slice with the thickness of its own slab.
+    """Sum the volumes (mm³) of voxels, with the thickness of each slice's slab.
 
     `values`: (..., Z, Y, X), marks, or shares of voxels.
     `spacing`: (slice, row, column), mm.
@@ -387,7 +384,7 @@ def volumes_of(
 def extents_of(
     values: NDArray[Any], spacing: tuple[float, float, float], positions: FloatArray | None, first: int = 0
 ) -> FloatArray:
-    """Sum voxels, each by the thickness of its slice over that of an even slice; see `volumes_of`."""
+    """Sum voxels, each weighted by the thickness of its slice relative to an even slice; see `volumes_of`."""
     if values.dtype == np.bool_:
         areas = np.count_nonzero(values, axis=(-2, -1)).astype(np.float64)
     else:
@@ -416,13 +413,13 @@ def make_fusion(
     tau: Float16Array | None = None,
     sigma: FloatArray | None = None,
 ) -> MaskFusion:
-    """Make the result of a method; missing figures are NaN.
+    """Make the result of a method; missing values are NaN.
 
     `masks`: the masks that were fused.
     `origin`: (slice, row, column), the first voxel of the maps within the values of `masks`.
     `mask`, `probability`: (S, Z, Y, X).
-    `traces`: of the iteration; empty for a method without one.
-    `notices`: further notices; those on a single rater and on empty structures are added.
+    `traces`: traces of the iterations; empty for a method without iterations. `notices`: further notices;
+    notices on a single rater and on empty structures are added.
     `distance`, `deviation`, `weight`, `bias`, `variance`, `sensitivity`, `specificity`, `tau`, `sigma`: as in
         `MaskFusion`.
     """
@@ -432,7 +429,7 @@ def make_fusion(
         sentences.append("There is only one rater: the consensus is that rater's mask.")
     empty = [name for name, mask_of in zip(masks.structures, mask, strict=True) if not mask_of.any()]
     if empty:
-        sentences.append(f"The consensus has no voxel of {', '.join(empty)}.")
+        sentences.append(f"The consensus has no voxels of {', '.join(empty)}.")
     z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
     return MaskFusion(
         algorithm=algorithm,

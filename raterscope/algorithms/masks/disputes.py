@@ -1,7 +1,7 @@
 """Disputed regions, where raters and consensus differ most.
 
-Around every outline there is a rim in which raters differ by a voxel or two, which needs no decision. A
-region is disputed if some rater's outline is farther from the consensus's than a tolerance in mm.
+Around every outline there is a rim where raters differ by a voxel or two; it needs no decision. A region is
+disputed if the distance of some rater's outline from that of the consensus exceeds a tolerance in mm.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _TOLERANCE = 1.5
 """Tolerance of outlines in mm, for small voxels and structures."""
 
 _VOXELS = 1.5
-"""Tolerance in sides of a voxel in the plane: a difference of one voxel is never a dispute."""
+"""Tolerance in in-plane voxel sides, so that a difference of one voxel is never a dispute."""
 
 _SHARE = 0.08
-"""Tolerance as a share of the radius of a sphere (in an image: a circle) as large as the consensus."""
+"""Tolerance as a share of the radius of a sphere (in an image: a circle) with the size of the consensus."""
 
 _PROMINENCE = 0.5
 """Minimum prominence of a peak in depth, as a share of the tolerance."""
 
 _LEAST = 0.02
-"""Minimum volume of a region, as a share of the consensus's."""
+"""Minimum volume of a region, as a share of the consensus's volume."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +61,17 @@ class Dispute:
     """Disputed region."""
 
     structure: int
-    # origin, shape: (slice, row, column): the smallest box around it in the whole image
+    # origin, shape: (slice, row, column): the smallest box around the region, in the whole image
     origin: Box
     shape: Box
-    # (bytes,): its voxels in the box, eight to a byte; see `voxels`
+    # (bytes,): voxels of the region in the box, eight to a byte; see `voxels`
     bits: NDArray[np.uint8] = field(repr=False)
-    # volume_ml, doubt_ml: its volume, and that times its mean uncertainty: 1 - |2 x - 1| for x the share of
-    # raters who mark a voxel or, if more uncertain, the model's probability
+    # volume_ml, doubt_ml: volume of the region, and volume times mean uncertainty, 1 - |2 x - 1|; x is the
+    # share of raters who mark a voxel or, if more uncertain, the model's probability
     volume_ml: float
     doubt_ml: float
-    # beyond, short: raters who go beyond the consensus here, and who stay short of it, by more than the
-    # tolerance; the farthest first; raters with both are listed where they go farther
+    # beyond, short: raters whose outline is beyond the consensus here, and short of it, by more than the
+    # tolerance, the farthest first; a rater with both is listed by the larger
     beyond: tuple[int, ...]
     short: tuple[int, ...]
     leader: int  # the rater with the largest distance, beyond or short
@@ -79,8 +79,8 @@ class Dispute:
     # the leader's mean share in the consensus where the leader differs, 0 to 1; NaN if the model has no local
     # weights
     weight: float
-    # mm, for each rater: largest distance of the outline from the consensus's here, above 0 beyond it, below
-    # 0 short of it; NaN for a rater who marked nothing. Empty if the consensus is empty, and in runs of
+    # for each rater: maximum distance (mm) of the outline from that of the consensus here, above 0 beyond it,
+    # below 0 short of it; NaN for a rater who marked nothing. Empty if the consensus is empty, and in runs of
     # earlier versions.
     away: tuple[float, ...] = ()
 
@@ -92,7 +92,7 @@ class Dispute:
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """One structure on the box of all marked voxels."""
+    """Masks and consensus of one structure, on the box of all marked voxels."""
 
     fusion: MaskFusion
     structure: int
@@ -117,17 +117,17 @@ class _Scene:
         return np.asarray(np.arange(len(self.consensus)) * self.fusion.spacing[0], dtype=np.float64)
 
     def volume(self, slices: IntArray, shares: Float32Array | None = None) -> float:
-        """Return the cubic millimetres of voxels, given their slices, or of shares of voxels."""
+        """Return the volume (mm³) of voxels, given their slices, or of shares of voxels."""
         areas = np.bincount(slices, shares, minlength=len(self.thickness))
         return float(areas @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
     def volume_of(self, mask: BoolArray) -> float:
-        """Return the cubic millimetres of a mask on the box."""
+        """Return the volume (mm³) of a mask on the box."""
         areas = np.count_nonzero(mask, axis=(1, 2)).astype(np.float64)
         return float(areas @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
     def at(self, voxels: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return slices, rows and columns of flat indices of the box."""
+        """Convert flat indices of the box to slices, rows and columns."""
         z, y, x = np.unravel_index(voxels, self.shape)
         return z, y, x
 
@@ -138,7 +138,7 @@ class _Scene:
         return np.asarray(np.stack([self.slices_at[z], y * row, x * column], axis=1), dtype=np.float64)
 
     def sampled(self, values: NDArray[Value], voxels: IntArray) -> NDArray[Value]:
-        """Return a map of the fusion, (Z, Y, X), at voxels of the box; 0 where it has nothing."""
+        """Return the values of a map of the fusion, (Z, Y, X), at voxels of the box; 0 outside the map."""
         at = [
             axis_index + (own_origin - other_origin)
             for axis_index, own_origin, other_origin in zip(
@@ -157,14 +157,14 @@ def disputes(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> tuple[D
     """Find the disputed regions, the most uncertain first.
 
     The depth of a voxel on which a rater and the consensus differ is its distance to the mask that excludes
-    it. Voxels deeper than the tolerance for any rater form the cores. Cores that touch by face, edge or
-    corner (8 neighbours in an image, 26 in a volume) are one, but large ones are divided by a watershed: each
-    peak in depth that is higher by half the tolerance, and the deepest within `radius_of`, gets its slopes. A
-    region is its core and the voxels within twice the tolerance on which any rater differs, each with its
-    nearest core. Regions below 2 % of the consensus's volume, or smaller than a ball (in an image: a disc)
+    it. Voxels deeper than the tolerance for any rater form the cores. Voxels that touch by face, edge or
+    corner (8 neighbours in an image, 26 in a volume) form one core, but a watershed divides large cores: each
+    peak in depth that is higher by half the tolerance, and the deepest within `radius_of`, becomes a core
+    with its slopes. A region is a core and the voxels nearest to it, within twice the tolerance, on which any
+    rater differs. Regions below 2 % of the consensus's volume, or smaller than a ball (in an image: a disc)
     with the tolerance as radius, are dropped. If the consensus is empty although some raters marked the
-    structure, their marks are disputed, with their thickness as depth. Settled voxels are not disputed; a
-    rater who marked nothing of a structure is excluded there.
+    structure, their marks are disputed, with the local thickness as depth. Settled voxels are not disputed. A
+    rater who marked nothing of a structure is not compared.
 
     The tolerance of each structure is `tolerance_of`.
 
@@ -190,9 +190,9 @@ def disputes(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> tuple[D
 def tolerance_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
-    """Return the negligible difference of outlines, in mm, given the consensus, (Z, Y, X).
+    """Return the maximum negligible difference of outlines, in mm, given the consensus, (Z, Y, X).
 
-    It is the largest of 1.5 mm, 1.5 times the side of a voxel in the plane, and 8 % of `radius_of`.
+    It is the largest of 1.5 mm, 1.5 times the in-plane side of a voxel, and 8 % of `radius_of`.
     """
     return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing, volume))
 
@@ -214,7 +214,7 @@ def radius_of(
 ) -> float:
     """Return the radius (mm) of a ball with a mask's volume; in an image, of a disc.
 
-    `volume` is the mask's in mm³, if its slices are uneven.
+    `volume`: the mask's volume, mm³, if its slices are uneven.
     """
     size = float(np.count_nonzero(consensus))
     if consensus.shape[0] == 1:
@@ -303,10 +303,10 @@ def _scene(
 
 @dataclass(frozen=True, eq=False)
 class _Disputed:
-    """The N voxels on which some rater and the consensus differ."""
+    """N voxels on which some rater and the consensus differ."""
 
     indices: IntArray  # (N,): flat indices of the box
-    # (P, N): mm: depth in the part that only one of rater and consensus marks; 0 where they agree
+    # (P, N): depth (mm) in the part that only the rater or only the consensus marks; 0 where they agree
     depth: Float32Array
     held: BoolArray  # (N,): voxels of the consensus
     doubt: Float32Array  # (N,)
@@ -395,7 +395,7 @@ def _disputed(scene: _Scene, thickness: Float32Array | None, check: Check) -> _D
 
 
 def _thickness(marked: BoolArray, scene: _Scene, flat: bool, check: Check) -> Float32Array:
-    """Return each voxel's distance (mm) to the next unmarked voxel; all beyond the box is unmarked."""
+    """Return each voxel's distance (mm) to the nearest unmarked voxel, or out of the box."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
     positions, spacing = scene.positions, scene.fusion.spacing
     if positions is not None and not flat:
@@ -407,7 +407,7 @@ def _thickness(marked: BoolArray, scene: _Scene, flat: bool, check: Check) -> Fl
 def _described(
     scene: _Scene, disputed: _Disputed, members: IntArray, tolerance: float, drew: BoolArray
 ) -> Dispute:
-    """Describe the region of some disputed voxels, which are in ascending order."""
+    """Make the dispute of some disputed voxels, given in ascending order."""
     local, outside = disputed.depth[:, members], ~disputed.held[members]
     far = [(local * outside).max(axis=1), (local * ~outside).max(axis=1)]
     reach = np.maximum(*far)

@@ -1,7 +1,7 @@
 """Signed distances to the boundary of a mask, the domain of a fusion, interpolation, and edits of a mask.
 
-Slices between drawn ones are interpolated from the distances; skipped slices are listed. Edits: holes filled,
-outline smoothed, a margin, and combinations of two masks.
+Slices between drawn slices are interpolated by the distances; skipped slices are listed. Edits fill holes,
+smooth the outline, add a margin, or combine two masks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = 500_000
 """Voxels between two calls of the check."""
 
 _NOTHING = 1e-6
-"""A probability up to this is background: that of the logit at the default clip."""
+"""Maximum probability of background: the logit at the default clip."""
 
 
 def signed_distance(
@@ -36,17 +36,16 @@ def signed_distance(
 ) -> Float32Array:
     """Return each voxel's Euclidean distance (mm) to the boundary of a mask, above 0 inside.
 
-    The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
-    side of a voxel: the boundary lies midway between neighbours. There is no boundary at the edge of the
-    array; one slice alone gives distances in the plane. Any part of the image that reaches `clip` beyond the
-    mask gives the same values.
+    The distance is that to the nearest voxel of the other kind, centre to centre, minus half of the smallest
+    side of a voxel, because the boundary lies midway between neighbours. There is no boundary at the edge of
+    the array; one slice alone gives distances in the plane. Any part of the image that reaches `clip` beyond
+    the mask gives the same values.
 
     `mask`: (Z, Y, X).
     `spacing`: (slice, row, column), mm.
-    `clip`: largest distance, mm. An empty mask is -`clip` everywhere, a full one `clip`.
+    `clip`: maximum distance, mm. An empty mask is -`clip` everywhere, a full mask `clip`.
     `check`: called regularly; it may raise an exception to stop.
-    `positions`: (Z,), mm across the slices, if these are uneven.
-    `out`: (Z, Y, X), array for the result.
+    `positions`: (Z,), mm across the slices, if they are uneven. `out`: (Z, Y, X), array for the result.
     """
     from raterscope.algorithms.masks import _voxel_kernels as kernels
 
@@ -68,7 +67,7 @@ def signed_distance(
         if positions is not None:
             kernels.across_uneven_slices(away, np.array(positions), far, begin, end, away)
             return
-        # Copied: loops over rows that may have a stride are several times slower.
+        # A copy: loops over rows that may have a stride are several times slower.
         here, lowest = np.empty((2, slices, columns), dtype=np.float32)
         for y in range(begin, end):
             here[:] = away[:, y]
@@ -117,12 +116,12 @@ def domain(
 ) -> Masks:  # fmt: skip
     """Crop masks to the box of all voxels that are marked or settled as marked, with a margin.
 
-    Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
-    count them.
+    Voxels far from every mask are background to all raters. Their number is arbitrary and would affect
+    methods that count them.
 
     `margin`: mm on every side, within the image. Smaller `masks` are padded with background.
     `check`: called regularly; it may raise an exception to stop.
-    `copy`: copy the values, which are otherwise a view where nothing is padded.
+    `copy`: copy the values, which otherwise are a view if no padding is needed.
     `box`: as from `occupied`, if known.
     `masks` is returned unchanged if nothing is marked.
     """
@@ -160,7 +159,7 @@ def domain(
 
 
 def occupied(masks: Masks, check: Check = no_check) -> tuple[Box, Box] | None:
-    """Return the first voxel and the one past the last that is marked or settled as marked.
+    """Return the first voxel that is marked or settled as marked, and the voxel after the last.
 
     `check` is called regularly; it may raise an exception to stop.
     """
@@ -198,14 +197,14 @@ def half_side(spacing: tuple[float, float, float], slices: int, positions: Float
 def interpolate(
     slices: Mapping[int, BoolArray], spacing: tuple[float, float, float], positions: FloatArray | None = None
 ) -> dict[int, BoolArray]:
-    """Interpolate masks between drawn slices by shape; return those without the drawn ones.
+    """Interpolate masks between drawn slices by shape; return only the interpolated slices.
 
-    Each drawn mask is converted to signed distances in the plane; between two drawn slices a mask is where
-    the distances, weighted by nearness, are above 0 ([raya1990]_). If two masks overlap more with aligned
+    Each drawn mask is converted to signed distances in the plane; a mask between two drawn slices is where
+    the distances, interpolated linearly, are above 0 ([raya1990]_). If two masks overlap more with aligned
     centres of mass, they are aligned first, and the results are moved back along the line between the
-    centres. A structure that runs obliquely therefore does not vanish in between.
+    centres. An oblique structure therefore does not vanish in between.
 
-    `slices`: drawn masks by slice, all of one shape. Nothing is interpolated from or to an empty slice.
+    `slices`: drawn masks by slice, all of the same shape. Nothing is interpolated next to an empty slice.
     `spacing`: (slice, row, column), mm.
     `positions`: (slices of the whole image,), mm, if the slices are uneven.
 
@@ -259,7 +258,7 @@ def _moved(canvas: BoolArray, shift: FloatArray) -> BoolArray:
 
 
 def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArray:
-    """Return the signed distance, above 0 inside; the outline lies midway between neighbours."""
+    """Return the in-plane signed distance, above 0 inside; the outline lies midway between neighbours."""
     out, inside = (distance_to(mask[None], spacing)[0].astype(np.float64) for mask in (canvas, ~canvas))
     return np.asarray(inside - out)
 
@@ -267,7 +266,7 @@ def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArra
 def skipped_slices(masks: Masks) -> tuple[str, ...]:
     """List slices that a rater left empty between marked slices, where most other raters marked.
 
-    Fusion treats an empty slice as background; a forgotten slice looks the same.
+    Fusion treats an empty slice as background, and cannot distinguish a forgotten slice from it.
 
     `masks`: masks of one structure. There is a sentence for each rater; slices count from 1 in the whole
     image.
@@ -314,7 +313,7 @@ COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
 
 
 def fill_holes(mask: BoolArray) -> BoolArray:
-    """Fill what is enclosed on each slice of a mask, (Z, Y, X)."""
+    """Fill enclosed holes on each slice of a mask, (Z, Y, X)."""
     from scipy import ndimage
 
     return np.array([ndimage.binary_fill_holes(part) for part in mask], dtype=np.bool_).reshape(mask.shape)
@@ -324,7 +323,8 @@ def smooth(mask: BoolArray, spacing: tuple[float, float, float]) -> BoolArray:
     """Smooth the outline of a mask by a Gaussian filter whose standard deviation is one pixel of a slice.
 
     The mask is continued beyond its first and last slice, so that these keep their size, and a mask on one
-    slice is smoothed within it. A larger part of the image gives the same mask: beside the array is outside.
+    slice is smoothed within this slice. Outside the array is background, so that a larger part of the image
+    gives the same mask.
     """
     from scipy import ndimage
 
@@ -342,7 +342,7 @@ def smooth(mask: BoolArray, spacing: tuple[float, float, float]) -> BoolArray:
 def add_margin(
     mask: BoolArray, spacing: tuple[float, float, float], margin: float, positions: FloatArray | None = None
 ) -> BoolArray:
-    """Grow a mask by a margin in all directions, or shrink it by a negative one.
+    """Grow a mask by a margin in all directions, or shrink it by a negative margin.
 
     `mask`: (Z, Y, X), with enough room around it to grow. `margin`: mm, from the boundary midway between
     voxels. `positions`: (Z,), mm across the slices, if these are uneven.
@@ -352,7 +352,7 @@ def add_margin(
 
 
 def combine(mask: BoolArray, other: BoolArray, combination: Combination) -> BoolArray:
-    """Combine two masks of one shape."""
+    """Combine two masks of the same shape."""
     if combination == "add":
         return mask | other
     if combination == "subtract":

@@ -1,6 +1,6 @@
-"""Fusion of the masks of one image by any of the algorithms, and the report on it.
+"""Fusion of the masks of one image by any of the algorithms, and a report on the result.
 
-The report adds agreement of the raters with the consensus and each other, and the disputed regions.
+The report contains the agreement of the raters with the consensus and each other, and the disputed regions.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from raterscope.algorithms.progress import Background, Check, Watch, part, silen
 from raterscope.algorithms.settings import Plan, Settings
 
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
-"""Algorithms that fuse several structures as classes of one model by `multiclass`."""
+"""Algorithms that fuse several structures as classes of one model, by `multiclass`."""
 
 _BY_THEMSELVES = ("mixture", "pstaple", "continuous-staple")
-"""Algorithms of single structures."""
+"""Algorithms that fuse each structure separately."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
 
     Parameters
     ----------
-    masks : Masks
-        Settled voxels are held fixed.
+    masks : Masks The masks; settled voxels are held fixed.
     plan : MaskPlan, optional
         By default Laplace.
     watch : Watch
@@ -112,7 +111,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
 
 
 def _weight_notices(masks: Masks, plan: MaskPlan, *, together: bool) -> tuple[str, ...]:
-    """Return a notice that the raters' weights have no effect; () where they have, or without weights."""
+    """Return a notice if the raters' weights have no effect; () if they have, or without weights."""
     algorithm = FUSERS[plan.algorithm]
     weighs = algorithm.weighs and not (together and plan.algorithm in _TOGETHER)
     return replace(algorithm, weighs=weighs).weight_notices(masks.weights)
@@ -171,7 +170,7 @@ def _run(plan: MaskPlan, masks: Masks, watch: Watch) -> MaskFusion:
 
 
 def _single(masks: Masks, structure: int) -> Masks:
-    """Return one structure of several."""
+    """Return the masks of one of several structures."""
     values: Any = masks.values[:, structure] if masks.values.ndim == 5 else masks.values == structure + 1
     known = masks.known
     if known is not None:
@@ -184,10 +183,10 @@ def _single(masks: Masks, structure: int) -> Masks:
 def _trivial(masks: Masks, box: tuple[Box, Box] | None) -> MaskFusion | None:
     """Return the fusion of trivial masks; None if a model is needed.
 
-    `box`: of all marked voxels, see `occupied`.
+    `box`: box of all marked voxels, see `occupied`.
     """
     if len(masks.annotators) == 1:
-        settled = "" if masks.known is None else " but for what is settled"
+        settled = "" if masks.known is None else " except for settled voxels"
         return _as_it_is(masks, f"There is only one rater: the mask is returned unchanged{settled}.")
     if box is None:
         small = _cut_to_nothing(masks)
@@ -223,16 +222,16 @@ def _cut_to_nothing(masks: Masks) -> Masks:
 class Report:
     """Report on the fusion of one structure of P raters."""
 
-    # tuple of P Comparison: each rater against the consensus; specificity is over the box that was fused
+    # tuple of P Comparison: each rater against the consensus; specificity is over the fused box
     compared: tuple[Comparison, ...]
     # pair_dice, pair_hausdorff_95: (P, P): each rater against every other
     pair_dice: FloatArray
     pair_hausdorff_95: FloatArray
     # (P,): each rater's mean share in the consensus where raters differ; NaN without local weights
     weight: FloatArray
-    # offset, spread: (P,): mm: mean and standard deviation, over both outlines, of each rater's distance
-    # beyond the consensus; below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias
-    # is over all voxels, most of them where all raters agree: it describes outlines poorly.)
+    # offset, spread: (P,): mean and standard deviation, over both outlines, of each rater's distance (mm)
+    # beyond the consensus; below 0 for a rater short of it; NaN if either is empty. (The bias of a model is
+    # over all voxels, which are mostly where all raters agree: it describes outlines poorly.)
     offset: FloatArray
     spread: FloatArray
     disputes: tuple[Dispute, ...]  # the disputed regions, the most uncertain first
@@ -240,17 +239,17 @@ class Report:
     volume_ml: float  # of the consensus
     # calibrated outlines; None for a single rater, without marks, and in results of older versions
     calibration: Calibration | None = None
-    # (P,): median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is
-    # none, None in results of older versions
+    # (P,): median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN if undefined,
+    # None in results of older versions
     tau: FloatArray | None = None
-    # programs that outlined the structure, and each against the consensus; None without any
+    # programs that outlined the structure, and comparison of each with the consensus; None without programs
     programs: ProgramWeights | None = None
     programs_compared: tuple[Comparison, ...] = ()
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
         """Return the mean probability that the consensus is wrong in each disputed region.
 
-        It is that of the true outline; empty without a calibration.
+        It is based on the probability of the true outline; empty without a calibration.
         """
         if self.calibration is None:
             return []
@@ -277,7 +276,7 @@ class CaseResult:
     reports: tuple[Report, ...]
 
     def structures(self) -> tuple[str, ...]:
-        """Name the structures."""
+        """Return the names of the structures."""
         return tuple(fusion.structures[0] for fusion in self.fusions)
 
 
@@ -286,8 +285,8 @@ def fuse_measured(
 ) -> tuple[MaskFusion, Calibration | None]:
     """Fuse masks of one structure as `fuse` does, and calibrate the outlines for `report_on`.
 
-    The raters' distances are measured once, and released before the maps are made. The calibration is
-    computed in another thread while a model is fitted to them.
+    The raters' distances are measured once, and released before the maps are made. The calibration runs in
+    another thread while a model is fitted to the distances.
     """
     plan = plan or MaskPlan()
     distances = measure_distances(masks, part(watch, 0.0, 0.3))
@@ -319,8 +318,8 @@ def report_on(
 ) -> Report:
     """Compare the fusion of one structure with the masks of the raters.
 
-    `fusion`: fusion of one structure. `masks`: the masks that were fused. `calibration`: of these masks, if
-    made already.
+    `fusion`: fusion of one structure. `masks`: the masks that were fused. `calibration`: calibration of these
+    masks, if available.
     """
     with Background() as beside:
         check = partial(beside.watch, 1.0, "adding up the report")

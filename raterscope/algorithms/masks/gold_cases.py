@@ -1,14 +1,14 @@
 """Offset and correlation of the raters' errors from gold cases, whose true outline is known.
 
 Each gold case gives the offset that makes its true outline most likely. In many crowds these offsets vary
-between cases by more than their mean. The mean of a few cases is then worse on other cases than 0. It is
-shrunk towards 0 by the variance of its error (the positive-part estimator of James and Stein), to 0 below
-about 2.4 standard errors. A single gold case gives no variance and has no effect. The correlation follows the
-same rule: the value with the largest mean gain in log likelihood over the assumed one, less 2.4 standard
-errors, if that is above 0.
+between cases by more than their mean. On other cases, the mean of a few cases is then worse than 0. The mean
+is therefore shrunk towards 0 by the variance of its error (the positive-part estimator of James and Stein);
+below about 2.4 standard errors it becomes 0. A single gold case gives no variance and has no effect. The
+correlation follows the same rule: it is the value with the largest mean gain in log likelihood over the
+assumed value, minus 2.4 standard errors, if this difference is above 0.
 
-Where programs moved the mean of the raters, gold cases show how much nearer the truth is to it: the variance
-about it has the highest posterior density.
+If programs moved the mean of the raters, gold cases show how much nearer the truth is to the moved mean: the
+variance about it is the one with the highest posterior density.
 
 References
 ----------
@@ -28,30 +28,31 @@ from raterscope.algorithms.masks.calibration import CORRELATION, Calibration, lo
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 
 _GOLD_SHIFTS = np.linspace(-2.0, 2.0, 33)
-"""Offsets tried, in median scales near the outline."""
+"""Grid of offsets, in median scales near the outline."""
 
 _VARIANCE, _VARIANCE_CASES = 0.3, 3.0
-"""Variance of the offset between cases, in squared scales, and cases that this assumption counts as."""
+"""Assumed variance of the offset between cases, in squared scales, and its weight in cases."""
 
 _GOLD_SHRINK = 6.0
-"""Squared standard errors below which a mean offset counts as none."""
+"""Minimum square of a mean offset, in squared standard errors, for a non-zero offset."""
 
 _CORRELATIONS = np.linspace(0.0, 1.0, 11)
-"""Correlations tried."""
+"""Grid of correlations."""
 
 _GAIN = 0.08
-"""Assumed standard deviation of the gain between cases, as of `_VARIANCE_CASES` cases."""
+"""Assumed standard deviation of the gain between cases, with a weight of `_VARIANCE_CASES` cases."""
 
 _NARROWINGS = np.exp(np.linspace(-4.0, 0.0, 33))
 _NARROWING_VARIANCE, _CLOSE = 4.0, 0.7
-"""Variances tried about the outline that programs moved, the prior variance of their logarithm, and the ratio
-up to which a voxel counts: far from the outline few raters err, by much."""
+"""Prior variance of the logarithm of the variance about the outline that programs moved, and maximum ratio of
+a voxel that counts: far from the outline, few raters err, but by much.
+"""
 
 _CASE_VOXELS = 20.0
-"""Independent voxels that a case counts as."""
+"""Weight of a case, in independent voxels."""
 
 _NEAR, _SAMPLE = 2.5, 1000
-"""Ratio up to which a voxel is near the outline, and maximum of these voxels of a case."""
+"""Maximum ratio of a voxel near the outline, and maximum number of such voxels of a case."""
 
 Near = tuple[Float32Array, Float32Array, BoolArray]
 
@@ -61,8 +62,8 @@ def calibrate_with_truth(
 ) -> list[Calibration]:
     """Estimate the raters' common offset and correlation from gold cases.
 
-    `calibrations`: calibrations of one crowd. `truths`: (Z, Y, X) or None for each, on the part of the grid
-    of its calibration.
+    `calibrations`: calibrations of one crowd. `truths`: (Z, Y, X) or None for each calibration, on its part
+    of the grid.
     """
     gold, typical, losses = _losses(calibrations, truths)
     if not gold:
@@ -101,9 +102,9 @@ def _narrowing(gold: Sequence[tuple[Calibration, Near]]) -> float:
 def judge_with_truth(
     calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[tuple[Float32Array, BoolArray]]:
-    """Return probability of the true outline, and truth, of the N voxels near the outline of each gold case.
+    """Return probability of the true outline, and truth, at N voxels near the outline of each gold case.
 
-    Offset and correlation are those of the other gold cases.
+    Offset and correlation are estimated from the other gold cases.
 
     `calibrations`, `truths`: see `calibrate_with_truth`.
     """

@@ -19,26 +19,26 @@ _EVEN = 0.01
 """Tolerance of even slices, as a share of the nominal slice distance."""
 
 _WHOLE = 0.05
-"""Tolerance of equal and of whole multiples of slice distances, as a share of the smaller one."""
+"""Tolerance of slice distances that are equal or whole multiples, as a share of the smaller distance."""
 
 _TILTED = 0.1
 """Minimum gantry tilt for a notice, degrees."""
 
 _NAMED = 3
-"""Maximum number of gaps named one by one."""
+"""Maximum number of gaps listed in a notice."""
 
 _MOSTLY = 0.5
-"""Minimum share of nominal and of regular slice distances for counting the others as gaps."""
+"""Minimum shares of nominal and of regular slice distances for counting the others as gaps."""
 
 _IN_A_ROW = 3
-"""Consecutive other distances that are a region of another slice distance, not gaps."""
+"""Number of consecutive other distances that form a region of another slice distance instead of gaps."""
 
 _MUCH_LONGER = 1.5
-"""Slice distance that suggests missing slices, as a multiple of all others."""
+"""Minimum slice distance that suggests missing slices, as a multiple of every other distance."""
 
 
 _SMALLEST, _FARTHEST = 1e-9, 1e6
-"""Smallest side of a voxel, and farthest position, mm: distances beyond have no meaning."""
+"""Minimum side of a voxel and maximum coordinate, mm; values beyond these are not meaningful."""
 
 
 class GridError(RefusedError):
@@ -59,12 +59,11 @@ class Grid:
     affine : 12 numbers, three rows of four
         Maps (column, row, slice, 1) of a voxel's centre to millimetres, in the patient's system of DICOM: x
         to the left, y to the back, z to the head.
-    calibrated : bool
-        False if size and position of voxels are unknown: one pixel then counts as one millimetre, and there
-        are no letters of orientation.
-    slice_offsets : tuple of float, optional
-        Millimetres along the normal from the first slice to each, 0 for the first, rising. The affine then
-        holds the nominal slice distance. None if the affine gives every slice's position.
+    calibrated : bool False if size and position of voxels are unknown: one pixel then counts as one
+        millimetre, and there are no orientation letters.
+    slice_offsets : tuple of float, optional Increasing distances (mm) along the normal from the first slice
+        to each slice, 0 for the first. The affine then holds the nominal slice distance. None if the affine
+        gives every slice's position.
     """
 
     shape: tuple[int, int, int]
@@ -78,7 +77,7 @@ class Grid:
         if len(shape) != 3 or min(shape) < 1:
             raise GridError(f"a grid of {self.shape} voxels; expected slices, rows and columns above 0.")
         if len(affine) != 12 or not all(map(math.isfinite, affine)):
-            raise GridError("the geometry is not made of twelve finite numbers.")
+            raise GridError("the geometry does not consist of twelve finite numbers.")
         _refuse_far(affine)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
@@ -120,36 +119,36 @@ class Grid:
         calibrated: bool = True,
         slice_offsets: tuple[float, ...] | None = None,
     ) -> Grid:
-        """Make a grid of a (4, 4) or (3, 4) matrix; see `affine` and `slice_offsets`."""
+        """Make a grid from a (4, 4) or (3, 4) matrix; see `affine` and `slice_offsets`."""
         affine = tuple(np.asarray(matrix, dtype=float)[:3, :4].ravel().tolist())
         return cls(shape, affine, calibrated, slice_offsets)
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
-        """(4, 4): maps (column, row, slice, 1) to millimetres; exact only for even slice distances."""
+        """Matrix from (column, row, slice, 1) to mm, (4, 4); exact only for even slice distances."""
         return np.vstack([np.array(self.affine).reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
 
     @cached_property
     def normal(self) -> NDArray[np.float64]:
-        """(3,): the unit vector across the slices, from the first to the last."""
+        """Unit vector across the slices, from the first to the last, (3,)."""
         across = np.cross(self.matrix[:3, 0], self.matrix[:3, 1])
         length = np.linalg.norm(across) * np.sign(across @ self.matrix[:3, 2])
         return np.asarray(across / length, dtype=np.float64)
 
     @cached_property
     def spacing(self) -> tuple[float, float, float]:
-        """Millimetres from one (slice, row, column) to the next; the nominal one between uneven slices."""
+        """Distances (mm) between slices, rows and columns; the nominal distance between uneven slices."""
         across, along = np.linalg.norm(self.matrix[:3, :2], axis=0)
         return float(self.normal @ self.matrix[:3, 2]), float(along), float(across)
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres at the nominal slice distance; see `bounds` for uneven slices."""
+        """Volume of a voxel at the nominal slice distance, mm³; see `bounds` for uneven slices."""
         return float(abs(np.linalg.det(self.matrix[:3, :3])))
 
     @cached_property
     def positions(self) -> NDArray[np.float64]:
-        """(slices,): millimetres along the normal from the first slice to each."""
+        """Distances (mm) along the normal from the first slice to each slice, (slices,)."""
         if self.slice_offsets is not None:
             return np.array(self.slice_offsets, dtype=np.float64)
         return np.arange(self.shape[0], dtype=np.float64) * self.spacing[0]
@@ -171,15 +170,15 @@ class Grid:
     def gaps(self) -> tuple[tuple[int, int], ...]:
         """Gaps: (the slice before the gap, number of missing slices).
 
-        Distances are regular if they are the nominal one, where most are, or equal in a row. Slices are
-        missing if most distances are regular and the others are isolated sums of the regular distances
-        beside them. Empty if the distances vary otherwise.
+        Distances are regular if they are nominal (if most are), or if several equal distances are
+        consecutive. Slices are missing if most distances are regular and each other distance is an isolated
+        sum of the regular distances beside it. Empty if the distances vary otherwise.
         """
         return gaps_between(self.positions, self.spacing[0]) if self.uneven else ()
 
     @cached_property
     def step_range(self) -> tuple[float, float] | None:
-        """Smallest and largest slice distance beside gaps, mm; None where they are even."""
+        """Smallest and largest slice distance except gaps, mm; None if these are equal."""
         if not self.uneven:
             return None
         steps = np.delete(np.diff(self.positions), [at for at, _ in self.gaps])
@@ -188,7 +187,7 @@ class Grid:
 
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
-        """(slices, 2): where each slice's slab begins and ends, millimetres along the normal.
+        """Begin and end of each slice's slab, mm along the normal, (slices, 2).
 
         A slab reaches half way to each neighbour, and equally far beyond the first and the last slice. Next
         to missing slices it reaches half of the regular slice distance there, so that a gap belongs to no
@@ -203,7 +202,7 @@ class Grid:
 
     @property
     def tilt(self) -> float:
-        """Degrees between the slice axis and the slices' normal (a tilted gantry)."""
+        """Angle between the slice axis and the normal of the slices, degrees (gantry tilt)."""
         normal = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])
         return math.degrees(math.acos(min(1.0, float(normal @ self.normal))))
 
@@ -242,7 +241,7 @@ class Grid:
         return np.asarray(np.asarray(position, dtype=float) @ self.normal * sign)
 
     def heights(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the millimetres along the normal from the first slice to (..., 3) positions."""
+        """Return the distances (mm) along the normal from the first slice to (..., 3) positions."""
         return np.asarray((np.asarray(position, dtype=float) - self.matrix[:3, 3]) @ self.normal)
 
     def slice_at(self, height: float) -> int | None:
@@ -253,7 +252,7 @@ class Grid:
         return nearest if low - room <= height <= high + room else None
 
     def on_slice(self, position: NDArray[np.floating], number: int) -> NDArray[np.float64]:
-        """Project (N, 3) positions on a slice along the normal: (N, 2) rows and columns, not rounded."""
+        """Project (N, 3) positions onto a slice along the normal: (N, 2) rows and columns, not rounded."""
         first = self.to_patient(np.array([number, 0.0, 0.0]))
         axes = np.column_stack([self.matrix[:3, 1], self.matrix[:3, 0], self.normal])
         return np.asarray(((np.asarray(position, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
@@ -276,9 +275,9 @@ class Grid:
         return bool(away <= _SAME_PLACE * min(min(self.spacing), min(other.spacing)))
 
     def same_voxels(self, other: Grid) -> bool:
-        """Return whether both have the same voxels, for any order and direction of their axes.
+        """Return whether both have the same voxels, whatever the order and direction of their axes.
 
-        Values then pass from one to the other without loss, as between RAS and LPS orientation.
+        Values can then be transferred without loss, as between RAS and LPS orientation.
         """
         if self.same_as(other):
             return True
@@ -296,17 +295,17 @@ class Grid:
         return bool(away <= _SAME_PLACE and inside.all())
 
     def same_slices(self, other: Grid) -> bool:
-        """Return whether `other` has the slices of this grid, though its positions of them may be wrong.
+        """Return whether `other` has the slices of this grid, even if their positions are wrong.
 
-        Programs that know only one slice distance and right angles (ITK, NIfTI) write uneven or tilted
-        slices at the mean, the first or the nominal distance along the normal. Such a grid has the rows and
-        columns of the first slice, and as many slices, but contours on it are up to centimetres off.
+        Formats with one slice distance and right angles (ITK, NIfTI) place uneven or tilted slices at the
+        mean, the first or the nominal distance along the normal. Such a grid has the rows and columns of the
+        first slice, and the same number of slices, but contours on it may be misplaced by centimetres.
         """
         return self.same_voxels(other) or any(even.same_voxels(other) for even in self.simplified)
 
     @cached_property
     def simplified(self) -> tuple[Grid, ...]:
-        """The grid as written with one slice distance and right angles; empty if it has that form."""
+        """Grids as written with one slice distance and right angles; empty if this grid has that form."""
         if self.flat or not self.calibrated or not (self.uneven or self.tilt > _TILTED):
             return ()
         first, second, last = self.to_patient(np.array([[at, 0.0, 0.0] for at in (0, 1, self.shape[0] - 1)]))
@@ -321,7 +320,7 @@ class Grid:
     def letters(self, axis: int) -> tuple[str, str]:
         """Return the patient's sides at the low and the high end of an axis (0 slice, 1 row, 2 column).
 
-        R right, L left, A front, P back, S head, I feet; empty where the grid is not calibrated.
+        R right, L left, A front, P back, S head, I feet; empty if the grid is not calibrated.
         """
         if not self.calibrated:
             return "", ""
@@ -347,7 +346,7 @@ class Grid:
 def _refuse_far(values: tuple[float, ...]) -> None:
     farthest = max(map(abs, values))
     if farthest > _FARTHEST:
-        raise GridError(f"it has positions or steps of {farthest:.3g} mm; expected {_FARTHEST:,.0f} at most.")
+        raise GridError(f"its positions or steps are {farthest:.3g} mm; expected {_FARTHEST:,.0f} at most.")
 
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:
@@ -387,13 +386,13 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
 
 
 def _between(grid: Grid, at: int) -> str:
-    """Return the positions of a slice and the next: "12.0 and 21.0 mm"."""
+    """Describe the positions of a slice and the next: "12.0 and 21.0 mm"."""
     low, high = sorted(grid.levels(grid.to_patient(np.array([[at, 0.0, 0.0], [at + 1, 0.0, 0.0]]))))
     return f"{low:.1f} and {high:.1f} mm"
 
 
 def _longest(steps: NDArray[np.float64]) -> int | None:
-    """Return the only step that is much longer than all others; None if there is none."""
+    """Return the single step that is much longer than all others, or None."""
     if len(steps) < _IN_A_ROW:
         return None
     order = np.argsort(steps)
@@ -439,9 +438,9 @@ def _find_gaps(positions: NDArray[np.float64], nominal: float) -> list[_Gap]:
 def _regular_steps(
     steps: NDArray[np.float64], nominal: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the regular slice distances before and after each step, and which steps are regular.
+    """Return the regular slice distances before and after each step, and whether each step is regular.
 
-    Regular are runs of equal steps, and the nominal step if most are nominal.
+    Runs of equal steps are regular, and nominal steps if most steps are nominal.
     """
     near = np.abs(steps / nominal - 1) <= _WHOLE
     if np.count_nonzero(near) < _MOSTLY * len(steps):
@@ -461,7 +460,7 @@ def _regular_steps(
 
 
 def _count_steps(length: float, before: float, after: float, room: float) -> tuple[int, int] | None:
-    """Return how many steps of two sizes sum up to a length, as few as possible; None if none do."""
+    """Return the smallest number of steps of two sizes that add up to a length, or None."""
     counts = []
     for number in range(int((length + room) // after) + 1):
         others = round((length - number * after) / before)
@@ -471,7 +470,7 @@ def _count_steps(length: float, before: float, after: float, room: float) -> tup
 
 
 def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:
-    """Return where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
+    """Return the begin and end of each slice's slab, (slices, 2) mm; see `Grid.bounds`."""
     steps = np.diff(positions) if len(positions) > 1 else np.array([nominal])
     below, above = steps.copy(), steps.copy()
     for gap in _find_gaps(positions, nominal):
@@ -483,12 +482,12 @@ def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.fl
 def _piecewise(
     value: NDArray[np.float64], known: NDArray[np.floating], wanted: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Interpolate linearly between pairs of `known` and `wanted`; beyond both ends at a slope of 1."""
+    """Interpolate linearly between pairs of `known` and `wanted`; extrapolate with a slope of 1."""
     inside = np.interp(value, known, wanted)
     return np.asarray(inside + np.minimum(value - known[0], 0) + np.maximum(value - known[-1], 0))
 
 
 @lru_cache(maxsize=64)
 def plane_grid(rows: int, columns: int) -> Grid:
-    """Return the grid of a plain image, pixels of unknown size; the same one for images of one size."""
+    """Return the grid of a plain image with pixels of unknown size; cached by size."""
     return Grid.plain((1, rows, columns))

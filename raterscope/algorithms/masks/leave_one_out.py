@@ -1,4 +1,4 @@
-"""Leave-one-out of raters: each outline compared with the spread of the others."""
+"""Leave-one-out of raters: comparison of each outline with the spread of the others."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, run_parts
 
 PRIOR = 17.8
-"""nu0: maximum likelihood of left-out raters on disputed voxels of the development data."""
+"""Prior degrees of freedom nu0: maximum likelihood estimate from left-out raters on disputed voxels of the
+development data.
+"""
 
 WIDTH = 1.5 / 8.0
-"""Standard deviation of the weights across the outline, in largest distances."""
+"""Standard deviation of the weights across the outline, in maximum distances."""
 
 LEAST = 1e-6
-"""Smallest variance, mm²."""
+"""Minimum variance, mm²."""
 
 FEW = np.float32(1e-3)
 """Weight of the case's mean spread, for voxels far from outlines."""
 
 _TRUNCATED = 3.0
-"""Range of the neighbourhood in standard deviations."""
+"""Radius of the neighbourhood, in standard deviations."""
 
 
 class Smoother:
@@ -38,7 +40,8 @@ class Smoother:
         self._sigmas = (reach / spacing[0], reach / spacing[1], reach / spacing[2])
         self._across: NDArray[np.float32] | None = None
         if positions is not None and len(positions) > 1:
-            # As the filter of even slices: normalised there, and cut at as many nominal distances.
+            # As in the filter of even slices: normalised, and truncated at the same number of nominal
+            # distances.
             radius = int(_TRUNCATED * self._sigmas[0] + 0.5)
             apart = np.abs(positions[:, None] - positions[None])
             taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / self._sigmas[0]) ** 2)
@@ -66,7 +69,7 @@ class Smoother:
         return out
 
     def _along(self, axis: int, values: Float32Array, check: Check) -> Float32Array:
-        """Smooth along an axis, a part of the longest other axis at a time."""
+        """Smooth along an axis, for a part of the longest other axis at a time."""
         from scipy.ndimage import gaussian_filter1d
 
         out = np.empty(values.shape, dtype=np.float32)
@@ -92,9 +95,9 @@ class Smoother:
 def spread(
     away: Float32Array, clip: float, smooth: Smoother, check: Check
 ) -> tuple[Float32Array, Float32Array]:
-    """Return the mean of (P, Z, Y, X) distances, and the scale of another rater's.
+    """Return the mean of (P, Z, Y, X) distances, and the scale of another rater's distance.
 
-    The neighbourhood is smoothed on pairs of rows and columns, and interpolated.
+    The variance is smoothed on pairs of rows and columns, and interpolated.
     """
     annotators, slices = len(away), len(away[0])
     mean, scale = np.empty((2, *away.shape[1:]), dtype=np.float32)
@@ -103,7 +106,7 @@ def spread(
     sums = np.zeros((slices, 2))
 
     def gather(begin: int, end: int) -> None:
-        """Sum the variance near the outline over pairs, and store each voxel's in `scale`."""
+        """Sum the variance near the outline over pairs, and store each voxel's variance in `scale`."""
         means, square = mean[begin:end], scale[begin:end]
         away[:, begin:end].mean(axis=0, dtype=np.float32, out=means)
         square[:] = 0
@@ -151,7 +154,7 @@ def _paired(values: Float32Array) -> Float32Array:
 
 
 def _unpaired(values: Float32Array, axis: int, size: int) -> Float32Array:
-    """Interpolate values of pairs along an axis of so many rows or columns."""
+    """Interpolate values of pairs along an axis with a number of rows or columns."""
     along = np.moveaxis(values, axis, 0)
     shape = (size, *along.shape[1:])
     out = np.empty(shape, dtype=np.float32)
@@ -171,7 +174,7 @@ Places = tuple[NDArray[np.intp], ...]
 
 
 def neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
-    """Return the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
+    """Return the pairs of neighbouring voxels on both sides of a mask's boundary, axis by axis."""
     for axis in range(3):
         size = mask.shape[axis]
         along = np.moveaxis(mask, axis, 0)
@@ -185,13 +188,13 @@ STEPS = np.linspace(0.0, 1.0, 201)
 """Probabilities of the stored quantiles of a case."""
 
 MIDDLES = (np.arange(200) + 0.5) / 200
-"""Probabilities at which they represent the case in pooling."""
+"""Probabilities at which these quantiles represent the case in pooling."""
 
 _SAMPLE = 1000
-"""Maximum of compared disputed voxels of a case, for each left-out rater."""
+"""Maximum number of compared disputed voxels of a case, for each left-out rater."""
 
 _CROSSINGS = 1000
-"""Maximum of compared crossings of each rater's outline with the lines along one axis."""
+"""Maximum number of compared crossings of each rater's outline with the lines along one axis."""
 
 _AT_ONCE = 500_000
 """Voxels between two calls of the check."""
@@ -200,17 +203,13 @@ _AT_ONCE = 500_000
 def leave_one_out(
     values: BoolArray, away: Float32Array, mean: Float32Array, clip: float, smooth: Smoother, watch: Watch
 ) -> tuple[FloatArray | None, Float32Array, BoolArray]:
-    """Leave each rater out in turn, and compare them with the mean m and the scale of the others.
+    """Leave each rater out in turn, and compare the rater with the mean m and the scale of the others.
 
-    The neighbourhood is smoothed on pairs of voxels.
-
-    `values`: (P, Z, Y, X), of three raters or more.
-    `away`: (P, Z, Y, X), signed distances, mm.
-    `mean`: (Z, Y, X), their mean.
-    `clip`: largest distance, mm.
-    The results are quantiles of abs(m) over scale along the outlines of the raters left out, (201,), None
-        without any outline; m over scale in a sample of the voxels that the others dispute, (N,); and whether
-        the left-out rater includes these, (N,).
+    The variance is smoothed on pairs of voxels. `values`: (P, Z, Y, X), masks of three raters or more.
+    `away`: (P, Z, Y, X), signed distances, mm. `mean`: (Z, Y, X), their mean. `clip`: maximum distance, mm.
+    The results are quantiles of abs(m) over scale along the outlines of left-out raters, (201,), None without
+    outlines; m over scale in a sample of the voxels that the others dispute, (N,); and whether the left-out
+    rater includes these voxels, (N,).
     """
     annotators = len(away)
     check = partial(watch, 0.0, "leaving each rater out in turn")
@@ -218,7 +217,7 @@ def leave_one_out(
     squares, sums, count = _halved(away, mean, check)
     total, middle = squares.sum(axis=0), sums.mean(axis=0)
     disputed, votes = _disputed(values, check)
-    # A rater's square about the mean of all is, about the mean of the others, so much larger.
+    # Ratio of a rater's squared distance from the mean of the others to that from the mean of all.
     factor = np.float32(annotators / (annotators - 1))
     along, tried, marked = [], [], []
     for p in range(annotators):

@@ -34,23 +34,23 @@ MEASURES = {
     "hausdorff": "Hausdorff distance",
     "mean_surface_distance": "mean surface distance",
 }
-"""Measures of comparison: attributes of `RaterAgreement`."""
+"""Measures of agreement: attributes of `RaterAgreement`."""
 
 FEWEST_CASES = 6
 """Minimum number of cases for a two-sided signed-rank test below 0.05."""
 
 _TRUTH = "\n"
-"""Name of the truth, which no rater has."""
+"""Name of the truth in agreement matrices; raters cannot have it."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodFit:
-    """One method on one structure of one case."""
+    """Result of one method on one structure of one case."""
 
     method: str  # a key of `FUSERS`
     seconds: float  # of the fusion alone
-    # the lower bound at the end, of the robust models, whose bounds are on the same evidence and can be
-    # compared; NaN for the others
+    # final lower bound of the robust models, whose bounds are comparable because they refer to the same
+    # evidence; NaN for other methods
     bound: float
     iterations: int
     converged: bool
@@ -61,7 +61,7 @@ class MethodFit:
 
 @dataclass(frozen=True, eq=False)
 class MethodComparison:
-    """M methods on one structure of one case by P raters."""
+    """Comparison of M methods on one structure of one case with P raters."""
 
     structure: str
     annotators: tuple[str, ...]  # (P,)
@@ -71,15 +71,15 @@ class MethodComparison:
     problems: tuple[tuple[str, str], ...] = ()  # tuple of (method, sentence): methods that failed
 
     def table(self, measure: str) -> FloatArray:
-        """Return a figure of every pair of masks, in the order of `agreement`; NaN if both are empty."""
+        """Return a measure for every pair of masks, in the order of `agreement`; NaN if both are empty."""
         values = np.asarray(getattr(self.agreement, measure))
         return np.where(np.isnan(self.agreement.dice), math.nan, values)
 
     def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
         """Compare raters, (P,), and methods, (M,), with the truth.
 
-        `measure`: a key of `MEASURES`. Lengths are in mm. Results are NaN where no truth is known or both are
-        empty, inf where one is empty.
+        `measure`: a key of `MEASURES`. Lengths are in mm. Results are NaN if no truth is known or both masks
+        are empty, inf if one is empty.
         """
         raters = len(self.annotators)
         if not self.truth:
@@ -109,9 +109,9 @@ def compare_methods(
 
     `masks`: masks of one structure.
     `plans`: each algorithm at most once.
-    `truth`: (Z, Y, X), the true mask on the grid of the masks' values.
-    Seconds are those of a second fusion in this process, with compiled code already loaded.
-    Raises `MasksError` for masks of several structures, or if no method succeeds.
+    `truth`: (Z, Y, X), the true mask on the grid of the masks' values. Times are those of a second fusion in
+    this process, with compiled code already loaded. Raises `MasksError` for masks of several structures, or
+    if no method succeeds.
     """
     if len(masks.structures) != 1:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
@@ -147,7 +147,7 @@ def compare_methods(
 def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
     """Return the two-sided p value of Wilcoxon's signed-rank test of a method against a baseline over cases.
 
-    `values`, `baseline`: (C,), a figure of each case. The result is NaN with fewer than `FEWEST_CASES` cases
+    `values`, `baseline`: (C,), a value for each case. The result is NaN with fewer than `FEWEST_CASES` cases
     in which both are finite.
     """
     both = np.isfinite(values) & np.isfinite(baseline)
@@ -159,7 +159,8 @@ def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
 def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
     """Return lower whisker, lower quartile, median, upper quartile and upper whisker of a box plot.
 
-    `values`: (V,), finite, at least one. The whiskers end at the last values within 1.5 heights of the box.
+    `values`: (V,), finite, at least one. The whiskers end at the last values within 1.5 interquartile ranges
+    of the box.
     """
     low, middle, high = np.percentile(values, (25, 50, 75)).tolist()
     reach = 1.5 * (high - low)

@@ -1,20 +1,20 @@
 """Agreement of two masks: overlap, volume, surface distances and outlines.
 
-For masks A (judged) and B (the reference) the overlap measures are of volumes. A surface is the voxels
-of a mask that share a face with a voxel outside it (6-connectivity; 4 where only one slice is marked), and
-distances run between centres of voxels in mm. Beyond the image is outside: where a mask touches its border,
-there is a surface, as in Metrics Reloaded [maierhein2024]_, MedPy, MONAI and DeepMind's surface-distance; the
-contours of SimpleITK are open there. The directed distances from A to B are those of each surface voxel of A
-to the nearest one of B:
+For masks A (judged) and B (the reference) the overlap measures are of volumes. A surface is the voxels of a
+mask that share a face with a voxel outside it (6-connectivity; 4 where only one slice is marked), and
+distances run between centres of voxels in mm. Everything beyond the image is outside: a mask that touches the
+border has a surface there, as in Metrics Reloaded [maierhein2024]_, MedPy, MONAI and DeepMind's
+surface-distance; the contours of SimpleITK are open there. The directed distances from A to B are those of
+each surface voxel of A to the nearest surface voxel of B:
 
-- Hausdorff: the largest of all directed distances, both ways;
-- HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
-- mean surface distance: the mean of all directed distances of both ways together.
+- Hausdorff: the largest of all directed distances in both directions;
+- HD95: the larger of the 95th percentiles of the directed distances in each direction (linear interpolation);
+- mean surface distance: the mean of all directed distances in both directions.
 
-Bias and spread of A are mean and standard deviation of the directed distances both ways, below 0 where the
-surface of B is not in A or that of A is in B; each voxel counts with the area of its outer faces, and at most
-20 mm or 10 voxels, whichever is larger, so that a stray mark counts little. One way alone would be too low or
-too high, as the voxels of a surface are inside.
+Bias and spread of A are mean and standard deviation of the directed distances in both directions, below 0
+where the surface of B is not in A or that of A is in B. Each voxel is weighted by the area of its outer
+faces. Distances are limited to 20 mm or 10 voxels, whichever is larger, so that a stray mark counts little. A
+single direction would be too low or too high, because surface voxels lie inside.
 
 References
 ----------
@@ -57,13 +57,13 @@ _AT_ONCE = 1_000_000
 """Voxels between two calls of the check."""
 
 _SAMPLE = 1000
-"""Sample of voxels for estimating the work of all listed ones."""
+"""Number of sampled voxels for estimating the work of all listed voxels."""
 
 _ROWS_A_VOXEL = 4
-"""Number of rows visited in the time of a voxel's distance in its slice."""
+"""Number of rows that can be visited in the time that a voxel's distance in its slice takes."""
 
 _ROWS_AROUND = 4096
-"""Rows around a voxel that are listed by their distance."""
+"""Number of rows around a voxel that are listed by distance."""
 
 _ROUNDING = 1e-6
 """Relative rounding error of a squared distance in float32."""
@@ -71,14 +71,14 @@ _ROUNDING = 1e-6
 Value = TypeVar("Value", bound=np.generic)
 
 _REACH, _REACH_VOXELS = 20.0, 10.0
-"""Largest distance that counts for a bias: mm, or voxels if larger."""
+"""Maximum distance that counts for a bias: mm, or voxels if larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A mask against a reference."""
+    """Comparison of a mask with a reference."""
 
-    # dice, jaccard: 2 |A and B| / (|A| + |B|) and |A and B| / |A or B|, by volume; NaN where both are empty
+    # dice, jaccard: 2 |A and B| / (|A| + |B|) and |A and B| / |A or B|, by volume; NaN if both are empty
     dice: float
     jaccard: float
     # hausdorff, hausdorff_95, mean_surface_distance: mm; 0 if both are empty, inf if one is
@@ -88,7 +88,7 @@ class Comparison:
     volume_difference: float  # ml, above 0 where the mask is larger than the reference
     sensitivity: float  # share of the reference that the mask has; NaN where the reference is empty
     # share of the voxels outside the reference that the mask excludes, over all voxels of the arrays; NaN if
-    # the reference is all of them
+    # the reference contains all of them
     specificity: float
 
 
@@ -98,7 +98,7 @@ class RaterAgreement:
 
     annotators: tuple[str, ...]  # (P,)
     dice: FloatArray  # (P, P): 1 on the diagonal; NaN where both raters marked nothing
-    # hausdorff, hausdorff_95, mean_surface_distance: (P, P): mm; inf where one of both marked nothing
+    # hausdorff, hausdorff_95, mean_surface_distance: (P, P): mm; inf if one of the two raters marked nothing
     hausdorff: FloatArray
     hausdorff_95: FloatArray
     mean_surface_distance: FloatArray
@@ -106,17 +106,17 @@ class RaterAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A mask's extent, its surface, and the distances to other surfaces."""
+    """Extent and surface of a mask, and distances to other surfaces."""
 
     size: float  # voxels, each by the thickness of its slice
     surface: NDArray[np.int64]  # (N,): flat indices
-    # mm: distance of each voxel of the surface to the surface of another shape, by its number
+    # distance (mm) of each voxel of the surface to the surface of another shape, by the index of that shape
     away: dict[int, Float32Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One structure on the box of all that is marked."""
+    """Masks of one structure, on the box of all marked voxels."""
 
     masks: Masks
     judged: list[BoolArray]  # list of P (Z, Y, X)
@@ -125,13 +125,13 @@ class Scene:
     first: int  # the first slice in the whole image
 
     def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[Shape]:
-        """Measure the raters' masks, and the reference after them if there is one."""
+        """Measure the raters' masks, followed by the reference if there is one."""
         masks = self.judged if self.target is None else [*self.judged, self.target]
         sizes = [self.extent(mask) for mask in masks]
         return _shapes(masks, sizes, self.masks.spacing, self.positions, pairs, watch)
 
     def extent(self, mask: BoolArray) -> float:
-        """Count the voxels of a mask, each by the thickness of its slice."""
+        """Count the voxels of a mask, weighted by the thickness of their slices."""
         return float(extents_of(mask, self.masks.spacing, self.masks.slice_positions, self.first))
 
     def thicknesses(self) -> FloatArray:
@@ -156,13 +156,13 @@ class Scene:
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
-    """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty."""
+    """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN if both are empty."""
     total = np.count_nonzero(a) + np.count_nonzero(b)
     return 2.0 * np.count_nonzero(a & b) / total if total else float("nan")
 
 
 def surface_of(mask: BoolArray, check: Check = no_check) -> BoolArray:
-    """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
+    """Mark the voxels of a mask that share a face with a voxel outside it; (Z, Y, X)."""
     from raterscope.algorithms.masks._voxel_kernels import boundary
 
     surface, bits = np.empty(mask.shape, dtype=np.uint8), mask.view(np.uint8)
@@ -174,9 +174,9 @@ def surface_of(mask: BoolArray, check: Check = no_check) -> BoolArray:
 def distance_to(
     marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None, check: Check = no_check
 ) -> Float32Array:
-    """Return each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
+    """Return each voxel's exact distance (mm) to the nearest marked voxel, inf if there is none; (Z, Y, X).
 
-    `positions`, (Z,) mm, are those of slices at uneven distances. `check` is called at least once for each
+    `positions`, (Z,) mm, are those of unevenly spaced slices. `check` is called at least once for each
     million voxels of each axis; it may raise an exception to stop.
     """
     from raterscope.algorithms.masks._voxel_kernels import (
@@ -211,7 +211,7 @@ def distance_at(
     positions: FloatArray | None = None,
     check: Check = no_check,
 ) -> Float32Array:
-    """Return the distances that `distance_to` gives at (N,) flat indices alone; (N,) float32, mm.
+    """Return the distances of `distance_to` only at (N,) flat indices; (N,) float32, mm.
 
     The work grows with the number of voxels and the squares of their distances. If a sample shows that
     measuring all voxels in their slices is faster, these are measured.
@@ -269,7 +269,7 @@ def _rows_around(spacing: Spacing, count: int = _ROWS_AROUND) -> tuple[NDArray[n
 
 
 def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Comparison:
-    """Compare a mask to a reference.
+    """Compare a mask with a reference.
 
     `a`, `b`: (Z, Y, X), the mask, and the reference.
     `spacing`: (slice, row, column), mm.
@@ -277,7 +277,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     Raises `ValueError` for masks of different shapes.
     """
     if a.shape != b.shape:
-        raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
+        raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected the same shape.")
     box = box_of(np.stack([a, b]).view(np.uint8))
     if box is None:
         empty = Shape(0.0, np.empty(0, dtype=np.int64))
@@ -298,7 +298,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
 def compare_with_reference(
     masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
 ) -> tuple[Comparison, ...]:
-    """Compare each rater to a reference.
+    """Compare each rater with a reference.
 
     `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X), on the grid of the masks'
     values, or a consensus of the masks. Specificities are over the voxels of the masks' values.
@@ -319,9 +319,9 @@ def compare_pairwise(masks: Masks, watch: Watch = silent) -> RaterAgreement:
 def compare_all(
     masks: Masks, reference: BoolArray | MaskFusion, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement, FloatArray, FloatArray]:
-    """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once.
+    """Return the results of `compare_with_reference` and `compare_pairwise`, measuring each surface once.
 
-    Also returns bias and spread of each rater, (P,) mm.
+    Also return bias and spread of each rater, (P,) mm.
     """
     scene = crop_scene(masks, watch, _reference(masks, reference))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
@@ -341,7 +341,7 @@ def _shapes(
     masks: Sequence[BoolArray], sizes: Sequence[float], spacing: Spacing, positions: FloatArray | None,
     pairs: Sequence[tuple[int, int]], watch: Watch,
 ) -> list[Shape]:  # fmt: skip
-    """Find the surfaces of masks, and the distances of each pair."""
+    """Find the surfaces of masks, and the distances between each pair."""
     shapes = []
     for number, (mask, size) in enumerate(zip(masks, sizes, strict=True)):
         check = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
@@ -433,7 +433,7 @@ def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shap
 
 
 def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArray, BoolArray]:
-    """Return the smallest part of an image with two consensuses: its origin, and both of them on it."""
+    """Return the smallest part of an image that contains two consensuses: its origin, and both on it."""
     low, shape = box_around((fusion.origin, fusion.shape) for fusion in (first, second))
     inside = [place_in_frame(fusion, fusion.mask[0], low, shape) > 0 for fusion in (first, second)]
     return low, inside[0], inside[1]
@@ -442,7 +442,7 @@ def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArr
 def _comparison(
     shapes: Sequence[Shape], p: int, q: int, common: float, voxels: float, difference: float
 ) -> Comparison:
-    """Compare shape p to shape q; `difference` of their volumes is in mm³."""
+    """Compare shape p with shape q; `difference` of their volumes is in mm³."""
     a, b = shapes[p], shapes[q]
     either = a.size + b.size - common
     outside = voxels - b.size

@@ -26,19 +26,19 @@ from raterscope.algorithms.progress import Check, Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 _EMPTY = 1e-10
-"""A consensus with less than this share of the raters is empty (Algorithm 1)."""
+"""Share of the raters below which a consensus is empty (Algorithm 1)."""
 
 _SMALLEST = 1e-12
-"""Smallest variance, as a share of the data's mean square; below it a variance has collapsed."""
+"""Minimum variance, as a share of the data's mean square; below it a variance has collapsed."""
 
 
 @dataclass(frozen=True)
 class MixtureSettings(Settings):
     """Settings of `mixture`."""
 
-    most: int = integer(3, "Most consensuses", "Largest number to search for.", minimum=1, maximum=9)
+    most: int = integer(3, "Most consensuses", "Maximum number to search for.", minimum=1, maximum=9)
     slope: float = number(
-        5.0, "Slope", "Of the sigmoid between distances and probabilities.", unit="/mm", minimum=0.01,
+        5.0, "Slope", "Slope of the sigmoid between distances and probabilities.", unit="/mm", minimum=0.01,
         maximum=100.0,
     )  # fmt: skip
     clip: float = number(5.0, "Clip", "Largest distance that counts.", unit="mm", minimum=0.1, maximum=100.0)
@@ -49,7 +49,7 @@ class MixtureSettings(Settings):
         advanced=True,
     )
     iterations: int = integer(
-        200, "Iterations", "At most this many for each consensus of Algorithm 1.", minimum=1, maximum=10000,
+        200, "Iterations", "Limit for each consensus of Algorithm 1.", minimum=1, maximum=10000,
         advanced=True,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ class MixtureSettings(Settings):
             return ("distances are clipped",)
         return (
             "groupings of raters are compared by their evidence instead of Algorithm 1",
-            "an image counts as its effective number of independent places",
+            "an image counts as its effective number of independent positions",
             "raters have biases, and variances with a common log-normal prior",
         )
 
@@ -77,21 +77,22 @@ class _Mixed:
 def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Estimate one or several consensuses and their raters (robust fusion paper, section 3).
 
-    This is a variant: the paper's Algorithm 1 adds a consensus with soft initial responsibilities, in the
+    This is a variant. The paper's Algorithm 1 adds a consensus with soft initial responsibilities, in the
     space of the raters' principal components; the first consensus, which is not updated any more, then keeps
-    every rater. Here groupings are compared. The model is the paper's (eq. 29, Gaussian, one variance for
-    each rater) with integrated consensuses. The image counts as its effective number of independent positions
-    instead of its voxels. Raters' variances have a common log-normal prior, and every rater has a bias. A
-    consensus is added if it increases the evidence, less the cost of an outline (Schwarz) and of the choice
-    among splits. A rater's responsibilities compare the evidence of the groupings in which only that rater
-    changes. Each consensus is eq. 32. With `as_published`, Algorithm 1 of the paper is used.
+    every rater. Here, groupings are compared instead. The model is the paper's (eq. 29, Gaussian, one
+    variance for each rater) with integrated consensuses. The image counts as its effective number of
+    independent positions instead of its number of voxels. Raters' variances have a common log-normal prior,
+    and every rater has a bias. A consensus is added if it increases the evidence by more than the cost of an
+    outline (Schwarz) and of the choice among splits. A rater's responsibilities compare the evidence of the
+    groupings in which only that rater changes group. Each consensus follows eq. 32. With `as_published`,
+    Algorithm 1 of the paper is used.
 
-    Consensuses must differ more than two raters of one group, in the mean square. A constant shift of the
-    contour is a bias and separates no groups. A group of one is a rater whose outline differs by more than
-    the raters' scatter. Two raters cannot be divided into groups.
+    The mean square difference of consensuses must be larger than that of two raters of one group. A constant
+    shift of the contour is a bias and does not separate groups. A group of one is a rater whose outline
+    differs by more than the raters' scatter. Two raters cannot be divided into groups.
 
-    `masks`: several structures all follow the same grouping. The result is the heaviest consensus, on the box
-    of the masks with `clip` as margin; `alternatives` holds all of them, the heaviest first, and is empty if
+    `masks`: the grouping is the same for all structures. The result is the heaviest consensus, on the box of
+    the masks with `clip` as margin; `alternatives` holds all of them, the heaviest first, and is empty if
     there is only one.
     """
     settings = MixtureSettings() if settings is None else settings
@@ -165,7 +166,7 @@ def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, w
 
 
 def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) -> RaterErrors:
-    """Sum the structures' products; their effective positions count by share of the squares."""
+    """Sum the products over structures; effective positions are weighted by share of the squares."""
     use = np.ones(masks.shape, dtype=np.bool_) if masks.known is None else masks.known == OPEN
     count, spacing = len(masks.structures), masks.spacing
     if masks.positions is not None and masks.shape[0] > 1:  # how far errors reach is by the mean distance
@@ -185,7 +186,7 @@ def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) ->
 
 
 def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatArray:
-    """Return the evidence when only this rater is in another group, normalised, (P, M)."""
+    """Return the normalised evidence when only this rater changes to each group, (P, M)."""
     raters, groups = len(best.groups), int(best.groups.max()) + 1
     if groups == 1:
         return np.ones((raters, 1))
@@ -202,7 +203,7 @@ def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatA
 
 
 def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
-    """Run Algorithm 1 on the raters' scores of all their principal components."""
+    """Run Algorithm 1 on the raters' scores on all principal components."""
     scores, voxels = _principal(distances, part(watch, 0.0, 0.5))
     raters, size = scores.shape
     variance = np.full(raters, max(float(np.mean(scores**2)), _SMALLEST))
@@ -307,7 +308,7 @@ def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_published: b
     else:
         yield (
             "This is a variant of the paper's mixture of consensuses: groupings of the raters are compared "
-            "by their evidence, with an image's effective number of independent places."
+            "by their evidence, with an image's effective number of independent positions."
         )
     raters = len(masks.annotators)
     if len(order) == 1:

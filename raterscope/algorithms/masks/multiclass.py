@@ -1,6 +1,6 @@
-"""Robust fusion of several structures at once: log-ratios of each structure to the background (section 2).
+"""Robust fusion of several structures by log-ratios of each structure to the background (section 2).
 
-The fit makes variational updates on columns of distinct values.
+The fit uses variational updates on columns of distinct values.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from raterscope.algorithms.masks.robust import (
 from raterscope.algorithms.progress import Check, Watch, no_check, part, repeating, silent
 
 _AT_ONCE = 100_000
-"""Columns between two calls of the check."""
+"""Number of columns between two calls of the check."""
 
 _KINDS = {"gaussian": 0, "laplace": 1, "student": 2, "gdp": 3}
 
 _CHUNK = 40_000
-"""Columns times raters between two reports."""
+"""Number of columns times raters between two progress reports."""
 
 _TINY = 1e-12
 _LEAST_DOF, _MOST_DOF = 0.05, 1e4
@@ -65,26 +65,26 @@ def multiclass(
 ) -> MaskFusion:
     """Fuse masks of several structures together (the robust fusion paper, section 2, for any K).
 
-    The K classes' values of the paper are redundant (eq. 2 takes K - 1 of them to the same probabilities),
-    and for two classes its Sigma_p has no full rank. The model is therefore worked out for the d = K - 1 log-
-    ratios of the structures to the background, with d for K in the scales' laws: Sigma_p and the covariances
-    of T and b are d x d, the scales integrated out. For one structure it is exactly the model of `laplace`
-    and the other likelihoods.
+    The paper's values of K classes are redundant (in eq. 2, K - 1 of them give the same probabilities), and
+    for two classes its Sigma_p does not have full rank. The model therefore uses the d = K - 1 log-ratios of
+    the structures to the background, with d instead of K in the distributions of the scales: Sigma_p and the
+    covariances of T and b are d x d, and the scales are integrated out. For one structure this is exactly the
+    model of `laplace` and the other likelihoods.
 
     With the floor, no eigenvalue of Sigma_p falls below that of a boundary quantised to voxels, h²/12 over
     the likelihood's factor of Sigma_p (Laplace: 4 (d + 1)). Settled voxels are held fixed and excluded from
     the estimates. The spatial prior has weights W_k for each log-ratio and a common alpha and Sigma_T (eqs. 5
-    to 7 and 22 to 25). It needs a map without holes: with it, settled voxels enter the estimates as the
-    raters drew them, and are returned as settled. Raises `ValueError` for an unknown likelihood.
+    to 7 and 22 to 25). The prior needs a map without holes: settled voxels therefore enter the estimates as
+    the raters drew them, and are set to the settled class at the end. Raises `ValueError` for an unknown
+    likelihood.
 
     `masks`: label maps or probabilities, on the domain of the fusion; see `distance.domain`.
-    `settings`: `StudentSettings` or `GDPSettings` for those likelihoods, else any.
-    `likelihood`: "laplace", "gaussian", "student" or "gdp".
-    A voxel belongs to the class with the largest log-ratio, that of the background being 0. A structure's
-        `distance` is the difference of its log-ratio to the next best class, in mm, with its `deviation`. Its
-        `probability` is the normalised product of the probabilities to exceed each other class: exact for one
-        structure, an approximation for more. `variance` is the diagonal of the covariance of the log-ratios
-        in mm².
+    `settings`: `StudentSettings` or `GDPSettings` for these likelihoods, otherwise any.
+    `likelihood`: "laplace", "gaussian", "student" or "gdp". A voxel belongs to the class with the largest
+    log-ratio; that of the background is 0. A structure's `distance` is the difference (mm) between its
+    log-ratio and that of the next best class, with its `deviation`. Its `probability` is the normalised
+    product of the probabilities of exceeding each other class: exact for one structure, an approximation for
+    several. `variance` is the diagonal of the covariance of the log-ratios in mm².
     """
     if likelihood not in _KINDS:
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
@@ -149,11 +149,11 @@ def _law(name: str, settings: RobustSettings, size: int) -> Likelihood:
 def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -> Float32Array:
     """Return each rater's log-ratios of structures to background, over the slope: (P, S, Z, Y, X), mm.
 
-    For a label map the log-ratio of a structure is half its signed distance less half the background's, each
-    clipped to `clip`. At every voxel the rater's label then has the largest log-ratio (0 for the background).
-    The choice of the reference class does not matter: the difference of two structures is half that of their
-    distances. It is 0 half way between the two boundaries. For one structure, whose distance is the negative
-    of the background's, it is the signed distance.
+    For a label map the log-ratio of a structure is half its signed distance minus half that of the
+    background, each clipped to `clip`. At every voxel the rater's label then has the largest log-ratio (0 for
+    the background). The choice of the reference class does not matter: the difference of two structures is
+    half that of their distances, and 0 midway between the two boundaries. For one structure, whose distance
+    is the negative of the background's, it is the signed distance.
 
     For probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
     the most probable one, so that clipping keeps the order of the classes.
@@ -182,7 +182,7 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
 
 
 def _log_ratios(inside: FloatArray, limit: float) -> FloatArray:
-    """Convert (S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
+    """Convert (S, ...) probabilities to log-ratios; sums above 1 are scaled."""
     total = np.maximum(inside.sum(axis=0), 1.0)
     every = np.concatenate([(1.0 - inside.sum(axis=0) / total)[None], inside / total]).clip(0.0)
     logs = np.log(np.maximum(every, every.max(axis=0) * np.exp(-limit)))
@@ -217,7 +217,7 @@ def _result(
         tau = np.broadcast_to(spread(np.minimum(scales, MOST_TAU).astype(np.float16)), several)
     notices = []
     if len(masks.annotators) == 2:
-        notices.append("With two raters only the sum of the variances is certain, not which of them errs.")
+        notices.append("With two raters only the sum of the variances is certain, not which rater errs.")
     factor = _covariance_factor(fitted.likelihood.kind, size, fitted.dof)
     fusion = make_fusion(
         masks,
@@ -241,7 +241,7 @@ def _result(
 def _decide(
     fitted: _MulticlassFit, check: Check
 ) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
-    """Return (S, C): inside, probability, and the difference to the next best class with its deviation."""
+    """Return, (S, C) each: inside, probability, and difference to the next best class with its deviation."""
     from scipy.special import log_ndtr
 
     count, size = fitted.mean.shape
@@ -268,7 +268,7 @@ def _decide(
 
 
 def _variance_of_gap(spread: Float32Array, first: int, other: int) -> Float32Array:
-    """Return the variance of the difference of two classes; class 0 is the reference and has none."""
+    """Return the variance of the difference of two classes; class 0 is the reference without variance."""
     total = np.zeros(len(spread), dtype=np.float32)
     for k in (first, other):
         if k:
@@ -300,12 +300,12 @@ class _MulticlassFit:
 
     @property
     def size(self) -> int:
-        """d, the number of log-ratios."""
+        """Number of log-ratios, d."""
         return int(self.data.shape[2])
 
     @property
     def voxels(self) -> float:
-        """N, all open voxels."""
+        """Number of voxels that are not settled, N."""
         return float(self.weight.sum(dtype=np.float64))
 
 
@@ -327,7 +327,7 @@ def _squares(state: _MulticlassFit, begin: int, end: int) -> FloatArray:
 
 
 def _scales(state: _MulticlassFit, squares: FloatArray) -> FloatArray:
-    """Return E[tau] (Table 2); for the double Pareto with q(tau, z) taken jointly."""
+    """Return E[tau] (Table 2); for the double Pareto with a joint q(tau, z)."""
     kind, size, nu = state.likelihood.kind, state.size, state.dof[:, None]
     if kind == 0:
         return np.ones_like(squares)
@@ -356,7 +356,7 @@ def _log_density(state: _MulticlassFit, squares: FloatArray) -> FloatArray:
 
 
 def _constants(kind: int, size: int, nu: FloatArray) -> FloatArray:
-    """Return the constants of the log density beside `_log_density` and half the log determinant of Sigma."""
+    """Return the constants of the log density, without half the log determinant of Sigma."""
     from scipy.special import gammaln
 
     none = np.zeros_like(nu)
@@ -374,7 +374,7 @@ def _constants(kind: int, size: int, nu: FloatArray) -> FloatArray:
 
 @dataclass(eq=False)
 class _Sums:
-    """Over the voxels, of E[tau] times 1, the residual, its outer product, and the covariance of q(T)."""
+    """Sums over voxels of E[tau] times 1, the residual, its outer product, and q(T)'s covariance."""
 
     zeroth: FloatArray
     first: FloatArray
@@ -383,7 +383,7 @@ class _Sums:
 
 
 def _sweep(state: _MulticlassFit, report: Callable[[float], None]) -> tuple[float, float, _Sums]:
-    """Update q(T) (eqs. 17, 18); return the log density before, the entropy after, and the raters' sums."""
+    """Update q(T) (eqs. 17, 18); return the log density before, the entropy after, and the sums by rater."""
     raters, size = len(state.data), state.size
     sums = _Sums(
         np.zeros(raters), np.zeros((raters, size)), np.zeros((raters, size, size)), np.zeros((raters, size,
@@ -433,7 +433,7 @@ def _update(state: _MulticlassFit, entropy: float, sums: _Sums, report: Callable
         scatter = sums.second[p] - cross - cross.T + sums.zeroth[p] * square + sums.doubt[p]
         state.sigma[p] = _floored(scatter / max(voxels, 1.0), state.floor)
     if state.recentre and not state.priors:
-        # A shift of T against all biases changes no residual and only brings the biases' prior nearer.
+        # A shift of T against all biases changes no residual; it only increases the prior of the biases.
         shift = state.bias.mean(axis=0)
         state.bias = state.bias - shift
         state.mean += shift.astype(np.float32)
@@ -531,7 +531,7 @@ def _fit(
 def _resume(
     state: _MulticlassFit, merged: Columns, columns: Columns, check: Check = no_check
 ) -> _MulticlassFit:
-    """Continue a state on merged columns with a column for every voxel; settled voxels count as open."""
+    """Continue a state on merged columns with a column for every voxel; settled voxels count as unsettled."""
     size, count = state.size, columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
     mean = merged.spread(state.mean.T, check).T
@@ -550,7 +550,7 @@ def _resume(
 def _shares(state: _MulticlassFit, check: Check) -> tuple[Float32Array, Float32Array]:
     """Return the raters' shares and scales at each column, (P, C).
 
-    A share is the trace of the rater's precision times the covariance; a scale is E[tau].
+    A share is the trace of the rater's precision times the covariance. A scale is E[tau].
     """
     shared = np.empty(state.data.shape[:2], dtype=np.float32)
     tau = np.empty_like(shared)
@@ -570,7 +570,8 @@ def _start(
 ) -> _MulticlassFit:  # fmt: skip
     """Start from the raters' mean or median, and the covariances from it.
 
-    The rows of `columns` are the raters' log-ratios, `size` for each rater; its state is 0 for open voxels.
+    The rows of `columns` are the raters' log-ratios, `size` for each rater; the state is 0 for voxels that
+    are not settled.
     """
     count = columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))

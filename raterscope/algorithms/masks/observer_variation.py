@@ -1,16 +1,16 @@
-"""Differences between all pairs of raters of a structure: overlap, surfaces, outlines and centres.
+"""Interobserver variation: differences between all pairs of raters in overlap, surface, outline and centre.
 
 For each pair of raters A and B, with the surfaces and distances of `metrics`:
 
 - surface Dice at a tolerance ([nikolov2021]_): the share of both surfaces that lies within the tolerance of
-  the other; surfaces are voxels here, each with equal weight;
+  the other; here surfaces consist of voxels with equal weights;
 - added path length ([vaassen2020]_): the length of B's outline that is not on A's, slice by slice, where a
-  pixel of an outline is as long as the mean of the row and column spacing; the mean of both directions, as
-  neither is the reference;
-- centroid shift: the distance of their centres of mass.
+  pixel of an outline is as long as the mean of the row and column spacing; the mean of both directions is
+  used, because neither rater is the reference;
+- centroid shift: the distance between the centres of mass.
 
-Of all raters, the conformity index ([kouwenhoven2009]_): the sum of the pairs' common volumes over that of
-their joint ones; of two raters it is the Jaccard index.
+The conformity index of all raters ([kouwenhoven2009]_) is the sum of the common volumes of all pairs over
+that of their joint volumes; for two raters it is the Jaccard index.
 
 References
 ----------
@@ -40,12 +40,12 @@ from raterscope.algorithms.masks.metrics import Scene, crop_scene, surface_dista
 from raterscope.algorithms.progress import Watch, part, silent
 
 TOLERANCE = 2.0
-"""mm, of the surface Dice by default."""
+"""Default tolerance of the surface Dice, mm."""
 
 
 @dataclass(frozen=True, eq=False)
 class ObserverVariation:
-    """Differences between the raters of one structure on a case."""
+    """Differences between the raters of one structure of a case."""
 
     annotators: tuple[str, ...]  # (P,): those who marked the structure
     volumes: FloatArray  # (P,): ml
@@ -58,13 +58,14 @@ class ObserverVariation:
     hausdorff_95: FloatArray
     added_path_length: FloatArray
     centroid_shift: FloatArray
-    # common, joint: (K,): voxels that both marked, and that either marked, by the thickness of their slices
+    # common, joint: (K,): numbers of voxels that both marked, and that either marked, weighted by the
+    # thickness of their slices
     common: FloatArray
     joint: FloatArray
     tolerance: float  # mm, of the surface Dice
 
     def conformity(self, among: ArrayLike | None = None) -> float:
-        """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
+        """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without pairs."""
         chosen = np.ones(len(self.pairs), dtype=bool) if among is None else np.asarray(among, dtype=bool)
         joint = float(self.joint[chosen].sum())
         return float(self.common[chosen].sum()) / joint if joint else math.nan
@@ -78,8 +79,8 @@ def observer_variation(
 ) -> ObserverVariation:
     """Measure the differences between all pairs of raters who marked a structure.
 
-    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: in mm.
-    `pairs`: annotators to compare, by default each with each.
+    `masks`: probabilities count as marked above one half. Empty masks are omitted. `tolerance`: in mm.
+    `pairs`: pairs of annotators to compare; by default all.
     """
     scene = crop_scene(masks, watch)
     marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
@@ -125,7 +126,7 @@ def observer_variation(
 
 
 def _outline(mask: BoolArray) -> BoolArray:
-    """Mark the pixels of a mask that have a neighbour outside it, of 4 in their slice."""
+    """Mark the pixels of a mask that have a neighbour outside it (4-connectivity in the slice)."""
     inner = mask.copy()
     inner[:, 1:] &= mask[:, :-1]
     inner[:, :-1] &= mask[:, 1:]

@@ -1,33 +1,33 @@
 """Masks and probability maps of programs, combined with the consensus of the raters of a crowd.
 
-A program outlines as a rater does, but is no person: it may be biased, worthless, a copy of another program,
-or trained on one of the raters. The raters are therefore fused alone. Then the outline of the consensus is
-moved towards that of the program. In a voxel, n raters have the mean distance m from their outlines (above 0
+A program draws outlines as a rater does, but it may be biased, worthless, a copy of another program, or
+trained on one of the raters. Only raters are therefore fused. Then the outline of the consensus is moved
+towards that of the program. In a voxel, n raters have the mean distance m from their outlines (above 0
 inside), and program i has the distance x_i. The log odds that the voxel is inside are
 
     c (n m + o + sum_i k_i x_i) / ((n + sum_i k_i) s),
 
 the precision-weighted mean of independent measurements: program i counts as k_i raters. o corrects the
-programs' common bias, c is the accuracy, and s the standard deviation of the case's raters. The same with all
-k_i = 0 describes the raters alone. The difference of the two log odds is added to those of the consensus.
+programs' common bias, c is the accuracy, and s the standard deviation of the case's raters. With all k_i = 0
+the formula describes the raters alone. The difference of the two log odds is added to those of the consensus.
 A classifier that corrects the prior of the true class in the same way is in [raykar2010]_.
 
 c, o and k_i >= 0 have the highest posterior density given raters who are left out in turn, or given known
-voxels: cases with a known true outline, and regions that the expert decided. If enough is known, only this
-counts. Each program has a k_i within the band in which raters differ, and a second elsewhere. The sum of all
-k_i is shrunk to 0, so that two copies of a program are worth what it is alone. A program that was made after
-one rater predicts this rater too well: a rater that a program resembles twice as much as any other is not
-left out for a test, and a copy of a rater is not used.
+voxels: those of cases with a known true outline, and of regions that the expert decided. If enough voxels are
+known, only these count. Each program has a k_i within the band in which raters differ, and a second
+elsewhere. The sum of all k_i is shrunk to 0, so that two copies of a program together count as much as one. A
+program that was trained on one rater predicts this rater too well. A rater that a program resembles twice as
+much as any other is therefore not left out for a test, and a copy of a rater is not used.
 
 The same mean of raters and programs becomes the centre of the probability of the true outline, see
-`calibration`; another rater's outline and its band rest on the raters alone. The odds of the consensus are
-those of the model, which are not calibrated, with programs or without.
+`calibration`; another rater's outline and its band are based on the raters alone. The odds of the consensus
+are those of the model; they are not calibrated, with or without programs.
 
 Programs are used only if they predict held-out cases, or parts of few cases, better than the raters alone do,
 by two standard errors. Otherwise the consensus does not change.
 
-A program's distance in a voxel is that of its outline; of a probability map the mean of the distances of its
-outlines at several probabilities (`OUTLINES`), so that a blurred outline moves less.
+A program's distance in a voxel is that of its outline. For a probability map it is the mean of the distances
+of the outlines at several probabilities (`OUTLINES`), so that a blurred outline has less effect.
 
 References
 ----------
@@ -66,39 +66,42 @@ _BAND = 2.5
 """Half-width of the band in which raters differ, in standard deviations of the raters."""
 
 _SAMPLE = 1500
-"""Maximum of voxels of a case that each left-out rater is compared in."""
+"""Maximum number of voxels of a case for comparing each left-out rater."""
 
 _CASE_VOXELS = 20.0
-"""Independent voxels that a case counts as: its outline varies over long distances."""
+"""Weight of a case in independent voxels; an outline varies over long distances."""
 
 _PARTS = 10
-"""Parts that few cases are cut into, for cross-validation."""
+"""Number of parts into which each of few cases is divided for cross-validation."""
 
 _FOLDS = 5
 _GAIN = 2.0
-"""Standard errors by which programs must predict held-out parts better than the raters alone do."""
+"""Minimum gain, in standard errors, of predicting held-out parts with programs instead of raters alone."""
 
 _KNOWN_PARTS = 10
-"""Parts with known voxels from which on only these count."""
+"""Minimum number of parts with known voxels for using only known voxels."""
 
 _MOST_VOTES = 20.0
 _VOTES_VARIANCE, _OFFSET_VARIANCE, _ACCURACY_VARIANCE = 1.0, 1.0, 1.0
-"""Prior variances: squared raters, mm², and of the logarithm of c."""
+"""Prior variances: of a program's weight in squared raters, of the offset in mm², and of the logarithm of c.
+"""
 
 _TYPICAL = 1.5
-"""Standard deviation of raters, in sides of a pixel, where no case has two raters."""
+"""Assumed standard deviation of raters, in sides of a pixel, if no case has two raters."""
 
 _IMITATION, _COPY = 0.5, 0.1
-"""Distance to a rater, as a share of that to the next: below the first the rater is not left out to test a
-program, below the second the program is a copy of the rater and is not used in the case."""
+"""Distance of a program to the nearest rater, as a share of that to the second nearest. Below the first limit
+this rater is not left out to test the program; below the second the program is a copy of the rater and is not
+used in the case.
+"""
 
 _LEAST_VOTES = 0.2
-"""Fewest raters that programs count as together; below that they are not used."""
+"""Minimum weight of all programs together, in raters; with less they are not used."""
 
 _CERTAIN = 1e-6
 
 _AT_ONCE = 500_000
-"""Voxels that are combined at a time."""
+"""Number of voxels that are combined at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +117,8 @@ class ProgramWeights:
     """Weights of programs in the consensuses of a crowd."""
 
     names: tuple[str, ...]  # (F,)
-    # near, elsewhere: (F,): raters that each program counts as, within the band in which raters differ, and
-    # elsewhere; 0 if they are not used
+    # near, elsewhere: (F,): weight of each program in raters, within the band in which raters differ, and
+    # elsewhere; 0 if programs are not used
     near: FloatArray
     elsewhere: FloatArray
     offset: float  # mm, multiplied by the weights: correction of the programs' common bias
@@ -123,7 +126,8 @@ class ProgramWeights:
     # c and o of the raters alone
     alone: tuple[float, float]
     typical: float  # mm: standard deviation of raters, for cases with a single rater
-    # mean log likelihood of held-out raters or known voxels, above that of the raters alone; nats a voxel
+    # gain in the mean log likelihood of held-out raters or known voxels over that of the raters alone, nats
+    # per voxel
     gain: float
     error: float  # its standard error
     known: int  # parts with known voxels that it rests on; 0 if it rests on left-out raters
@@ -134,7 +138,7 @@ class ProgramWeights:
         return bool((self.near > 0).any() or (self.elsewhere > 0).any())
 
     def of(self, names: Sequence[str]) -> ProgramWeights:
-        """Return the weights of some programs, such as those that saw a case."""
+        """Return the weights of some programs, for example those that processed a case."""
         rows = [self.names.index(name) for name in names]
         return replace(self, names=tuple(names), near=self.near[rows], elsewhere=self.elsewhere[rows])
 
@@ -166,7 +170,7 @@ class ProgramWeights:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Sampled voxels of a case, N in all, each compared with a left-out rater or with a known value."""
+    """N sampled voxels of a case, each with the answer of a left-out rater or a known value."""
 
     mean: FloatArray  # (N,): mean distance of the raters, mm
     away: FloatArray  # (N, F): distance of each program, mm; NaN for programs that did not see the case
@@ -186,10 +190,11 @@ def gather_evidence(
     truth: BoolArray | None = None,
     watch: Watch = silent,
 ) -> Evidence | None:
-    """Sample the voxels of a case that show how well programs outline; None if nothing is marked.
+    """Sample the voxels of a case for estimating the weights of programs; None if nothing is marked.
 
     `masks`: masks of one structure by raters alone; settled voxels are known. `programs`: all programs of the
-    crowd in one order, None for those that did not see the case. `truth`: (Z, Y, X), on the grid of `masks`.
+    crowd in one order, None for programs that did not process the case. `truth`: (Z, Y, X), on the grid of
+    `masks`.
     """
     distances = measure_distances(masks, part(watch, 0.0, 0.5))
     if not (distances.away > 0).any():
@@ -250,7 +255,7 @@ def program_distance(values: NDArray[Any], distances: Distances, check: Check = 
 
 
 def weigh(names: Sequence[str], cases: Sequence[Evidence], watch: Watch = silent) -> ProgramWeights:
-    """Estimate how many raters each program counts as, and whether programs are used at all."""
+    """Estimate the weight of each program in raters, and whether programs are used at all."""
     zeros = np.zeros(len(names))
     side = float(np.mean([case.side for case in cases])) if cases else 1.0
     spreads = [case.spread for case in cases if math.isfinite(case.spread)]
@@ -308,8 +313,8 @@ def combine_calibrated(
 ) -> tuple[MaskFusion, Calibration | None]:
     """Move the consensus of one structure, and the probability of its true outline, towards programs.
 
-    `fusion`, `calibration`: of `masks`, which are those of raters alone; settled voxels stay as they are.
-    Both are returned unchanged if the programs are not used.
+    `fusion`, `calibration`: those of `masks`, which contain only raters; settled voxels do not change. Both
+    are returned unchanged if the programs are not used.
     """
     rows = [weights.names.index(program.name) for program in programs]
     if not rows or not (weights.near[rows].any() or weights.elsewhere[rows].any()):
@@ -347,7 +352,7 @@ def combine_calibrated(
         combined[to] += np.where(free[take], change.reshape(cut.shape)[take], 0.0)
     moved = combined != odds
     chance[moved] = 1 / (1 + np.exp(np.clip(-combined[moved], -50, 50)))
-    # Where the odds keep their sign, the method's own rule for the mask holds, also for equal votes.
+    # Where the sign of the odds does not change, the method's own rule for the mask applies, also to ties.
     mask = np.where(np.sign(odds) != np.sign(combined), combined > 0, fusion.mask[0])
     if calibration is not None and seen.any():
         centre = (odds_after * (scale / weights.accuracy)).astype(np.float32).reshape(cut.shape)
@@ -406,7 +411,7 @@ class _Rows:
 
 
 def _fit(rows: _Rows) -> FloatArray:
-    """Return log c, o and the numbers of raters that programs count as, of the highest posterior density."""
+    """Return log c, o and the weights of programs in raters with the highest posterior density."""
     from scipy.optimize import minimize
 
     x, presence = rows.features()
@@ -440,7 +445,7 @@ def _fit(rows: _Rows) -> FloatArray:
 def _rows(cases: Sequence[Evidence], typical: float) -> tuple[_Rows, NDArray[np.int64], int]:
     """Join the voxels of cases; also return the part of each, and the number of parts with known voxels.
 
-    That number is 0 if too little is known. Then left-out raters count too.
+    This number is 0 if too little is known; then left-out raters also count.
     """
     each = -(-_PARTS // len(cases))
     parts = [case.block * each // _PARTS + number * each for number, case in enumerate(cases)]
@@ -459,7 +464,7 @@ def _rows(cases: Sequence[Evidence], typical: float) -> tuple[_Rows, NDArray[np.
 
 
 def _resemblance(x: Float32Array, away: Float32Array) -> tuple[int, float]:
-    """Return the rater that a program resembles most, and its distance as a share of that to the next."""
+    """Return the rater nearest to a program, and the distance as a share of that to the second nearest."""
     near = np.abs(x) < np.abs(away).max() / 2
     if len(away) < 2 or not near.any():
         return 0, 1.0
@@ -485,7 +490,7 @@ def _spread(away: Float32Array, mean: Float32Array, clip: float) -> float:
 
 
 def _another_spread(spread: float, raters: FloatArray, typical: float) -> FloatArray:
-    """Return the standard deviation of another rater about the mean of so many raters, mm; same shape."""
+    """Return the standard deviation, mm, of another rater about the mean of a number of raters."""
     return np.asarray((spread if math.isfinite(spread) else typical) * np.sqrt(1 + 1 / raters))
 
 
@@ -498,7 +503,7 @@ def _sample(voxels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _blocks(voxels: NDArray[np.int64], shape: tuple[int, int, int]) -> NDArray[np.int64]:
-    """Cut the voxels of a case into `_PARTS` parts along the longest axis, equally many in each."""
+    """Divide the voxels of a case into `_PARTS` equal parts along the longest axis."""
     at = np.unravel_index(voxels, shape)[int(np.argmax(shape))]
     if not len(at):
         return np.empty(0, dtype=np.int64)
@@ -507,7 +512,7 @@ def _blocks(voxels: NDArray[np.int64], shape: tuple[int, int, int]) -> NDArray[n
 
 
 def _box_within(masks: Masks, cut: Masks) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the common part of two boxes, as slices of `masks` and of `cut`."""
+    """Return the overlap of two boxes, as slices of `masks` and of `cut`."""
     return overlap(masks.origin, masks.shape, cut.origin, cut.shape)
 
 

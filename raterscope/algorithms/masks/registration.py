@@ -1,4 +1,4 @@
-"""Rigid registration of two volumes: motions, the search by mutual information, and signs of failure.
+"""Rigid registration of two volumes by mutual information, and signs of its failure.
 
 References
 ----------
@@ -23,35 +23,35 @@ from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part
 Triple = tuple[float, float, float]
 
 FEWEST = 4
-"""Least number of voxels along each axis."""
+"""Minimum number of voxels along each axis."""
 
 LEAST_OVERLAP = 0.3
-"""Share of the smaller volume that must lie within the other."""
+"""Minimum share of the smaller volume that lies within the other."""
 
 LEAST_INFORMATION = 0.2
-"""Mutual information, nats, below which two volumes have next to nothing in common."""
+"""Minimum mutual information, nats; below it two volumes have almost nothing in common."""
 
 CLEAR = 0.9
-"""Share of the mutual information that another position must not exceed."""
+"""Maximum mutual information at another position, as a share of that of the result."""
 
 _TURNS = (-90.0, -40.0, 40.0, 90.0, 180.0)
-"""Degrees about each axis from which the search starts too."""
+"""Angles of additional starts about each axis, degrees."""
 
 _TURN_STEP = 45.0
-"""Degrees between rotations about all axes that are measured; the best are starts too."""
+"""Step of a grid of rotations about all axes, degrees; the best rotations are additional starts."""
 
 _MEASURED_STARTS = 5
-"""Starts among them."""
+"""Number of starts from this grid."""
 
 _NEAR = 5.0
-"""Millimetres and degrees within which two transforms are the same position."""
+"""Maximum differences, mm and degrees, of two transforms that are the same position."""
 
 _RESTARTS = 9
-"""Maximum of searches that confirm the result from displaced positions."""
+"""Maximum number of searches from displaced positions that confirm the result."""
 
 _CANDIDATES = 3
 _SEED = 1
-"""Seed of the samples; 0 would be the time."""
+"""Seed of the samples; SimpleITK reads 0 as the current time."""
 
 _BINS = 32
 _SAMPLES = 30_000
@@ -61,7 +61,7 @@ _ITERATIONS = 80
 
 @dataclass(frozen=True)
 class RigidMotion:
-    """A rotation about a centre, then a shift, in the patient's millimetres.
+    """Rotation about a centre, followed by a shift, in millimetres of the patient's system.
 
     Axes are those of DICOM: x to the left, y to the back, z to the head. The rotation is about x first, then
     y, then z, through `centre`.
@@ -92,7 +92,7 @@ class RigidMotion:
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """(4, 4): maps positions (x, y, z, 1) before the motion to those after it."""
+        """Matrix that maps positions (x, y, z, 1) before the motion to those after it, (4, 4)."""
         (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(self.rotation)), np.sin(np.radians(self.rotation))
         about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
         about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
@@ -110,12 +110,12 @@ class RigidMotion:
 
     @property
     def angle(self) -> float:
-        """Angle of the whole rotation, degrees."""
+        """Angle of the combined rotation, degrees."""
         cosine = (float(np.trace(self.matrix[:3, :3])) - 1) / 2
         return math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
 
     def move(self, grid: Grid) -> Grid:
-        """Return the grid of the moved voxels."""
+        """Return the grid after the motion."""
         return Grid.from_matrix(
             grid.shape, self.matrix @ grid.matrix, calibrated=grid.calibrated,
             slice_offsets=grid.slice_offsets,
@@ -137,7 +137,7 @@ class Registration:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Reasons to believe that the registration failed; empty if there is none."""
+        """Signs that the registration failed; empty if there are none."""
         problems = []
         if self.overlap < LEAST_OVERLAP:
             problems.append(f"only {100 * self.overlap:.0f} % of the smaller volume overlaps")
@@ -167,10 +167,10 @@ def register(
 
     Short searches on coarse volumes start from the positions in the files, and from aligned centres in
     several rotations, with the best of a grid of rotations among them. The best three are refined from coarse
-    to fine. The best result is confirmed by a search with other samples from a displaced position. If that
-    fits better it is the result, and is confirmed in turn. Results that differ by more than half a voxel are
-    a sign of failure. Random numbers have fixed seeds. Raises `RefusedError` for volumes that cannot be
-    registered, and `ModuleNotFoundError` without SimpleITK.
+    to fine. The best result is confirmed by a search with other samples from a displaced position. If this
+    search fits better, it becomes the result and is confirmed in the same way. Results that differ by more
+    than half a voxel are a sign of failure. Random numbers have fixed seeds. Raises `RefusedError` for
+    volumes that cannot be registered, and `ModuleNotFoundError` without SimpleITK.
 
     `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
     """
@@ -200,8 +200,8 @@ def register(
             results.append(result_of(*answer))
     if not results:
         raise RefusedError(
-            "The volumes do not overlap, or have nothing in common. Type a shift and a rotation near the "
-            "right position, or choose another series."
+            "The volumes do not overlap, or have nothing in common. Enter a shift and a rotation near the "
+            "correct position, or choose another series."
         )
     best, *others = _distinct(_best_first(results))
     best = _confirm(search, best, case_grid, result_of, part(watch, 0.8, 1.0))
@@ -252,7 +252,7 @@ def _starts(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.floa
 
 
 def _turned(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
-    """Return transforms with aligned centres in rotations of a grid over all orientations."""
+    """Return transforms with aligned centres, in a grid of rotations over all orientations."""
     around = np.arange(-180.0, 180.0, _TURN_STEP).tolist()
     tilts = np.arange(-90.0, 91.0, _TURN_STEP).tolist()
     return [
@@ -269,7 +269,7 @@ def _aligned(offset: NDArray[np.float64], turn: Triple, centre: Triple) -> NDArr
 
 
 def _best_first(results: list[Registration]) -> list[Registration]:
-    """Sort results by their mutual information; those with little overlap are last."""
+    """Sort results by mutual information; results with little overlap are last."""
     return sorted(
         results, key=lambda result: (result.overlap >= LEAST_OVERLAP, result.information), reverse=True
     )
@@ -297,7 +297,7 @@ def overlap_of(first: Grid, second: Grid) -> float:
 
 
 _PROBES = 16
-"""Positions along each axis that measure the overlap."""
+"""Number of positions along each axis for measuring the overlap."""
 
 
 def _check(values: NDArray[np.float32], noun: str) -> None:
@@ -322,11 +322,11 @@ def _image(itk: Any, values: NDArray[np.float32], grid: Grid) -> Any:
 
 
 Answer = tuple[NDArray[np.float64], bool, float]
-"""A transform from the case to the series, whether the search converged, and the mutual information."""
+"""Transform from the case to the series, whether the search converged, and mutual information."""
 
 
 class _Search:
-    """Searches of the transform from the case to the series, in the terms of SimpleITK (`itk`)."""
+    """Searches for the transform from the case to the series, with SimpleITK (`itk`)."""
 
     def __init__(self, itk: Any, fixed: Any, moving: Any, centre: Triple) -> None:
         self._itk, self._fixed, self._moving, self._centre = itk, fixed, moving, centre
@@ -336,7 +336,7 @@ class _Search:
     ) -> list[Answer]:
         """Search briefly on coarse volumes, from each start and from those of `turned` that fit best.
 
-        Starts without overlap are left out.
+        Starts without overlap are omitted.
         """
         coarse = _Search(self._itk, self._coarse(self._fixed), self._coarse(self._moving), self._centre)
         fits = []

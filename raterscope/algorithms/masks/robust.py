@@ -3,8 +3,8 @@
 The generalised double Pareto is fitted with q(tau, z), or with q(tau) q(z) as the paper factorises them (eq.
 21). At one voxel and rater q(tau) and q(z) depend only on E, the expected squared Mahalanobis distance.
 q(tau) is an inverse Gaussian with mean sqrt(m / E) for m = E[z^2], and q(z) has the moments of eqs. A.13 and
-A.14 for T = E[1 / tau] = sqrt(E / m) + 1 / m. Their fixed point is tabulated over the logarithm of E, so that
-no scale is stored and an iteration costs hardly more than with the joint form.
+A.14 for T = E[1 / tau] = sqrt(E / m) + 1 / m. Their fixed point is tabulated over the logarithm of E. No
+scale is therefore stored, and an iteration costs hardly more than with the joint form.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.distance import logit_distance, signed_distance
 from raterscope.algorithms.progress import Check, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
+from raterscope.text import counted
 
 EDGES = (math.log(1e-12), math.log(1e10))
 """Logarithms of the smallest and largest E of a table."""
 
 _SIZE = 4096
 _NEAREST = 0.25
-"""Smaller arguments need too many steps of the continued fraction (21,600 at 0.1): an integral is used."""
+"""Minimum argument of the continued fraction, which needs 21,600 steps at 0.1; below it an integral is used.
+"""
 
 _STEPS = 20_000
 _NODES = 401
@@ -58,8 +60,8 @@ _NODES = 401
 def ratio(order: float, x: FloatArray) -> FloatArray:
     """Return D_(-order-2)(x) / D_(-order-1)(x) of parabolic cylinder functions by Lentz's algorithm.
 
-    The three-term recurrence D_(p+1) - x D_p + p D_(p-1) = 0 makes it the continued fraction
-    1 / (x + (order + 2) / (x + (order + 3) / (x + ...))).
+    By the three-term recurrence D_(p+1) - x D_p + p D_(p-1) = 0 it is the continued fraction 1 / (x + (order
+    + 2) / (x + (order + 3) / (x + ...))).
 
     `order`: above -1. `x`: (n,), above 0; the number of steps grows as 1 / x squared.
 
@@ -158,8 +160,8 @@ def table(size: int, nu: float) -> FloatArray:
 def lookup(e: FloatArray, tabulated: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Interpolate a table by cubics.
 
-    `e`: (...), expected squared Mahalanobis distances. `tabulated`: (2, n), as from `table`. The results, of
-    the shape of `e`, are the log density's bound without the logarithm of Sigma, and E[tau].
+    `e`: (...), expected squared Mahalanobis distances. `tabulated`: (2, n), as from `table`. The results,
+    with the shape of `e`, are the log density's bound without the logarithm of Sigma, and E[tau].
     """
     last = tabulated.shape[1] - 1
     step = (EDGES[1] - EDGES[0]) / last
@@ -181,10 +183,10 @@ SLACK = 10
 stable."""
 
 TIE = 1e-5
-"""Means of q(T) this close to 0, in mm, are ties: what is left of them is rounding."""
+"""Maximum distance of a mean of q(T) from 0, in mm, that counts as a tie due to rounding errors."""
 
 MOST_TAU = float(np.finfo(np.float16).max)
-"""Largest stored scale."""
+"""Maximum of a stored scale."""
 
 SCALES = {"joint": "joint", "factorised": "factorised, as in the paper"}
 
@@ -196,31 +198,31 @@ class RobustSettings(Settings):
     """Settings that the four likelihoods share."""
 
     clip: float = number(
-        2.763, "Clip", "Largest distance that counts. The default is the logit of 1 - 10⁻⁶ at a slope of "
+        2.763, "Clip", "Maximum distance that counts. The default is the logit of 1 - 10⁻⁶ at a slope of "
         "5/mm; the paper states no limit.", unit="mm", minimum=0.01, maximum=1000.0,
     )  # fmt: skip
     slope: float = number(
-        5.0, "Slope", "Of the sigmoid that turns distances into probabilities and back. It matters for "
-        "probability maps alone; of masks no contour depends on it.", unit="/mm", minimum=1e-3,
+        5.0, "Slope", "Slope of the sigmoid between distances and probabilities. It affects only "
+        "probability maps; contours of masks do not depend on it.", unit="/mm", minimum=1e-3,
         maximum=1000.0, advanced=True,
     )  # fmt: skip
     floor: bool = switch(
         True, "Variance floor", "No rater's variance falls below that of a boundary drawn on voxels, and "
-        "biases are recentred. Without it, as published, the estimate can collapse onto one rater.",
+        "biases are recentred. Without the floor, as published, the estimate can collapse onto one rater.",
     )  # fmt: skip
     spatial_prior: bool = switch(False, "Spatial prior", "Draw the consensus towards a smooth map.")
     spatial_spacing: float | None = number(
-        None, "Spacing of the bumps", "From one to the next along each axis. Empty: half the radius; the "
+        None, "Spacing of the bumps", "Distance between bumps along each axis. Empty: half the radius; the "
         "paper uses 4 (section 4.2) and states no unit.", unit="mm", minimum=0.1, maximum=1000.0,
         advanced=True, left_open="half the radius",
     )  # fmt: skip
     spatial_radius: float | None = number(
-        None, "Radius of the bumps", "Standard deviation. Empty: from the size of the marked structure; the "
-        "paper uses 12 (section 4.2) without a unit; 12 mm round off small structures.", unit="mm",
-        minimum=0.1, maximum=1000.0, advanced=True, left_open="from the structure's size",
+        None, "Radius of the bumps", "Standard deviation of a bump. Empty: from the size of the marked "
+        "structure; the paper uses 12 (section 4.2) without a unit; 12 mm would round off small structures.",
+        unit="mm", minimum=0.1, maximum=1000.0, advanced=True, left_open="from the structure's size",
     )  # fmt: skip
     tolerance: float = number(
-        1e-7, "Tolerance", "Relative gain of the lower bound at which to stop; ten times that with the "
+        1e-7, "Tolerance", "Relative gain of the lower bound at which to stop; ten times this with the "
         "spatial prior.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
@@ -239,17 +241,17 @@ class RobustSettings(Settings):
         if self.floor:
             departures.append("variances have a floor and biases are recentred")
         if self.spatial_prior and (self.spatial_spacing is None or self.spatial_radius is None):
-            departures.append("the bumps of the spatial prior follow the size of what was marked")
+            departures.append("the size of the bumps of the spatial prior follows from the marked structure")
         if not self.spatial_prior:
-            departures.append("the consensus has a flat prior instead of the spatial one")
+            departures.append("the consensus has a flat prior instead of the spatial prior")
         return tuple(departures)
 
 
 @dataclass(eq=False)
 class Measured:
-    """Distances that were measured before a fusion, which releases them before it makes its maps."""
+    """Distances measured before a fusion, which releases them before it makes its maps."""
 
-    # (P, Z, Y, X) or None: signed distances, mm, up to the clip or further; None after their release
+    # (P, Z, Y, X) or None: signed distances, mm, at least up to the clip; None after their release
     away: Float32Array | None
     finish: Callable[[], object]  # called after that
 
@@ -269,7 +271,7 @@ class StudentSettings(RobustSettings):
     """Settings of `student`."""
 
     dof: float | None = number(
-        None, "Degrees of freedom", "The fewer, the heavier the tails. Empty: estimated for each rater.",
+        None, "Degrees of freedom", "Fewer degrees give heavier tails. Empty: estimated for each rater.",
         minimum=0.05, maximum=1e4,
     )  # fmt: skip
 
@@ -284,8 +286,8 @@ class GDPSettings(RobustSettings):
     """Settings of `gdp`."""
 
     shape: float | None = number(
-        2.0, "Shape", "The smaller, the heavier the tails. Empty: estimated for each rater with the joint "
-        "form; 2, as in the paper, with the other.", minimum=0.05, maximum=1e4, optional=True,
+        2.0, "Shape", "Smaller values give heavier tails. Empty: estimated for each rater with the joint "
+        "form; 2, as in the paper, with the factorised form.", minimum=0.05, maximum=1e4, optional=True,
     )  # fmt: skip
     scales: str = choice(
         "joint", "Scales", "Posterior of the two scale variables at each voxel: joint, in closed form and "
@@ -321,26 +323,26 @@ def laplace(
 ) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with a Laplace likelihood (section 2.2).
 
-    For two classes the logits are (x, -x), so that Sigma_p of the paper has no full rank and the bound no
-    limit. The model therefore uses the scalar x, the signed distance times the slope, with d = 1 for K. With
-    integrated scales the likelihood's part of the bound depends only on E (Table 2), so that an iteration is
-    one pass over the voxels.
+    For two classes the logits are (x, -x), so that Sigma_p of the paper does not have full rank and the bound
+    has no limit. The model therefore uses the scalar x, the signed distance times the slope, with d = 1 for
+    K. With integrated scales the likelihood's contribution to the bound depends only on E (Table 2), so that
+    an iteration is one pass over the voxels.
 
-    If the distances of raters tie, as clipped ones do, a variance could shrink without limit while the bound
-    grows. By default no variance falls below that of a boundary quantised to voxels, h²/12 (for Laplace,
-    whose covariance is eight times Sigma, an eighth).
+    If the distances of raters are equal, as clipped distances are, a variance could shrink without limit
+    while the bound grows. By default no variance falls below that of a boundary quantised to voxels, h²/12
+    (for Laplace, whose covariance is eight times Sigma, an eighth).
 
-    A settled voxel restricts T to its side of 0: q(T) is the truncated Gaussian, the optimum under that
-    restriction. Its distance is still unknown, and has no effect on a rater on the right side.
+    A settled voxel restricts T to one side of 0: q(T) is the truncated Gaussian, the optimum under that
+    restriction. The distance there is still unknown, and has no effect on a rater on the correct side.
 
     `masks`: masks of one structure, on the domain of the fusion; see `distance.domain`.
-    `measured`: distances of masks without probabilities, if measured already.
-    The mask is where the mean of q(T) is above 0 by more than rounding: voxels that tie are background.
+    `measured`: distances of masks without probabilities, if already measured. The mask is where the mean of
+    q(T) is above 0 by more than rounding errors; tied voxels are background.
         `deviation` is the standard deviation of q(T). `probability` is that of T above 0, with the squared
-        standard error of the raters' mean at the voxel added to the variance of q(T). That variance alone
-        assumes independent errors of all voxels and is overconfident (on a simulated prostate the log loss
-        against the truth falls from 0.228 to 0.084 in the disputed rim).
-    Raises `MasksError` for masks of several structures.
+        standard error of the raters' mean at the voxel added to the variance of q(T). The variance of q(T)
+        alone assumes independent errors of all voxels and is overconfident (on a simulated prostate the log
+        loss against the truth falls from 0.228 to 0.084 in the disputed rim). Raises `MasksError` for masks
+        of several structures.
     """
     return _fuse("laplace", Likelihood(1), masks, settings or LaplaceSettings(), watch, measured)
 
@@ -389,7 +391,7 @@ def _layers(
 ) -> Iterator[Float32Array]:
     """Yield the raters' signed distances, mm, one by one, in the same array.
 
-    Those of probabilities are their logit over the slope. Raises `MasksError` for several structures.
+    Distances of probabilities are their logit over the slope. Raises `MasksError` for several structures.
     """
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
@@ -411,7 +413,7 @@ def _layers(
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
-    """Return h, the side of a voxel for quantised boundaries: the root mean square over the axes."""
+    """Return h, the root mean square side of a voxel, which determines the quantisation of boundaries."""
     sides = spacing[1:] if shape[0] == 1 else spacing
     return math.sqrt(sum(side**2 for side in sides) / len(sides))
 
@@ -447,7 +449,8 @@ def _fuse(
         fitted = start(every, likelihood, floor, settings.floor, median, check, masks.weights)
     if every is not None:
         if settings.floor:
-            # Without the prior few columns stand for all voxels: a start that saves most of what follows.
+            # Without the spatial prior, few columns represent all voxels: this start saves most of the later
+            # work.
             fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
             fitted = resume(fitted, every, check)
         spacing, radius = bump_sizes(masks, settings)
@@ -461,7 +464,7 @@ def _fuse(
         return _result(name, masks, fitted, slope, check)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
-    # Where raters cancel each other out, as two with clipped distances do, rounding alone chose the side.
+    # Where raters cancel out, as two raters with clipped distances do, only rounding errors chose the side.
     fitted.t[np.abs(fitted.t) <= slope * TIE] = 0.0
     if measured is not None:
         measured.away = None
@@ -470,7 +473,7 @@ def _fuse(
 
 
 def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
-    """Choose the bumps' spacing and radius (mm) by the radius of a ball as large as the mean mask."""
+    """Choose the bumps' spacing and radius (mm) by the radius of a ball with the volume of the mean mask."""
     radius = settings.spatial_radius
     if radius is None:
         share = 0.5 if masks.values.dtype == np.float32 else 0
@@ -515,9 +518,9 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) ->
     bias, _, sigma, dof = fitted.rater.copy()
     notices: tuple[str, ...] = ()
     if len(masks.annotators) == 2 and fitted.prior is None:
-        notices = ("With two raters only the sum of the variances is certain, not which of them errs.",)
+        notices = ("With two raters only the sum of the variances is certain, not which rater errs.",)
     if tied := int(columns.weight[(fitted.t == 0) & (columns.state == 0)].sum()):
-        notices += (f"{tied:,} voxels were tied and went to the background.",)
+        notices += (f"{counted(tied, 'tied voxel')} assigned to the background.",)
     return MaskFusion(
         algorithm=name,
         structures=masks.structures,

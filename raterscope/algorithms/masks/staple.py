@@ -1,4 +1,4 @@
-"""STAPLE and PSTAPLE: raters' rates and the truth, by expectation-maximisation.
+"""STAPLE and PSTAPLE: estimation of the raters' rates and the truth by EM.
 
 See section 4.2 of [audelan2022]_.
 
@@ -40,19 +40,19 @@ from raterscope.algorithms.progress import Check, Watch, part, parts_of, silent,
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
-"""Voxels that count: common background determines the prevalence of the structure."""
+"""Domains in words; the common background determines the prevalence of the structure."""
 
 MARGIN = 2.763
-"""mm: where the robust fusion clips signed distances, logit(1 - 1e-6) / 5 per mm."""
+"""Margin around all masks, mm: the clip of signed distances in the robust fusion, logit(1 - 1e-6) / 5."""
 
 START = 0.99999
 """Initial sensitivity and specificity of every rater."""
 
 _WORK = 2_000_000
-"""Terms between two reports."""
+"""Number of terms between two progress reports."""
 
 _SLAB = 200_000
-"""Voxels between two reports."""
+"""Number of voxels between two progress reports."""
 
 
 @dataclass(frozen=True)
@@ -60,40 +60,40 @@ class STAPLESettings(Settings):
     """Settings of `staple`."""
 
     domain: str = choice(
-        "masks", "Voxels that count", "The background that all agree on enters the prior and the "
-        "specificities; counted over the whole image, the consensus is larger.", DOMAINS,
+        "masks", "Voxels that count", "The agreed background affects the prior and the specificities; "
+        "counted over the whole image, the consensus is larger.", DOMAINS,
     )  # fmt: skip
     margin: float = number(
-        MARGIN, "Margin", "Around all masks, of the voxels that count.", unit="mm", minimum=0.0, maximum=1e4,
+        MARGIN, "Margin", "Margin of counted voxels around all masks.", unit="mm", minimum=0.0, maximum=1e4,
         advanced=True,
     )  # fmt: skip
     mrf: float = number(
-        0.0, "Spatial smoothing", "What a neighbour of the same class adds to a voxel's log odds (Markov "
-        "random field by mean field); 0 for none.", minimum=0.0, maximum=20.0,
+        0.0, "Spatial smoothing", "Increase of a voxel's log odds by each neighbour of the same class "
+        "(Markov random field by mean field); 0 for no smoothing.", minimum=0.0, maximum=20.0,
     )  # fmt: skip
     iterations: int = integer(
         2000, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
     )
     tolerance: float = number(
-        1e-9, "Tolerance", "Convergence: change of every rate; with smoothing, a thousand times "
-        "that.", minimum=0.0, maximum=0.1, advanced=True,
+        1e-9, "Tolerance", "Convergence: maximum change of a rate; with smoothing, a thousand times this.",
+        minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
 
 def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Estimate the consensus and each rater's sensitivity and specificity together.
 
-    Voxels with equal labels of all raters are merged, which is exact; with smoothing each voxel is a separate
-    term. Label maps of several structures are fused together, with a confusion matrix for each rater; maps of
-    probabilities count as marked above one half. The prior is the raters' mean share of each class over the
-    voxels that count; rates start at 0.99999. Settled voxels enter the raters' rates.
+    Voxels with equal labels of all raters are merged, which is exact; with smoothing, each voxel is a
+    separate term. Label maps of several structures are fused together, with a confusion matrix for each
+    rater; maps of probabilities count as marked above one half. The prior is the raters' mean share of each
+    class over the voxels that count; rates start at 0.99999. Settled voxels enter the raters' rates.
 
     With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
     (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
 
-    A voxel belongs to the most probable class; with one structure, to it only above one half. The trace is
-    the log likelihood, or with smoothing the lower bound without the field's normalising constant; neither
-    falls by more than rounding. Rates of a class without votes are NaN.
+    A voxel belongs to the most probable class; a single structure needs a probability above one half. The
+    trace is the log likelihood, or with smoothing the lower bound without the field's normalising constant;
+    neither falls by more than rounding errors. Rates of a class without votes are NaN.
     """
     settings = STAPLESettings() if settings is None else settings
     smooth = settings.mrf > 0
@@ -128,7 +128,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
 
 
 def _decided(posterior: FloatArray | Float32Array, check: Check) -> tuple[Float32Array, BoolArray]:
-    """Return the structures' probabilities, and masks where each is the most probable class; (S, ...)."""
+    """Return the structures' probabilities, and the masks of the most probable class; (S, ...)."""
     shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
     every = posterior.reshape(-1, posterior.shape[-1])
     inside = np.empty((shape[0], len(every)), dtype=np.float32)
@@ -157,7 +157,7 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
 
 
 def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
-    """State the part of the image where the background was counted; flat images have pixels."""
+    """State the domain over which the background was counted, in voxels or, for 2D images, pixels."""
     noun = "pixels" if (masks.frame or masks.shape)[0] == 1 else "voxels"
     return f"The background was counted over {voxels:,} {noun} ({DOMAINS[domain]})."
 
@@ -193,11 +193,11 @@ def relax(
 
     `row`: (Z, Y, X), each voxel's row of `evidence` and `settled`.
     `evidence`: (M, K), the logarithm of prior times likelihood.
-    `settled`: (M,), a class that is held, or less than 0.
-    `strength`: what a neighbour of the same class adds to the logarithm.
+    `settled`: (M,), settled class, below 0 if not settled. `strength`: increase of the logarithm by a
+    neighbour of the same class.
     `field`: (Z, Y, X, K), the voxels' distributions; overwritten.
-    `report`: called regularly.
-    The sums, (M, K), are those of the distributions by row. The bound lacks the field's normalising constant.
+    `report`: called regularly. The sums, (M, K), are over the distributions by row. The bound lacks the
+    field's normalising constant.
     """
     from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
 
@@ -228,7 +228,7 @@ def _merged(
     watch: Watch,
     weights: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray, MaskTrace]:
-    """Run on patterns; (M, K) posterior, (K,) voxels of each class, trace."""
+    """Run on patterns; return posterior (M, K), voxels of each class (K,), and trace."""
     from raterscope.algorithms.masks._staple_kernels import run_patterns
 
     posterior = np.empty((len(count), patterns.classes))
@@ -258,7 +258,7 @@ def _smoothed(
     watch: Watch,
     weights: FloatArray | None,
 ) -> tuple[Float32Array, FloatArray, MaskTrace]:
-    """Run on voxels; (Z, Y, X, K) posterior, (K,) voxels of each class, trace."""
+    """Run on voxels; return posterior (Z, Y, X, K), voxels of each class (K,), and trace."""
     from raterscope.algorithms.masks._staple_kernels import maximise, pattern_evidence
 
     evidence = np.empty((len(count), patterns.classes))
@@ -301,26 +301,26 @@ class PSTAPLESettings(Settings):
     """Settings of `pstaple`."""
 
     mrf: float = number(
-        2.0, "Spatial smoothing", "What a neighbour of the same class adds to a voxel's log odds; 2 in the "
-        "robust fusion paper, 0 for none.", minimum=0.0, maximum=20.0,
+        2.0, "Spatial smoothing", "Increase of a voxel's log odds by each neighbour of the same class; 2 "
+        "in the robust fusion paper, 0 for none.", minimum=0.0, maximum=20.0,
     )  # fmt: skip
     slope: float = number(
-        5.0, "Slope", "Of the sigmoid that maps masks' signed distances to probabilities.",
+        5.0, "Slope", "Slope of the sigmoid that maps masks' signed distances to probabilities.",
         unit="/mm", minimum=0.01, maximum=100.0,
     )  # fmt: skip
     domain: str = choice(
-        "masks", "Voxels that count", "The background that all agree on enters the prior and the "
-        "specificities; counted over the whole image, the consensus is larger.", DOMAINS,
+        "masks", "Voxels that count", "The agreed background affects the prior and the specificities; "
+        "counted over the whole image, the consensus is larger.", DOMAINS,
     )  # fmt: skip
     margin: float = number(
-        MARGIN, "Margin", "Around all masks, of the voxels that count.", unit="mm", minimum=0.1,
+        MARGIN, "Margin", "Margin of counted voxels around all masks.", unit="mm", minimum=0.1,
         maximum=1000.0, advanced=True,
     )  # fmt: skip
     iterations: int = integer(
         300, "Iterations", "Maximum number of iterations.", minimum=1, maximum=100_000, advanced=True
     )
     tolerance: float = number(
-        1e-5, "Tolerance", "Convergence: change of every rate.", minimum=0.0, maximum=0.1,
+        1e-5, "Tolerance", "Convergence: maximum change of a rate.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
 
@@ -333,12 +333,12 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     prior, plus u log(p / (1 - q)) + (1 - u) log((1 - p) / q) for each rater of sensitivity p and specificity
     q, plus the field's: `mrf` times the sum of 2 w - 1 over the posteriors w of the neighbours by faces (6 in
     a volume, 4 in an image), by mean field. The rates are the raters' mean votes weighted by the posteriors.
-    With masks and without a field this is STAPLE except for the slope at the outline, where votes count less.
-    Structures are fused one by one.
+    With masks and without a field this is STAPLE except near the outline, where the sigmoid lets votes count
+    less. Structures are fused separately.
 
     `masks`: masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
     The trace is the lower bound without the field's normalising constant; it never falls by more than
-    rounding.
+    rounding errors.
     """
     settings = PSTAPLESettings() if settings is None else settings
     cut = domain(masks, settings.margin, partial(watch, 0.0, "finding marked voxels"))
@@ -356,7 +356,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
     notices = [background_in_words(masks, voxels, settings.domain)]
     if count > 1:
-        notices.append("Structures were fused one by one and may overlap.")
+        notices.append("Structures were fused separately and may overlap.")
     if not all(trace.converged for trace in traces):
         notices.append(f"Did not converge in {settings.iterations:,} iterations: the rates still changed.")
     sensitivity, specificity = (np.concatenate(figure) for figure in zip(*figures, strict=True))
@@ -395,7 +395,7 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
 def _run(
     masks: Masks, structure: int, votes: Float32Array, beyond: int, settings: PSTAPLESettings, watch: Watch
 ) -> tuple[Float32Array, tuple[FloatArray, FloatArray], MaskTrace]:
-    """Iterate on one structure; `beyond` voxels outside are background to all raters."""
+    """Iterate on one structure; `beyond`: number of voxels outside, which are background to all raters."""
     raters, shape = len(votes), votes.shape[1:]
     flat = votes.reshape(raters, -1)
     inside = np.empty(raters)

@@ -1,10 +1,11 @@
 """Surfaces of masks for display in three dimensions, by surface nets.
 
-Each cell of eight voxels that the surface crosses has a corner, at the mean of the crossings on the edges of
-the cell; each crossing joins four corners to a quadrilateral. The corners are then relaxed within their
-cells [gibson1998]_. Compared with marching cubes there are no terraces: of the mask of a ball of 17 mm, whose
-area is 3,632 mm², the surface has 3,599, that of scikit-image 4,046. scikit-image would also add 54 MB with
-its dependencies; the tests compare both. numpy does the work and lets the window work meanwhile.
+Each cell of eight voxels that the surface crosses has a vertex at the mean of the crossings on its edges;
+each crossing joins four vertices to a quadrilateral. The corners are then relaxed within their cells
+[gibson1998]_. Unlike marching cubes, this leaves no terraces: for the mask of a ball of 17 mm with an area of
+3,632 mm², the area of the surface is 3,599 mm², with scikit-image 4,046 mm². scikit-image would also add 54
+MB with its dependencies; the tests compare both. NumPy does the work and releases the interpreter's lock, so
+that the window stays responsive.
 
 References
 ----------
@@ -29,11 +30,11 @@ Box = tuple[int, int, int]
 FloatArray = NDArray[np.float64]
 
 TRIANGLES = 100_000
-"""Default limit of the triangles of a surface."""
+"""Default maximum number of triangles of a surface."""
 
 _RELAXATIONS = 4
 _SMALLEST_STEP = 1.1
-"""Least factor by which the resolution falls from one try to the next."""
+"""Minimum factor by which the resolution falls from one attempt to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +54,12 @@ class Surface:
 
     @cached_property
     def triangles(self) -> NDArray[np.uint32]:
-        """(2 M, 3) corners of the triangles."""
+        """Corners of the triangles, (2 M, 3)."""
         return np.concatenate([self.quads[:, [0, 1, 2]], self.quads[:, [0, 2, 3]]])
 
     @property
     def edges(self) -> NDArray[np.uint32]:
-        """(K, 2) edges of the quadrilaterals, each once."""
+        """Distinct edges of the quadrilaterals, (K, 2)."""
         ends = np.sort(np.concatenate([self.quads[:, [k, (k + 1) % 4]] for k in range(4)]), axis=1)
         count = np.uint64(len(self.corners))
         once = distinct_values(ends[:, 0].astype(np.uint64) * count + ends[:, 1])
@@ -78,8 +79,8 @@ def extract_surface(
     `values`: (Z, Y, X) bool or float: a part of the volume; the voxels around it count as outside.
     `origin`: (slice, row, column), first voxel of `values` in the volume.
     `grid`: lattice of the volume. Uneven slices and any orientation are respected.
-    `triangles`: largest number of triangles; voxels are averaged over blocks, as cubic as possible, until it
-        holds or the structure would vanish.
+    `triangles`: largest number of triangles; voxels are averaged over blocks, as cubic as possible, until the
+    limit is met or the structure would vanish.
     """
     inside = np.asarray(values > 0.5)
     if not inside.any():
@@ -111,7 +112,7 @@ def extract_surface(
 
 
 def _bounds(inside: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first and last voxel, exclusive, of what is inside, with a margin of one voxel."""
+    """Return the bounds of the inside voxels, with a margin of one voxel; the last is exclusive."""
     low, high = np.zeros(3, dtype=np.intp), np.zeros(3, dtype=np.intp)
     for axis in range(3):
         marked = np.flatnonzero(inside.any(axis=tuple({0, 1, 2} - {axis})))
@@ -218,7 +219,7 @@ def _normals(positions: FloatArray, quads: NDArray[np.intp]) -> NDArray[np.float
 
 
 def sample_at(values: NDArray[np.generic], origin: Box, indices: FloatArray) -> NDArray[np.float32]:
-    """Return values at positions (slice, row, column), linear between voxels, the nearest beyond the part."""
+    """Interpolate values linearly at positions (slice, row, column); outside the part, take the nearest."""
     from scipy.ndimage import map_coordinates
 
     inside = (indices - np.array(origin)).T
@@ -229,7 +230,7 @@ def sample_at(values: NDArray[np.generic], origin: Box, indices: FloatArray) -> 
 def nearest_hit(
     projected: NDArray[np.floating], triangles: NDArray[np.integer], x: float, y: float
 ) -> float | None:
-    """Return the depth of the uppermost triangle at a position of the screen; None where there is none.
+    """Return the depth of the front triangle at a position of the screen; None if there is none.
 
     `projected`: (N, 3), corners on the screen: x, y, and depth, which grows towards the eye.
     `triangles`: (M, 3).

@@ -28,33 +28,34 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.progress import Check, Watch, part, parts_of, silent
 from raterscope.algorithms.settings import Settings, choice
+from raterscope.text import counted
 
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
 Value = TypeVar("Value", bound=np.generic)
 
 _DENSE = 1 << 16
-"""Number of codes up to which a table is used instead of sorting."""
+"""Maximum number of codes for using a table instead of sorting."""
 
 _AT_ONCE = 1_000_000
 """Voxels between two calls of the check."""
 
 _CHUNK = 4_000_000
-"""Voxels of all raters between two reports."""
+"""Number of voxels of all raters between two progress reports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The M different rows of labels by P raters, and their voxels."""
+    """M distinct rows of labels by P raters, and their voxels."""
 
     origin: Box  # (slice, row, column): the first voxel of `row` within the masks' values
-    # (Z, Y, X): each voxel's row of `labels`, on a box outside of which all raters mark background
+    # (Z, Y, X): each voxel's row of `labels`, on a box; outside the box all raters mark background
     row: IntArray
     labels: LabelArray  # (M, P): row 0 is background by all raters, and open
     settled: NDArray[np.int8]  # (M,): the class that the expert settled, or `OPEN`
     count: IntArray  # (M,): voxels of the box
     classes: int  # K, with the background
-    # (origin, shape): the smallest box, within the masks' values, around all that is marked or settled as a
+    # (origin, shape): the smallest box, within the masks' values, around all voxels marked or settled as a
     # structure
     marked: tuple[Box, Box] | None
 
@@ -71,7 +72,7 @@ class Patterns:
         return count
 
     def votes(self, weights: FloatArray | None = None) -> IntArray | FloatArray:
-        """Count the raters for each class, each multiplied by its weight of (P,); (M, K)."""
+        """Sum the weights, (P,), of the raters for each class; (M, K)."""
         chosen = [self.labels == k for k in range(self.classes)]
         return np.stack([own.sum(axis=1) if weights is None else own @ weights for own in chosen], axis=1)
 
@@ -79,8 +80,8 @@ class Patterns:
 def labels_of(masks: Masks) -> LabelArray:
     """Return each rater's label at each voxel, 0 the background; (P, Z, Y, X).
 
-    A probability counts as marked above one half, and among several structures where it is above that of
-    each other structure and of the background.
+    A probability counts as marked above one half; with several structures, if it is above that of each other
+    structure and of the background.
     """
     values = masks.values
     if values.dtype == np.bool_:
@@ -136,7 +137,7 @@ def with_margin(
 ) -> tuple[list[int], list[int]]:  # fmt: skip
     """Widen a box on all sides by a margin, within a grid of shape `within`.
 
-    A box is its first voxel and the one past its last; `spacing` (slice, row, column), `margin` and the
+    A box is its first voxel, and the voxel after its last; `spacing` (slice, row, column), `margin` and the
     `positions` of uneven slices of that grid are in mm.
     """
     steps = [math.ceil(margin / step) for step in spacing]
@@ -163,7 +164,7 @@ def widened(
 def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Patterns:
     """Merge the voxels with equal labels of all raters and equal settled class.
 
-    Up to 65,536 possible patterns are counted in a table; more raters or classes are sorted.
+    Up to 65,536 possible patterns are counted in a table; with more, voxels are sorted.
 
     `margin`: margin of the box of `Patterns.row` around all masks, mm, within the values.
     """
@@ -257,7 +258,7 @@ class MajoritySettings(Settings):
     """Settings of `majority`."""
 
     ties: str = choice(
-        "out", "Ties", "Where as many raters mark a voxel as do not.",
+        "out", "Ties", "Where equal numbers of raters mark a voxel and do not.",
         {"out": "background", "in": "structure"},
     )  # fmt: skip
 
@@ -265,12 +266,12 @@ class MajoritySettings(Settings):
 def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Select the most frequent label (baseline of the robust fusion paper, section 1).
 
-    Among several structures the most frequent label wins. A tie between the background and a structure is
+    With several structures the most frequent label wins. A tie between the background and a structure is
     resolved by `settings`; between structures, the one named first wins. Maps of probabilities are averaged,
     and a voxel belongs to the structure whose mean is above one half (of several structures, above each
-    other's and the background's); they tie as votes do.
+    other's and the background's); ties are resolved as for votes.
 
-    `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with the
+    `probability` is the share of votes, or the mean; sensitivity and specificity are relative to the
     consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
     """
     settings = MajoritySettings() if settings is None else settings
@@ -324,7 +325,7 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
 
 
 def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
-    """Return the class with the most votes, and where a structure ties with another class; (..., K)."""
+    """Return the class with the most votes, and whether a structure ties with another class; (..., K)."""
     inside = share[..., 1:]
     best = inside.max(axis=-1, keepdims=True)
     background = share[..., :1]
@@ -360,8 +361,8 @@ def _fusion(
     if tied:
         winner = "the structure" if ties_in else "the background"
         if len(masks.structures) > 1:
-            winner += ", or of two structures to the one named first"
-        notices.append(f"{tied:,} voxels were tied and went to {winner}.")
+            winner += ", or of two structures to the one listed first"
+        notices.append(f"{counted(tied, 'tied voxel')} assigned to {winner}.")
     elif len(masks.annotators) % 2 == 0:
         notices.append("No voxel was tied.")
     return make_fusion(

@@ -22,7 +22,7 @@ def test_ties_follow_the_setting_and_a_notice_counts_them():
     out, tied_in = majority(VOTES), majority(VOTES, MajoritySettings(ties="in"))
     assert whole(out, out.mask).ravel().tolist() == [False, False, False, True]
     assert whole(tied_in, tied_in.mask).ravel().tolist() == [False, False, True, True]
-    assert out.notices == ("1 voxels were tied and went to the background.",)
+    assert out.notices == ("1 tied voxel assigned to the background.",)
     assert "the structure" in tied_in.notices[0]
 
 
@@ -38,7 +38,7 @@ def test_labels_take_the_most_frequent_and_ties_the_background_or_the_first():
     fusion = majority(masks)
     labels = [tuple(np.flatnonzero(item)) for item in whole(fusion, fusion.mask)[:, 0, 0].T]
     assert labels == [(), (), (0,), (1,)]
-    assert fusion.notices[0].startswith("1 voxels were tied")
+    assert fusion.notices[0].startswith("1 tied voxel assigned")
     background = named(row("01", "01", "00", "00"), structures=("a", "b"))
     assert not majority(background).mask.any()
     assert majority(background, MajoritySettings(ties="in")).mask[0].any()

@@ -123,4 +123,4 @@ def test_a_run_of_masks_prints_the_notices_of_its_fusions(tmp_path, capsys):
     files = [write_mask(tmp_path / f"{name}.nii.gz", mask) for name, mask in (("a", both), ("b", alone))]
     assert run("import", tmp_path / "s.rscope", *files, "--naming", "{annotator}", "--structure", "cell") == 0
     assert run("run", tmp_path / "s.rscope", "laplace") == 0
-    assert "voxels were tied and went to the background" in capsys.readouterr().err
+    assert "tied voxels assigned to the background" in capsys.readouterr().err
