@@ -15,7 +15,7 @@ Check = Callable[[], object]
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
-    """Raised by a watch when the work is no longer wanted. Algorithms let it pass."""
+    """Raised by a watch when the work is no longer needed. Algorithms do not catch it."""
 
 
 class RefusedError(ValueError):
@@ -37,19 +37,15 @@ class Watch(Protocol):
 
         Parameters
         ----------
-        fraction : float
-            Share of the work done, 0 to 1, never falling.
-        text : str
-            The present step, for the user: "removing the weakest of 34 components".
+        fraction : float Share of the work done, 0 to 1, never decreasing.
+        text : str The current step, for the user: "removing the weakest of 34 components".
         objective : float, optional
             Value of the objective.
-        partial : callable, optional
-            Makes a partial result. Called only if it is drawn.
+        partial : callable, optional Makes a partial result. Called only if the result is drawn.
 
         Raises
         ------
-        Cancelled
-            If the work is no longer wanted.
+        Cancelled If the work is no longer needed.
         """
 
 
@@ -62,9 +58,9 @@ def no_check() -> None:
 
 
 def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
-    """Return a watch for a step that reports 0 to 1, as `start` to `stop` of the whole work.
+    """Return a watch for a step, whose 0 to 1 is reported as `start` to `stop` of the whole work.
 
-    `prefix` is put before the words of the step.
+    `prefix` is put before the text of the step.
 
     Examples
     --------
@@ -83,7 +79,7 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
 
 
 def steps_of(watch: Watch, items: Collection[T]) -> Iterator[tuple[T, Watch]]:
-    """Yield each item with a watch for it; all items take equal parts of the work.
+    """Yield each item with a watch for it; all items have equal shares of the work.
 
     Examples
     --------
@@ -116,7 +112,7 @@ def divided(watch: Watch, start: float, sizes: Sequence[float]) -> list[Watch]:
 def repeating(watch: Watch) -> tuple[Watch, Check]:
     """Return a watch, and a check that repeats the watch's last report.
 
-    Partial results call the check to be cancelled, without changing the progress.
+    Code that makes partial results calls the check for cancellation, without changing the progress.
     """
     last = (0.0, "")
 
@@ -132,7 +128,7 @@ def repeating(watch: Watch) -> tuple[Watch, Check]:
 
 
 def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
-    """Return a watch that wraps partial results."""
+    """Return a watch that converts partial results."""
 
     def report(
         fraction: float, text: str, *, partial: Callable[[], object] | None = None, **more: Any
@@ -143,7 +139,7 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
 
 
 def without_partials(watch: Watch) -> Watch:
-    """Return a watch without partial results, for steps whose partial results are not useful."""
+    """Return a watch that drops partial results, for steps whose partial results are not useful."""
 
     def report(fraction: float, text: str, *, objective: float | None = None, **_more: Any) -> None:
         watch(fraction, text, objective=objective)
@@ -166,13 +162,13 @@ THREADS = min(4, os.cpu_count() or 1)
 
 
 def parts_of(count: int, size: int) -> list[tuple[int, int]]:
-    """Divide `count` items into parts of at most `size`; return their begins and ends."""
+    """Divide `count` items into parts of at most `size`; return the begin and end of each."""
     size = max(1, size)
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
 _FRESH = 0.05
-"""Seconds between two calls of a check or watch while other threads work."""
+"""Interval between two calls of a check or watch while other threads work, seconds."""
 
 
 def run_parts(
@@ -241,8 +237,7 @@ def wait_watching(
         Called every 50 ms with `fraction` and `text`.
     fraction : float
     text : str
-    small : bool
-        Run the call in this thread, since it takes less than 50 ms.
+    small : bool Run the call in this thread, because it takes less than 50 ms.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -262,7 +257,7 @@ def wait_watching(
 
 
 class Background:
-    """Threads for functions beside this one, which end early when the block is left.
+    """Background threads for functions, which end early when the block is left.
 
     Each function must call `watch` often.
     """
@@ -282,9 +277,9 @@ class Background:
         self._pool.shutdown(cancel_futures=True)
 
     def start(self, run: Callable[[], T]) -> Callable[[Check], T]:
-        """Start a function; return one that waits for its result.
+        """Start a function; return a function that waits for its result.
 
-        The latter calls its check several times a second, which may raise.
+        While waiting, it calls its check several times a second, which may raise an exception.
         """
         from concurrent.futures import wait
 

@@ -1,9 +1,9 @@
-"""Settings of an algorithm, catalogues of algorithms with those of plugins, and the plan of a run.
+"""Settings of an algorithm, catalogues of algorithms, also from plugins, and the plan of a run.
 
-The one description of a setting draws the form, reads the command line, is stored with a run, checks values
-and writes the methods section of a report. Plugins are algorithms, formats and exports of other packages,
-found by their entry points. A plugin that cannot be loaded, or has a name that exists, is skipped; `problems`
-lists the reasons.
+The single description of a setting is used to draw the form, read the command line, check and store values,
+and write the methods section of a report. Plugins are algorithms, formats and exports of other packages,
+found by their entry points. A plugin that cannot be loaded, or whose name already exists, is skipped;
+`problems` lists the reasons.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, silent
 
 _SMALLEST = 1e-3
-"""A positive lower limit below this is there to keep a number above 0."""
+"""Lower limits below this only keep a number above 0."""
 
 _PLURALS = ("sweeps", "tasks", "votes")
-"""Units that lose their s after 1."""
+"""Units without a plural s after 1."""
 
 FORMER_NAMES = {
     "as_printed": "as_published",
@@ -30,16 +30,16 @@ FORMER_NAMES = {
     "own_hands": "per_annotator_scatter",
     "printed_form": "published_form",
 }
-"""The present names of settings, by their names in studies and `run.json` of earlier versions."""
+"""Current names of settings, by their names in studies and `run.json` of earlier versions."""
 
 Kind = Literal["number", "integer", "choice", "switch"]
 _Value = TypeVar("_Value")
 
 
 class SettingsError(RefusedError):
-    """A setting that is unknown or out of range; the message says why.
+    """Error: a setting is unknown or out of range; the message gives the reason.
 
-    `problem`: what is wrong with it: "is 0; expected at least 1."; without `name`, a whole sentence. `name`,
+    `problem`: the reason, such as "is 0; expected at least 1."; without `name`, a whole sentence. `name`,
     `label`: the setting in code and on screen.
     """
 
@@ -78,8 +78,7 @@ class Spec:
 
         Raises
         ------
-        SettingsError
-            For text that is not of this kind.
+        SettingsError For text that is not a value of this kind.
         """
         word = text.strip()
         if self.optional and word.lower() in {"", "auto", "none"}:
@@ -99,7 +98,7 @@ class Spec:
             raise self._error(f"is {text!r}; expected {expected}.") from None
 
     def check(self, value: Any) -> Any:
-        """Check a value, and return it in its own type.
+        """Check a value, and return it in the setting's type.
 
         Raises
         ------
@@ -152,7 +151,7 @@ class Spec:
         return f"{words} {self.unit}".rstrip()
 
     def values_in_words(self) -> str:
-        """Describe the values as they are typed: "yes or no", "whole number, at least 1, or auto"."""
+        """Describe the permitted values as typed: "yes or no", "whole number, at least 1, or auto"."""
         if self.kind == "choice":
             return " or ".join(f"{key} ({words})" for key, words in self.choices)
         if self.kind == "switch":
@@ -161,7 +160,7 @@ class Spec:
         return kind + self.range_in_words() + (", or auto" if self.optional else "")
 
     def as_text(self, value: Any) -> str:
-        """Return a value as it is typed, in a form or on a command line; `parse` returns the same value."""
+        """Return a value as a user types it in a form or on a command line; `parse` is the inverse."""
         if value is None:
             return "auto"
         if self.kind == "switch":
@@ -184,7 +183,7 @@ class Spec:
 
 
 def format_number(value: float, digits: int = 6) -> str:
-    """Format a number for people: "0.000001", "100,000,000", and "1e-9" or "1e20" with more zeros.
+    """Format a number for reading: "0.000001", "100,000,000", and "1e-9" or "1e20" with more zeros.
 
     Examples
     --------
@@ -227,10 +226,8 @@ def number(
     unit : str
     minimum, maximum : float
         Limits of the value.
-    optional : bool
-        The value may be empty, which is None.
-    advanced : bool
-        A form shows it among the advanced settings.
+    optional : bool Whether the value may be empty (None).
+    advanced : bool Whether a form shows it among the advanced settings.
     left_open : str
         Text for an empty value.
 
@@ -279,13 +276,13 @@ def choice(default: str, label: str, help: str, choices: Mapping[str, str], *, a
 
 
 def switch(default: bool, label: str, help: str, *, advanced: bool = False) -> Any:
-    """Describe a yes or no; see `number`."""
+    """Describe a yes/no setting; see `number`."""
     return _field(default, label=label, help=help, kind="switch", advanced=advanced)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of all settings: a frozen dataclass with fields from `number`, `choice` and similar functions."""
+    """Base class of settings: a frozen dataclass with fields from `number`, `choice` and the like."""
 
     def __post_init__(self) -> None:
         for spec in self.specs():
@@ -304,7 +301,7 @@ class Settings:
 
     @classmethod
     def from_text(cls, texts: Mapping[str, str]) -> Self:
-        """Make settings from `field=value` pairs of a command line, also under names of earlier versions.
+        """Make settings from `field=value` pairs of a command line; names of earlier versions are accepted.
 
         Raises
         ------
@@ -316,7 +313,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make settings from stored values, also under their names of earlier versions."""
+        """Make settings from stored values; names of earlier versions are accepted."""
         return cls(**_present_names(values, cls.names()))
 
     @classmethod
@@ -329,11 +326,11 @@ class Settings:
         return dataclasses.asdict(self)
 
     def unused(self) -> Collection[str]:
-        """Return the names of settings that have no effect with the values of the others."""
+        """Return the names of settings without effect, given the values of the others."""
         return ()
 
     def in_words(self, omitted: Collection[str] = ()) -> str:
-        """State the settings with an effect, for the methods section: "click scatter 2 px, lower bound 0"."""
+        """Describe settings with an effect, for the methods section:"click scatter 2 px, lower bound 0"."""
         unused = {*self.unused(), *omitted}
         return ", ".join(
             f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}"

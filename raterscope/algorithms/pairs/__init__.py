@@ -1,4 +1,4 @@
-"""Pairs that annotators compared: biases to a side, and the ranking without them.
+"""Paired comparisons by annotators: their position biases, and the ranking corrected for these.
 
 One source is cited throughout, equations, sections and tables by their own numbers: the position bias paper
 [xu2016]_. Docstrings state differences from it, with the reasons.

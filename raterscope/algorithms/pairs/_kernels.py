@@ -1,8 +1,8 @@
-"""Inner loops of the exact paths, from event to event, with an active set that may shrink.
+"""Inner loops of the exact paths, event by event, with an active set that may shrink.
 
 Column i of the regression is annotator i for i < p, and the knockoff of annotator i - p otherwise. With R the
 annotators' scaled Gram matrix and s the gaps of the knockoffs, the Gram matrix of all is [[R, R - S], [R - S,
-R]]. A product with it needs only one with R of half the size: R (x + x~) less s x~ or s x.
+R]]. A product with it needs only one product with R, of half the size: R (x + x~) minus s x~ or s x.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 INSIDE, BOUNDARY, FREE = 0, 1, 2
-"""States of a column: dual within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
+"""States of a column: dual between -1 and 1; dual at -1 or 1 and coefficient 0; coefficient that moves."""
 
 _TIE = 1e-12
 _DEPENDENT = 1e-11
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 def start(columns: int, factor: Array | None = None) -> State:
-    """Begin a path at 0. The memory of a factor may be reused by the next path."""
+    """Begin a path at 0. The next path may reuse the memory of a factor."""
     zeros = [np.zeros(columns) for _ in range(7)]
     if factor is None:
         factor = np.empty((columns, columns))
@@ -50,7 +50,7 @@ def start(columns: int, factor: Array | None = None) -> State:
 
 @compiled(fastmath={"reassoc", "contract"})
 def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bool:
-    """Make a column free; return False if it depends linearly on the free ones."""
+    """Make a column free; return False if it depends linearly on the free columns."""
     annotators = len(gram)
     count = int(state.at[2])
     row = state.factor[count]
@@ -80,7 +80,7 @@ def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bo
 
 @compiled()
 def _drop(state: State, position: int) -> None:
-    """Remove a free column: delete its row of the factor, and restore the triangle by rotations."""
+    """Remove a free column: delete its row of the factor, and restore the triangular form by rotations."""
     small_code()
     count = int(state.at[2])
     factor, half = state.factor, state.half
@@ -104,7 +104,7 @@ def _drop(state: State, position: int) -> None:
 
 @compiled()
 def _solve(state: State, solution: Array) -> None:
-    """Solve for the free columns; `solution` is in their order."""
+    """Solve for the free columns; `solution` has their order."""
     count = int(state.at[2])
     for k in range(count):
         solution[k] = state.half[k]
@@ -208,7 +208,7 @@ def _settle(
 
 @compiled()
 def _entered(state: State, position: float, people: int, stop: float) -> bool:
-    """Record the entry of new columns; return whether enough knockoffs precede their annotators to stop."""
+    """Record the entry of new columns; return whether enough knockoffs precede their annotators."""
     small_code()
     entry = state.entry
     for k in range(int(state.at[2])):
@@ -225,19 +225,18 @@ def _entered(state: State, position: float, people: int, stop: float) -> bool:
 
 @compiled()
 def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
-    """Follow the inverse scale space of eq. 4, theta projected out, exactly; return the number of events.
+    """Compute the inverse scale space of eq. 4 exactly, theta projected out; return the number of events.
 
-    The method is that of [osher2016]_. Between events the coefficients are constant and p moves with the
-    unexplained part. When a p reaches -1 or 1, the coefficients become those of least squares for the columns
-    at the boundary, with the sign of their side.
+    The method is that of [osher2016]_. Between events the coefficients are constant, and p changes with the
+    unexplained part. When an entry of p reaches -1 or 1, the coefficients become the least squares estimates
+    of the columns at the boundary, with the sign of their side.
 
     `gram`: (p, p) float64.
     `gap`: (p,) float64, s; empty without knockoffs.
     `pull`: (m,) float64, m is p, or 2 p with knockoffs.
     `state`: overwritten.
-    `most`: largest number of events.
-    `stop`: stop at this ratio of knockoffs that entered before their annotators to the others.
-    There are fewer than `most` events at the end of the path.
+    `most`: maximum number of events. `stop`: ratio, at which to stop, of knockoffs that entered before their
+    annotators to the other annotators. At the end of the path there are fewer than `most` events.
 
     References
     ----------
@@ -287,7 +286,7 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
 
 @compiled()
 def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
-    """Follow the LASSO of eq. 5, theta projected out, exactly from the largest lambda down to 0.
+    """Compute the LASSO of eq. 5 exactly, theta projected out, from the largest lambda to 0.
 
     Between events the coefficients move linearly. If several columns enter or leave at once, their directions
     solve the sign-constrained regression that keeps all conditions.

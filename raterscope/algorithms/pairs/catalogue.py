@@ -1,4 +1,4 @@
-"""Catalogue of the paths for finding biased annotators, and the fusion by any of them."""
+"""Catalogue of the paths for finding biased annotators, and fusion by any of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATHS = Catalogue(
     PairFusion,
     (
     Algorithm(
-        "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
+        "iss", "inverse scale space", "Biases enter with their full size, the clearest first. "
         "Recommended.",
         "[@xu2016], eq. 4", PairSettings, _iss, weighs=True,
     ),
@@ -84,13 +84,12 @@ _WEIGHTED = (
 
 
 def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> PairFusion:
-    """Find the biased annotators at a controlled rate of false discoveries, and the ranking without them.
+    """Find the biased annotators at a controlled false discovery rate, and the corrected ranking.
 
-    Choices count as graded, or only by their side, as in the plan; a tie is 0 and counts.
+    Choices count as graded, or only by their side, as set in the plan; a tie counts as 0.
 
-    `plan`: by default the inverse scale space, and the flip test at a rate of 0.1.
-    Raises `PairsError` without comparisons, with too few to estimate the noise, or with too many linked
-        items.
+    `plan`: by default the inverse scale space and the flip test at a rate of 0.1. Raises `PairsError` without
+    comparisons, with too few to estimate the noise, or with too many linked items.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Model of choices with a slope and a bias for every annotator, and scores without own choices.
 
-The mean choice is tanh(e / 2), e = slope x (score of the left item - score of the right one) + bias. That is
-logistic regression where choices are -1 and 1 (a tie counts as half an answer for either side). Graded
-choices have the mean e and a noise variance of each annotator. A noisy annotator gets a small slope and
-little weight. Every bias is in the model, so that no annotator has to be removed.
+The mean choice is tanh(e / 2), e = slope x (score of the left item - score of the right one) + bias. This is
+logistic regression if choices are -1 and 1 (a tie counts as half an answer for each side). Graded choices
+have the mean e and a noise variance for each annotator. A noisy annotator gets a small slope and little
+weight. Every bias is in the model, so that no annotator has to be removed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from raterscope.algorithms.progress import Watch, part, parts_of, silent, wait_w
 _ROUNDS = 8
 _RIDGE = 0.05
 _SLOPE_PRIOR, _SLOPE_CASES = 4.0, 10.0
-"""Precision of the normal prior of a slope about 1, before it is estimated from the crowd, and the annotators
-that it counts as for that."""
+"""Precision of the normal prior of slopes about 1, and its weight, in annotators, when the prior is estimated
+from the crowd.
+"""
 _BIAS_PRIOR = 1.0
 _PRIOR_VOTES = 3.0
-"""Votes that the crowd's variance counts as in the variance of an annotator of graded choices."""
+"""Weight of the crowd's variance, in votes, in an annotator's variance of graded choices."""
 _LONGEST_STEP = 2.0
 _DENSE = 2500
-"""Items up to which the information of the scores is inverted; beyond, equations are solved iteratively."""
+"""Maximum number of items for inverting the information of the scores; with more, equations are solved
+iteratively.
+"""
 _SMALL = 400
 _TABLE = 4_000_000
 _SHORT = 2**16
-"""Annotators below which they are sorted as short integers, in a fifth of the time."""
+"""Maximum number of annotators for sorting them as short integers, in a fifth of the time."""
 _TOLERANCE = 1e-5
 _ITERATIONS = 200
 
@@ -53,8 +56,8 @@ class ChoiceModel:
     graded: bool  # True if choices have more values than -1, 0 and 1; the mean choice is then linear
     scale: float  # root mean square of graded choices, else 1
     score: FloatArray  # (n,)
-    # slope, bias, precision: (p,): precision is the inverse noise variance of graded choices; 1/2 for others,
-    # which turns a residual into the gradient of the log likelihood
+    # slope, bias, precision: (p,): precision is the inverse noise variance of graded choices; 1/2 for other
+    # choices, which converts a residual to the gradient of the log likelihood
     slope: FloatArray
     bias: FloatArray
     precision: FloatArray
@@ -63,7 +66,7 @@ class ChoiceModel:
 
     @property
     def annotators(self) -> int:
-        """The number of annotators, p."""
+        """Number of annotators, p."""
         return len(self.slope)
 
     def mean(self, e: FloatArray) -> FloatArray:
@@ -71,7 +74,7 @@ class ChoiceModel:
         return e if self.graded else np.tanh(0.5 * e)
 
     def change(self, mean: FloatArray) -> FloatArray:
-        """Return the derivative of the mean choice by the linear predictor, from the mean."""
+        """Return the derivative of the mean choice by the linear predictor, given the mean."""
         return np.ones_like(mean) if self.graded else 0.5 * (1.0 - mean * mean)
 
     def total(self, value: FloatArray) -> FloatArray:
@@ -83,7 +86,7 @@ class ChoiceModel:
         return np.repeat(value, np.diff(self.start))
 
     def spread(self, difference: FloatArray, slope: FloatArray, bias: FloatArray | None = None) -> FloatArray:
-        """Return the linear predictor of every choice from differences of scores."""
+        """Return the linear predictor of every choice, given the differences of scores."""
         e = self.each(slope)
         e *= difference
         if bias is not None:
@@ -91,7 +94,7 @@ class ChoiceModel:
         return e
 
     def difference(self) -> FloatArray:
-        """Return the difference of the scores behind every choice."""
+        """Return the difference of the scores for every choice."""
         return np.asarray(self.score[self.left] - self.score[self.right])
 
 
@@ -168,7 +171,7 @@ def improve_slopes(model: ChoiceModel, difference: FloatArray, slope: FloatArray
 def estimate_slope_prior(
     model: ChoiceModel, difference: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> tuple[float, float]:
-    """Estimate mean and precision of the slopes' prior by a step of expectation-maximisation."""
+    """Estimate mean and precision of the slopes' prior by an EM step."""
     mean = model.mean(model.spread(difference, slope, bias))
     flat = (model.each(model.precision) if model.graded else 0.5) * model.change(mean)
     weighted = flat * difference
@@ -216,7 +219,7 @@ def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
 def _solver(
     model: ChoiceModel, weight: FloatArray, watch: Watch, *, once: bool = False
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that solves for the scores: information x = right side, for columns."""
+    """Return a function that solves information x = right-hand side for several columns."""
     if model.items > _DENSE:
         matrix, diagonal = _sparse_laplacian(model, weight)
         return lambda right: _conjugate_gradients(
@@ -280,7 +283,7 @@ def _conjugate_gradients(
 class Scoring:
     """Scores of the items without each annotator's own choices."""
 
-    # (E,): of the scores behind every choice of the model, without the annotator's own choices
+    # (E,): difference of the scores for every choice of the model, without the annotator's own choices
     difference: FloatArray
     solve: Callable[[FloatArray], FloatArray]  # returns covariance x columns, (n, c) to (n, c)
 
@@ -288,9 +291,9 @@ class Scoring:
 def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
     """Remove each annotator's own choices from the scores by one Newton step.
 
-    Without the choices of u, whose information is H_u and whose gradient is g_u, the scores are s - (H -
-    H_u)^-1 g_u. All annotators are solved together, by conjugate gradients with the inverse of H as
-    preconditioner: H - H_u differs from H in few directions, so that a few steps suffice.
+    Without the choices of annotator u, with information H_u and gradient g_u, the scores are s - (H - H_u)^-1
+    g_u. All annotators are solved together, by conjugate gradients with the inverse of H as preconditioner: H
+    - H_u differs from H in few directions, so that a few steps suffice.
     """
     weight, pull = _information(model)
     solve = _solver(model, weight, part(watch, 0.0, 0.2))

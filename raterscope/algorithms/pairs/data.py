@@ -1,4 +1,4 @@
-"""Pairs: the input of a fusion, its settings, and the shape of its result."""
+"""Pairs: the input, the settings and the result of a fusion."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 BEHAVIOURS = ("good", "ugly", "bad", "not decidable")
-"""Behaviours of annotators, by number: no bias found; clicks one side more often; clicks one side nearly
-always; too few choices to reveal a bias that matters. The paper's words, and the values in files."""
+"""Behaviours of annotators, in the paper's words, as stored in files.
+
+In this order: no bias found; one side chosen more often; one side chosen nearly always; too few choices to
+reveal a relevant bias."""
 
 BEHAVIOUR_WORDS = ("no bias found", "leaning", "one-sided", "not decidable")
-"""The same on screen and in the report."""
+"""Behaviours in words, for the screen and the report."""
 
 RULES = {"flip": "flip test", "knockoffs": "knockoffs of the position bias paper"}
-"""Rules by which annotators are flagged, in words."""
+"""Rules for flagging annotators, in words."""
 
 CONSTRUCTIONS = {"entropy": "maximum entropy", "sdp": "semi-definite programme", "equal": "all equally far"}
-"""Constructions of knockoffs: how s is chosen where annotators are correlated. Elsewhere s is 1."""
+"""Constructions of knockoffs: choice of s for correlated annotators. For others s is 1."""
 
 HIGHEST_RATE = 0.25
-"""The false discovery rate up to which the statistics W are computed."""
+"""Maximum false discovery rate for which the statistics W are computed."""
 
 
 class PairsError(RefusedError):
@@ -40,21 +42,18 @@ class PairsError(RefusedError):
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """E comparisons of n items, two at a time, by p annotators.
+    """E paired comparisons of n items by p annotators.
 
     Attributes
     ----------
     annotator, left, right : (E,) int32
         Indices into `annotators` and `items`; an item is never compared with itself.
-    choice : (E,) float64
-        Above 0 if the left item was preferred, below 0 for the right one, 0 for a tie; graded, or else 1 and
-        -1. Finite.
-    annotators, items : tuple of p and n names
-        Those without comparisons are allowed.
-    time : (E,) float64, optional
-        Seconds from any origin; NaN where it is not known.
-    task : (E,) int32, optional
-        Number of what the items were compared on, such as the prompt that two models answered; -1 for none.
+    choice : (E,) float64 Above 0 if the left item was preferred, below 0 for the right one, 0 for a tie;
+        graded, or 1 and -1; finite.
+    annotators, items : tuple of p and n names Annotators and items without comparisons are allowed.
+    time : (E,) float64, optional Seconds from any origin; NaN where unknown.
+    task : (E,) int32, optional Index of the subject of the comparison, such as the prompt that two models
+        answered; -1 for none.
     weights : (p,) float64, optional
         Weight of each annotator's comparisons in the scores of the items, above 0 and at most 1; None where
         all count fully.
@@ -79,13 +78,13 @@ class Pairs:
         ):
             values = np.ascontiguousarray(getattr(self, name), dtype=np.int32)
             if values.shape != (count,):
-                raise PairsError(f"{name} is of shape {values.shape}; expected one a comparison.")
+                raise PairsError(f"{name} has the shape {values.shape}; expected one for each comparison.")
             if count and not 0 <= int(values.min()) <= int(values.max()) < total:
                 raise PairsError(f"a comparison is of {name} {int(values.max())}; expected 0 to {total - 1}.")
             object.__setattr__(self, name, values)
         choice = np.ascontiguousarray(self.choice, dtype=np.float64)
         if choice.ndim != 1 or not bool(np.isfinite(choice).all()):
-            raise PairsError("a choice is no number; expected one above 0 for left, below for right.")
+            raise PairsError("a choice is no number; expected above 0 for left, below 0 for right.")
         object.__setattr__(self, "choice", choice)
         if bool((self.left == self.right).any()):
             raise PairsError("an item is compared with itself.")
@@ -111,7 +110,7 @@ class Pairs:
         return left, right, ties
 
     def joined(self, names: Mapping[str, str]) -> Pairs:
-        """Give the comparisons of some annotators to others, by name; all keep their numbers."""
+        """Assign the comparisons of some annotators to others, by name; all keep their indices."""
         if not names:
             return self
         rows = {name: row for row, name in enumerate(self.annotators)}
@@ -119,14 +118,14 @@ class Pairs:
         return replace(self, annotator=stand[self.annotator].astype(self.annotator.dtype))
 
     def with_weights(self, weights: Mapping[str, float]) -> Pairs:
-        """Down-weight annotators by name, those of weight 0 as `without`; all others count fully."""
+        """Down-weight annotators by name; weight 0 excludes them, and all others count fully."""
         if not weights and self.weights is None:
             return self
         others = self.without({name for name, weight in weights.items() if weight == 0})
         return replace(others, weights=weights_by_name(weights, self.annotators))
 
     def reweighed(self, annotators: Collection[str], weight: float | None) -> Pairs:
-        """Give some annotators another weight; None and 0 exclude them."""
+        """Set the weight of some annotators; None and 0 exclude them."""
         if not weight:
             return self.without(annotators)
         return replace(self, weights=reweighed(self.weights, self.annotators, annotators, weight))
@@ -136,7 +135,7 @@ class Pairs:
         return None if self.weights is None else self.weights[self.annotator]
 
     def without(self, annotators: Collection[str]) -> Pairs:
-        """Exclude the comparisons of some annotators; annotators and items keep their numbers."""
+        """Exclude the comparisons of some annotators; annotators and items keep their indices."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
         if not left_out.any():
             return self
@@ -154,46 +153,40 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class PairFusion:
-    """Annotators biased to a side, and the ranking before and after; numbered as in the `Pairs`.
+    """Annotators' position biases, and the ranking with and without correction; indices as in `Pairs`.
 
-    The model is choice = score of the left item - score of the right one + bias of the annotator + noise
+    The model is choice = score of the left item - score of the right item + bias of the annotator + noise
     (section 2): a bias above 0 prefers the left side.
 
     Attributes
     ----------
     algorithm : str
     left, right, ties : (p,) int32
-    untested : (p,) int8
-        0 for an annotator who was tested; else a key of `knockoffs.UNTESTED` with the reason.
+    untested : (p,) int8 0 for an annotator who was tested; otherwise a key of `knockoffs.UNTESTED` with the
+        reason.
     entry : (p,) float64
         Entry of the annotator's bias on the path, without knockoffs (Z, section 2.3); NaN if untested.
-    path_at : (T,) float64
-        Points on the path, falling lambda for LASSO, rising time for ISS and LBI.
-    path : (T, p) float32
-        The biases there.
-    statistic : (D, p) float32
-        W of each of D draws of knockoffs (eq. 8), or of the flip test -log10 of the p value, D = 1; NaN for
-        the untested. Flags at any rate follow without fitting again.
-    bias, bias_low, bias_high : (p,) float64
-        The mean choice on a pair of equal items, and 95 % intervals; NaN if untested. By least squares with
-        knockoffs, otherwise by inversion of the test.
-    p_value : (p,) float64
-        Of the flip test; with knockoffs, of the t test of each bias.
+    path_at : (T,) float64 Points on the path: decreasing lambda for LASSO, increasing time for ISS and LBI.
+    path : (T, p) float32 Biases at these points.
+    statistic : (D, p) float32 W of each of D draws of knockoffs (eq. 8), or -log10 of the p value of the flip
+        test, with D = 1; NaN if untested. They give the flags at any rate without another fit.
+    bias, bias_low, bias_high : (p,) float64 Mean choice on a pair of equal items, with 95 % interval; NaN if
+        untested. By least squares with knockoffs, otherwise by inversion of the test.
+    p_value : (p,) float64 p value of the flip test; with knockoffs, of the t test of each bias.
     rate, share : float
         The chosen false discovery rate, and the share of draws needed for a flag.
     flagged : (p,) bool
     behaviour : (p,) int8
         Numbers in `BEHAVIOURS`.
-    match : (p,) float64
-        Share of the annotator's answers that agree with the corrected ranking; NaN without any.
+    match : (p,) float64 Share of the annotator's answers that agree with the corrected ranking; NaN without
+        answers. component
     component : (n,) int32
         Items of one component are linked by comparisons; -1 for one that was never compared.
-    score, score_low, score_high : (n,) float64
-        Without biases, mean 0 in each component, with 95 % intervals; NaN if never compared.
-    corrected, corrected_low, corrected_high : (n,) float64
-        Estimated together with the biases of flagged annotators (eq. 11).
-    variance : float
-        Of the noise.
+    score, score_low, score_high : (n,) float64 Scores without a correction for biases, mean 0 in each
+        component, with 95 % intervals; NaN if never compared.
+    corrected, corrected_low, corrected_high : (n,) float64 Scores estimated together with the biases of
+        flagged annotators (eq. 11).
+    variance : float Variance of the noise.
     freedom : int
         Remaining degrees of freedom.
     inconsistency : float
@@ -210,15 +203,12 @@ class PairFusion:
     decidable : (p,) bool, optional
         Whether an annotator who is not flagged can be called unbiased: a relevant bias is detectable, and the
         q value is large enough.
-    t_test : (p,) float64, optional
-        p values of the t test beside the flip test.
-    crowd_p, gate : float
-        The p value of the crowd (`crowd_probability`), and its limit, above which the flip test flags no
-        annotator.
+    t_test : (p,) float64, optional p values of the t test in addition to the flip test.
+    crowd_p, gate : float p value of the crowd (`crowd_probability`), and the limit above which the flip test
+        flags no annotator.
     rank_low, rank_high : (n,) int32, optional
         95 % intervals of the corrected ranks within components; 0 where unknown.
-    sides : str
-        Evidence that sides were not drawn at random, in words; empty without any.
+    sides : str Evidence that sides were not drawn at random, in words; empty without evidence.
     """
 
     algorithm: str
@@ -262,12 +252,11 @@ class PairFusion:
     rank_high: IndexArray | None = None
 
     def reordered(self, order: NDArray[np.int64]) -> PairFusion:
-        """Put the annotators into another order: first the one now at `order[0]`, and so on.
+        """Return a copy with the annotators in another order, first the annotator at `order[0]`.
 
         Parameters
         ----------
-        order : (p,) int64
-            Every annotator once.
+        order : (p,) int64 Index of every annotator, once each.
         """
         columns = {name: getattr(self, name)[:, order] for name in ("path", "statistic")}
         rows = {name: getattr(self, name) for name in _PER_ANNOTATOR}
@@ -291,11 +280,12 @@ class PairSettings(Settings):
     """Settings of the exact paths, and of the rule that flags annotators."""
 
     rule: str = choice(
-        "flip", "Rule", "The flip test finds single offenders, needs no draws and adapts to each annotator's "
-        "noise. Knockoffs cannot flag fewer than 1 / rate annotators.", RULES,
+        "flip", "Rule", "The flip test finds single biased annotators, needs no draws and adapts to each "
+        "annotator's noise. Knockoffs cannot flag fewer than 1 / rate annotators.", RULES,
     )  # fmt: skip
     rate: float = number(
-        0.1, "False discovery rate", "Of those that are flagged, at most this share is flagged wrongly.",
+        0.1, "False discovery rate", "Of the flagged annotators, at most this share is flagged wrongly, on "
+        "average.",
         minimum=0.001, maximum=HIGHEST_RATE,
     )  # fmt: skip
     effect: float = number(
@@ -308,7 +298,7 @@ class PairSettings(Settings):
     )  # fmt: skip
     gate: float = number(
         0.04, "Crowd test", "No annotator is flagged if the p value of the crowd is larger. 1 removes this "
-        "safeguard and finds more single offenders. For the flip test.",
+        "safeguard and finds more single biased annotators. For the flip test.",
         minimum=0.001, maximum=1.0, advanced=True,
     )  # fmt: skip
     draws: int = integer(
@@ -321,31 +311,30 @@ class PairSettings(Settings):
         minimum=0.01, maximum=1.0,
     )  # fmt: skip
     plus: bool = switch(
-        True, "Knockoff+", "Controls the rate itself; without biased annotators it flags none, where the "
+        True, "Knockoff+", "Controls the rate itself; without biased annotators it flags none, while the "
         "plain knockoff flags some in half of all crowds. It cannot flag fewer than 1 / rate.",
     )  # fmt: skip
     knockoffs: str = choice(
-        "entropy", "Knockoffs", "Distance of knockoffs from their annotators, where these are hard to "
-                                "separate.",
+        "entropy", "Knockoffs", "Distance of knockoffs from annotators who are hard to separate.",
         CONSTRUCTIONS, advanced=True,
     )  # fmt: skip
     local: bool = switch(
         True, "Noise of each annotator", "Knockoffs use each annotator's own noise: the rate holds even if "
-        "some are noisier than others. Switched off, as in the paper, it may be exceeded. Up to 4 times "
-        "slower.", advanced=True,
+        "some are noisier than others. Without it, as in the paper, the rate may be exceeded. Up to 4 "
+        "times slower.", advanced=True,
     )  # fmt: skip
     least: int = integer(
-        5, "Least comparisons", "Annotators with fewer are not tested, and treated as unbiased.",
+        5, "Least comparisons", "Annotators with fewer comparisons are not tested, and treated as unbiased.",
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     graded: bool = switch(
-        True, "Graded choices", "Count the distance of a choice from 0; otherwise only its side. A tie is 0.",
+        True, "Graded choices", "Use the size of a choice; otherwise only its side counts. A tie is 0.",
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the draws.", minimum=0, maximum=2**32 - 1, advanced=True)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make settings from stored values; those stored without a rule used knockoffs of common noise."""
+        """Make settings from stored values; those stored without a rule used knockoffs with common noise."""
         return super().from_dict({"rule": "knockoffs", "local": False, **values} if values else values)
 
     def unused(self) -> Collection[str]:
@@ -358,7 +347,7 @@ class LBISettings(PairSettings):
     """Settings of the linearised Bregman iteration."""
 
     kappa: float = number(
-        100.0, "Kappa", "Larger is closer to the inverse scale space, and slower; 1 finds none.",
+        100.0, "Kappa", "A larger value is closer to the inverse scale space, and slower; 1 finds no biases.",
         minimum=1.0, maximum=1e5, advanced=True,
     )  # fmt: skip
     steps: int = integer(

@@ -1,8 +1,8 @@
 """Behaviour of annotators, and the evidence for and against one annotator's bias to a side.
 
-Annotators are not flagged, leaning or one-sided. The paper calls them good, ugly and bad (sections 1 and
-3.3 of the position bias paper). All comparisons are sorted once, in `index_pairs`. The evidence on one
-annotator or pair then takes no longer than reading their own comparisons.
+Annotators are not flagged, leaning or one-sided. The paper calls them good, ugly and bad (sections 1 and 3.3
+of the position bias paper). `index_pairs` sorts all comparisons once, so that the evidence on one annotator
+or pair only reads their own comparisons.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, 
 from raterscope.algorithms.progress import Watch, silent
 
 BAD_SHARE = 0.95
-"""Minimum share of one side of bad annotators among the flagged; the others are ugly."""
+"""Minimum share of one side for a flagged annotator to be bad; the others are ugly."""
 
 LEAST = 5
-"""Minimum number of answers for stating that all are of one side."""
+"""Minimum number of answers for stating that all are for one side."""
 
 _GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 
@@ -33,15 +33,16 @@ def side_share(pairs: Pairs) -> FloatArray:
 
 
 def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = None) -> NDArray[np.int8]:
-    """Classify annotators by `BEHAVIOURS`, (p,): flagged ones are bad or ugly, others good or undecidable.
+    """Classify annotators by `BEHAVIOURS`, (p,): the flagged are bad or ugly, others good or undecidable.
 
-    Bad annotators always click one side; ugly ones click it more often, mainly on close pairs (section 1).
-    The paper defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their answers without
-    ties, 19 of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others.
-    The nearest of the others chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of
-    10 cases, as in the simulated study, chooses it in 85 % of answers and is ugly.
+    Bad annotators always click one side; ugly annotators click one side more often, mainly on close pairs
+    (section 1). The paper defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their
+    answers without ties, 19 of 20. In the paper's table 8 these are all 18 annotators who never clicked one
+    of the sides, and none of the 18 others, who chose one side in at most 13 of 15 answers. An annotator who
+    clicks one side blindly in 7 of 10 cases, as in the simulated study, chooses it in 85 % of answers and is
+    ugly.
 
-    `flagged`: (p,). `decidable`: (p,), annotators who are good if not flagged; by default all.
+    `flagged`: (p,). `decidable`: (p,), True for annotators who are good if not flagged; by default all.
     """
     bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
     default = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
@@ -49,10 +50,10 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
-    """Return which annotators, (p,), gave only answers of one side, flagged or not.
+    """Return whether each annotator, (p,), gave only answers for one side, flagged or not.
 
-    This is no proof of a bias: the better item may have been on one side each time. But without noise in a
-    crowd no test can find a bias, and these annotators need a review.
+    This does not prove a bias, because the better item may have been on that side each time. But in a crowd
+    without noise no test can find a bias, and these annotators need a review.
     """
     left, right, ties = pairs.counts()
     same_side = (np.minimum(left, right) == 0) & (ties == 0)
@@ -60,20 +61,19 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
 
 
 _BLOCK = 16_384
-"""Comparisons worked on at a time: they stay in the processor's cache."""
+"""Number of comparisons processed at a time, which stay in the processor's cache."""
 
 
 def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
-    """Return each annotator's match ratio, (p,), see `match_ratios`."""
+    """Return each annotator's match ratio, (p,); see `match_ratios`."""
     return match_ratios(pairs, score)[0]
 
 
 def match_ratios(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, float]:
-    """Return the share of answers that agree with the ranking, of each annotator and of all (section 3.3).
+    """Return the share of answers that agree with the ranking, for each annotator and for all (section 3.3).
 
-    Ties do not count; with equal scores either answer counts half.
-
-    `score`: (n,). The shares, (p,) and one, are NaN without an answer other than ties.
+    Ties do not count; with equal scores each answer counts half. `score`: (n,). The shares, (p,) and a
+    number, are NaN without answers other than ties.
     """
     agreed = np.empty(len(pairs))  # 1 if the answer agrees, -1 if not
     for start in range(0, len(pairs), _BLOCK):
@@ -105,13 +105,13 @@ class PairIndex:
     pairs: Pairs
     score: FloatArray  # (n,): the corrected ranking, taken as right
     match: float  # share of all answers that agree with it
-    # near, far: limits of the difference of scores of close and of distant pairs: a third of the comparisons
-    # each
+    # near, far: limits of the difference of scores for close and for distant pairs: a third of the
+    # comparisons each
     near: float
     far: float
     # by_annotator, annotator_start: (E,), (p + 1,): comparisons of annotator a:
-    # ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order of time if known, else of the
-    # file
+    # ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order of time if known, otherwise of
+    # the file
     by_annotator: IndexArray
     annotator_start: LongArray
     # by_pair, pair_start: (E,), (m + 1,): the same for the m pairs that were compared, in the order of `key`
@@ -126,11 +126,11 @@ class PairIndex:
     tied: IndexArray
 
     def of(self, annotator: int) -> IndexArray:
-        """Return the c comparisons of an annotator, (c,), by number, in the order of time."""
+        """Return the indices of an annotator's c comparisons, (c,), in the order of time."""
         return self.by_annotator[self.annotator_start[annotator] : self.annotator_start[annotator + 1]]
 
     def between(self, first: int, other: int) -> IndexArray:
-        """Return the c comparisons of two items, (c,), by number; none if there are none."""
+        """Return the indices of the c comparisons of two items, (c,)."""
         key = min(first, other) * len(self.pairs.items) + max(first, other)
         at = int(np.searchsorted(self.key, key))
         if at == len(self.key) or self.key[at] != key:
@@ -150,11 +150,11 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """Bias of one annotator in W windows of equally many comparisons."""
+    """Bias of one annotator in W windows with equal numbers of comparisons."""
 
     timed: bool  # True if the order is that of time; else it is that of the file
     at: FloatArray  # (W,): seconds, in the middle of each window; without times, the number of the comparison
-    # bias, low, high: (W,): mean choice less the prediction from scores, with a 95 % interval by the noise
+    # bias, low, high: (W,): mean choice minus the prediction from scores, with a 95 % interval from the noise
     # within the windows
     bias: FloatArray
     low: FloatArray
@@ -167,8 +167,8 @@ class BiasEvidence:
     """k comparisons of one annotator that are evidence on a bias, the strongest first."""
 
     comparison: IndexArray  # (k,): numbers in the `Pairs`
-    # same, otherwise, tied: (k,): number of other annotators' answers on the same two items for the same
-    # item, the other one, and ties
+    # same, otherwise, tied: (k,): number of other annotators' answers on the same two items: for the same
+    # item, for the other item, and ties
     same: IndexArray
     otherwise: IndexArray
     tied: IndexArray
@@ -183,16 +183,16 @@ class Evidence:
     """Evidence on one annotator."""
 
     annotator: int
-    # 1 if the left side was chosen more often than by the ranking, -1 for the right one, 0 for neither
+    # 1 if the left side was chosen more often than by the ranking, -1 for the right side, 0 for neither
     side: int
-    # all, doubtful, clear: of all comparisons, of close pairs, and of distant pairs; see `PairIndex`
+    # all, doubtful, clear: for all comparisons, close pairs, and distant pairs; see `PairIndex`
     all: Side
     doubtful: Side
     clear: Side
     time: OverTime
     evidence_for: BiasEvidence  # the annotator's side was chosen against the ranking
     evidence_against: BiasEvidence  # the other side was chosen against the ranking
-    # the other side was chosen with the ranking, against a blind choice of one side
+    # comparisons in which the other side was chosen, as in the ranking: evidence against a blind choice
     against_ranking: BiasEvidence
 
 
@@ -255,7 +255,7 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     side = int(np.sign(np.round(beyond, 9)))
     preferred = np.where(pairs.left[own] < pairs.right[own], 1, -1) * choice
     pair = crowd.pair[own]
-    # The annotator's own answers on the same two items are no answers of others.
+    # The annotator's own answers on the same two items do not count as answers of others.
     number = np.unique(pair, return_inverse=True)[1]
     votes = [
         counted[pair] - np.bincount(number[preferred == value], minlength=len(own) + 1)[number]
@@ -282,9 +282,9 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
 
 
 def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> OverTime:
-    """Follow an annotator's bias over time.
+    """Compute an annotator's bias over time.
 
-    `windows`: number of windows with equally many comparisons; by default one for every 10, 24 at most.
+    `windows`: number of windows with equal numbers of comparisons; by default one for every 10, at most 24.
     Comparisons without a time are excluded if others have one.
     """
     from scipy.special import stdtrit

@@ -65,13 +65,13 @@ _SURE = 1e-4
 
 
 def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
-    """State unlinked items, repeats, and annotators who were not tested."""
+    """Return notices on unlinked items, repeats, and annotators who were not tested."""
     result = []
     groups = int(component.max(initial=-1)) + 1
     if groups > 1:
         result.append(
-            f"Comparisons link the items in {groups:,} groups that nothing ties together; each group is "
-            "ranked by itself, and scores of different groups cannot be compared."
+            f"Comparisons link the items in {groups:,} separate groups; each group is ranked by itself, "
+            f"and scores of different groups cannot be compared."
         )
     never = int((component < 0).sum())
     if never:
@@ -79,9 +79,9 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
     repeats = _repeats(pairs)
     if repeats > _REPEATED * len(pairs):
         result.append(
-            f"{counted(repeats, 'comparison')} of {len(pairs):,} repeat a pair, side and answer of the same "
-            "annotator; each counts as one more, which makes biases look surer than they are if they are "
-            "copies."
+            f"{counted(repeats, 'comparison')} of {len(pairs):,} repeat a pair, side and answer of the "
+            f"same annotator; each counts as one more. If these are copies, biases seem more certain than "
+            f"they are."
         )
     for reason, text in UNTESTED.items():
         annotators = np.flatnonzero(untested == reason)
@@ -92,20 +92,19 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
 
 
 def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
-    """State that there is too little noise, or too few comparisons, for tests."""
+    """Return notices on too little noise, or too few comparisons, for tests."""
     result = []
     if tested and residual == 0.0:
         result.append(
-            "Scores and biases fit every choice without any noise, so that no bias can be tested: none is "
-            "flagged."
+            "Scores and biases fit every choice without noise: no bias can be tested, and none is flagged."
         )
         annotators = np.flatnonzero(one_sided(pairs))
         if len(annotators):
             result.append(f"{_names(pairs.annotators, annotators)} chose one side alone.")
     elif freedom < tested:
         result.append(
-            f"There are {freedom:,} degrees of freedom for {tested:,} annotators: noise of the size that was "
-            "estimated is added to make knockoffs, and the rate holds only as far as that size is right."
+            f"There are {freedom:,} degrees of freedom for {tested:,} annotators: noise of the estimated "
+            f"size is added to make knockoffs, and the rate is valid only if this size is right."
         )
     return result
 
@@ -128,7 +127,7 @@ def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
 
 
 def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, by_t_test: int) -> list[str]:
-    """State that knockoff+ cannot select few annotators, if that may be why it selects none."""
+    """Return a notice that knockoff+ cannot select few annotators, if this may be why it selects none."""
     fewest = math.ceil(1.0 / settings.rate - 1e-9)
     if not settings.plus or not tested or flagged.any():
         return []
@@ -141,7 +140,7 @@ def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, b
 
 
 def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
-    """State that the test of the crowd prevents flags."""
+    """Return a notice if the test of the crowd prevents flags."""
     flagged_count = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
     if crowd_p <= settings.gate or not flagged_count:
         return []
@@ -153,17 +152,17 @@ def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) ->
 
 
 def side_notices(text: str) -> list[str]:
-    """State that sides were not drawn at random, on which the rate of the flip test rests."""
+    """Return a notice if sides were not drawn at random, which the rate of the flip test assumes."""
     if not text:
         return []
     return [
-        f"Sides were not drawn at random: {text}. The flip test then rests on its model of the choices, and "
-        "its rate is not guaranteed; see what knockoffs flag."
+        f"Sides were not drawn at random: {text}. The flip test then depends on its model of the choices, "
+        f"and its rate is not guaranteed. Compare with the flags by knockoffs."
     ]
 
 
 def _repeats(pairs: Pairs) -> int:
-    """Count comparisons that repeat another one, on the same task."""
+    """Count comparisons that repeat another comparison on the same task."""
     items = len(pairs.items)
     key = (pairs.annotator.astype(np.int64) * items + pairs.left) * items + pairs.right
     if pairs.task is not None:
@@ -206,7 +205,7 @@ _MANY = 500
 def fit_path(
     pairs: Pairs, name: str, path: PathMethod, settings: PairSettings | None = None, watch: Watch = silent
 ) -> PairFusion:
-    """Find biased annotators along a path, and rank the items without and with their biases.
+    """Find biased annotators along a path, and rank the items with and without correction for their biases.
 
     Annotators who are not tested are assumed unbiased; their comparisons still count for the ranking.
 
@@ -218,7 +217,7 @@ def fit_path(
     settings = PairSettings() if settings is None else settings
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
-    # with two threads, the many small products of a path wait for each other and take tenfold
+    # With two threads, the many small products of a path wait for each other and take ten times as long.
     with one_thread(), Background() as beside:
         testing = beside.start(partial(flip_test, pairs, settings.effect, beside.watch))
         return _fit(pairs, name, path, settings, testing, watch)
@@ -247,7 +246,7 @@ def _fit(
         few = "1 comparison is" if len(pairs) == 1 else f"{len(pairs):,} comparisons are"
         raise PairsError(
             f"{few} too few to estimate the noise: scores and biases use "
-            f"{len(pairs) - result.freedom:,}; expected more comparisons than that."
+            f"{len(pairs) - result.freedom:,}; expected a larger number of comparisons."
         )
     path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
     total = len(pairs.annotators)
@@ -326,7 +325,7 @@ def _fit(
 
 @dataclass(frozen=True, eq=False)
 class _Flips:
-    """The flip test of all tested annotators; NaN for the others."""
+    """Results of the flip test; NaN for annotators who were not tested."""
 
     test: FlipTest
     q_value: FloatArray
@@ -338,7 +337,7 @@ class _Flips:
 
 
 def _flips(tested: FlipTest, untested: NDArray[np.int8], settings: PairSettings) -> _Flips:
-    """Select annotators at the rate, by their test."""
+    """Select annotators at the rate, by the flip test."""
     spared = untested != 0
     probability, of_any, z = (
         np.where(spared, np.nan, array) for array in (tested.probability, tested.of_any, tested.z)
@@ -378,7 +377,7 @@ def _statistics(
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
-    """Return W of every draw, (D, m); 0 without noise, where rounding errors would select all."""
+    """Return W of every draw, (D, m); 0 without noise, because rounding errors would select all."""
     if not len(problem.tested) or biases.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = choose_gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
@@ -403,7 +402,7 @@ def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArr
 
 
 def _rescale_path(path: Path, problem: ScaledGrams, many: int) -> NDArray[np.float32]:
-    """Return the path in the units of the choices."""
+    """Return the path in the unit of the choices."""
     result = np.zeros((len(path.at), many), dtype=np.float32)
     result[:, problem.tested] = path.value / problem.length
     return result

@@ -1,16 +1,16 @@
-"""Sign-flip test of every annotator's residuals for a preference of a side.
+"""Sign-flip test of every annotator's residuals for a position bias.
 
 If the sides of items were drawn at random, both signs of a residual of an unbiased annotator are equally
 probable, given scores without that annotator's own choices. The sum of the residuals is compared with all
 sums under sign changes, by the saddlepoint approximation of Lugannani and Rice. This is valid for any noise,
 form of the model and errors of the scores.
 
-It is weak for annotators with few choices, because a biased annotator's surprising choices count as noise.
-For choices of left or right without ties, the probability is therefore a weighted mean: a tenth of this one
-and nine tenths of that of the choice model, whose slopes have a prior estimated from the crowd. With sides
-drawn at random the sum's mean is 0 for any model; a wrong model changes its variance. In simulated crowds
-with another link, tastes, cycles or fading attention, 0.038 to 0.071 of the probabilities of unbiased
-annotators were below 0.05 (with equal weights: 0.038 to 0.068).
+Its power is low for annotators with few choices, because a biased annotator's surprising choices count as
+noise. For choices of left or right without ties, the probability is therefore a weighted mean: one tenth of
+this probability and nine tenths of that of the choice model, whose slopes have a prior estimated from the
+crowd. With sides drawn at random the mean of the sum is 0 for any model; a wrong model changes only its
+variance. In simulated crowds with another link, tastes, cycles or fading attention, 0.038 to 0.071 of the
+probabilities of unbiased annotators were below 0.05 (with equal weights: 0.038 to 0.068).
 
 References
 ----------
@@ -49,11 +49,10 @@ _SMALLEST_CHANCE = 1e-12
 def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: FloatArray) -> FloatArray:
     """Approximate the two-sided probability of a sum of residuals of choices ([lugannani1980]_).
 
-    `mean`: (E,), the mean of each choice, which is -1 or 1; sorted by annotator.
+    `mean`: (E,), mean of each choice, sorted by annotator; choices are -1 or 1.
     `start`: (p + 1,), the choices of annotator i are ``start[i]:start[i + 1]``.
-    `statistic`: (p,), sums of choices less their means.
-    The result, (p,), is twice the probability of the tail on the side of the statistic, at most 1; it is 1
-        without choices.
+    `statistic`: (p,), sums of choices minus their means. The result, (p,), is twice the probability of the
+    tail on the side of the statistic, at most 1; it is 1 without choices.
 
     References
     ----------
@@ -96,13 +95,13 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
 
 
 _ROWS = 1 << 15
-"""Rows of a block, whose arrays stay in the processor's cache."""
+"""Number of rows of a block, whose arrays stay in the processor's cache."""
 
 
 def _tilted_sums(
     chance: FloatArray, mean: FloatArray, t: FloatArray, start: NDArray[np.int64], *, cumulants: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sum means and variances of choices tilted by t, and the cumulants if wanted; (p,) each."""
+    """Sum means and variances of choices tilted by t, and on request the cumulants; (p,) each."""
     first, second, cumulant = np.zeros((3, len(t)))
     begin = 0
     while begin < len(t):
@@ -121,14 +120,14 @@ def _tilted_sums(
 
 
 _BY_SIGNS = 0.1
-"""Weight of the sign-flip test's probability beside that of the choice model."""
+"""Weight of the sign-flip test's probability; the rest is the weight of the choice model's."""
 _LEVEL = 0.95
 _POWER = 0.9
 _FIT_STEPS = 4
 _SADDLE_STEPS = 40
 _BISECTIONS = 26
 _REACH = 12.0
-"""Largest bias, on the scale of the linear predictor, that is distinguished from choices of only one side."""
+"""Maximum bias, on the scale of the linear predictor, that differs from choices of only one side."""
 _GROUPS = 256
 """Maximum number of groups of an annotator's choices for intervals."""
 _CLIP = 2.5
@@ -139,7 +138,7 @@ _LEAST_SLOPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class FlipTest:
-    """The test of p annotators; NaN for annotators without choices."""
+    """Results of the test for p annotators; NaN for annotators without choices."""
 
     probability: FloatArray  # (p,): two-sided, of a bias no larger than the minimum effect
     of_any: FloatArray  # (p,): two-sided, of no bias at all
@@ -151,17 +150,17 @@ class FlipTest:
 
     @property
     def bias(self) -> FloatArray:
-        """(p,) the mean choice on a pair of equal items; -1 to 1, if choices are not graded."""
+        """Mean choice on a pair of equal items, (p,); -1 to 1 if choices are not graded."""
         return self._interval[0]
 
     @property
     def low(self) -> FloatArray:
-        """(p,) lower end of the 95 % interval of the bias."""
+        """Lower end of the 95 % interval of the bias, (p,)."""
         return self._interval[1]
 
     @property
     def high(self) -> FloatArray:
-        """(p,) upper end of the 95 % interval of the bias."""
+        """Upper end of the 95 % interval of the bias, (p,)."""
         return self._interval[2]
 
     @cached_property
@@ -173,7 +172,7 @@ class FlipTest:
         return bias, low, high
 
     def detectable(self, probability: float) -> FloatArray:
-        """Return the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
+        """Return the smallest bias that is found in 9 of 10 cases, (p,), in the unit of `bias`.
 
         `probability`: annotators with a smaller probability are flagged. The result is NaN if not even
         choices of only one side suffice.
@@ -183,7 +182,7 @@ class FlipTest:
 
 @dataclass(frozen=True, eq=False)
 class _Reach:
-    """Groups of choices with nearly the same linear predictor, and the variance that scores add."""
+    """Groups of choices with nearly the same linear predictor, and variance due to errors of the scores."""
 
     graded: bool
     scale: float
@@ -256,7 +255,7 @@ class _Reach:
             mean = np.tanh(0.5 * (self.at + middle[self.owner]))
             seen = self.sums(self.count * (mean - start))
             spread = self.sums(self.count * (1 - mean**2))
-            # the residuals that the test flips have the mean taken off that the scores give
+            # the test flips residuals: choices minus the means given by the scores
             square = self.sums(self.count * (1 - 2 * mean * start + start**2))
             enough = seen >= cut * np.sqrt(np.maximum(square, 0) * self.wider) + sure * np.sqrt(spread)
             if iteration == 0:
@@ -271,7 +270,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     """Test every annotator for a bias larger than a minimum effect.
 
     `effect`: minimum effect, a mean choice on a pair of equal items, in the units of the root mean square
-    choice. Biases up to it are not found. 0 tests for any bias at all.
+    choice. Biases up to it are not found. 0 tests for any bias.
     """
     model = fit_choices(pairs, part(watch, 0.0, 0.5))
     known = scoring(model, part(watch, 0.5, 0.8))
@@ -318,7 +317,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
 
 
 def _with_model(model: ChoiceModel, mean: FloatArray, wider: FloatArray, by_signs: FloatArray) -> FloatArray:
-    """Combine the probabilities of the sign-flip test and of the choice model; with ties, use the first.
+    """Combine the probabilities of the sign-flip test and of the choice model; with ties, use only the first.
 
     The slopes are those fitted with a bias, so that a bias does not count as noise.
     """
@@ -338,9 +337,8 @@ def sign_flip_probability(
 
     `residual`: (E,), the residuals r.
     `owner`: (E,), the annotator of each, 0 to p - 1, in ascending order.
-    `statistic`: (p,), T, a sum of residuals.
-    The result, (p,), is at least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of
-        signs; it is 1 without any.
+    `statistic`: (p,), T, a sum of residuals. The result, (p,), is at least 2^(1 - k) for k residuals that are
+    not 0, the probability of one pattern of signs; it is 1 without residuals.
     """
     from scipy.special import ndtr
 
@@ -398,7 +396,7 @@ def _clipped(model: ChoiceModel, residual: FloatArray) -> FloatArray:
 def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, change: FloatArray) -> FloatArray:
     """Return the variance that errors of the scores add to the sum of residuals, (p,).
 
-    It is g'Cov(s)g for the derivative g of the sum by the scores, less the value for random sides.
+    It is g'Cov(s)g for the derivative g of the sum by the scores, minus the value for random sides.
     """
     result = np.zeros(model.annotators)
     value = model.each(slope) * change
@@ -471,7 +469,7 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
 
 
 def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray, watch: Watch) -> FloatArray:
-    """Return the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
+    """Return the largest probability under a bias up to the minimum effect, by flipping shifted residuals."""
     limit = effect if model.graded else 2 * float(np.arctanh(effect))
 
     def test(at_end: int, _: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -484,7 +482,7 @@ def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray
         total, square = model.total(residual), model.total(residual * residual)
         variance = np.maximum(square, variance) * wider
         statistic = total * np.sqrt(square / np.where(variance > 0, variance, 1.0))
-        # one-sided: of residuals above a bias to the left, and below one to the right
+        # one-sided: residuals above a bias to the left, and below a bias to the right
         both = sign_flip_probability(residual, model.annotator, statistic)
         if not model.graded:
             both = _with_model(model, mean, wider, both)

@@ -18,10 +18,10 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of, wait_w
 UNTESTED = {
     1: "took no part",
     2: "made too few comparisons to be tested",
-    3: "cannot be tested: all the comparisons are of items that nothing else ranks",
-    4: "cannot be tested: the bias cannot be separated from the scores of the items or from others' bias",
+    3: "cannot be tested: no comparisons by others rank the compared items",
+    4: "cannot be tested: the bias cannot be separated from the scores of the items or the biases of others",
 }
-"""Reasons for not testing an annotator: "annotator 7 took no part"."""
+"""Reasons for not testing an annotator, as the rest of a sentence after the name."""
 
 _FAR_APART = 0.5
 _NEWTON_STEPS = 100
@@ -34,8 +34,8 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
     """Choose s, the distance of each knockoff from its annotator: 0 <= s <= 1, diag(s) <= 2 R (after eq. 7).
 
     If the smallest eigenvalue of R is at least 1/2, s = 1 is allowed and optimal. Otherwise "sdp" maximises
-    their sum, as in the paper, which often leaves some at 0 and these annotators without power; "entropy"
-    maximises det S det(2R - S), by Newton's method, and "equal" uses 2 lambda_min for all.
+    their sum, as in the paper, which often leaves some at 0, so that a bias of these annotators cannot be
+    found; "entropy" maximises det S det(2R - S), by Newton's method, and "equal" uses 2 lambda_min for all.
 
     `gram`: (m, m), R, for columns of length 1. `construction`: a key of `CONSTRUCTIONS`.
     """
@@ -60,7 +60,7 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
 def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: Watch) -> FloatArray:
     """Maximise slope sum s + weight (log det(2R - S) + sum log s), with log(1 - s) if there is a slope.
 
-    Without a slope s stays below 1, since the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
+    Without a slope s stays below 1, because the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
     """
     bounded, nothing = slope > 0.0, np.empty((0, 0))
 
@@ -106,7 +106,7 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 
 @dataclass(frozen=True, eq=False)
 class Knockoffs:
-    """Parts shared by all draws of knockoffs; no column is ever built."""
+    """Terms common to all draws of knockoffs; no column is ever built."""
 
     base: FloatArray  # (m,): the knockoffs' pull without the random part, X'y - S R^-1 X'y
     factor: FloatArray  # (m, m): C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y
@@ -123,7 +123,7 @@ class Knockoffs:
 def make_knockoffs(
     pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric: bool = False
 ) -> Knockoffs:
-    """Compute the parts that all draws share (the lines after eq. 7).
+    """Compute the terms common to all draws (the lines after eq. 7).
 
     `pull`: (m,).
     `inverse`: (m, m), inverse of R.
@@ -147,8 +147,9 @@ def project_at_random(
     """Draw Q'y, (D, columns), for random orthonormal Q, orthogonal to items and annotators.
 
     Such a Q'y is the length of the residual times coordinates of a uniform point on the sphere, in as many
-    dimensions as there are degrees of freedom. If these are fewer than the columns, the data are padded with
-    rows of normal noise of the estimated size, as in [barber2015]_; the guarantee then depends on that size.
+    dimensions as there are degrees of freedom. If there are fewer degrees of freedom than columns, the data
+    are padded with rows of normal noise of the estimated size, as in [barber2015]_; the guarantee then
+    depends on this size.
 
     `residual`: sum of squares.
     `freedom`: above 0.
@@ -188,7 +189,7 @@ class SortedDraws:
 
     statistic: NDArray[np.floating[Any]]  # (D, p): as in `PairFusion`
     size: FloatArray  # (D, p): |W|, the largest first
-    # against, chosen: (D, p): numbers of the values down to each one that are below and above 0
+    # against, chosen: (D, p): number of values below and above 0 among the first values up to each
     against: NDArray[np.int32]
     chosen: NDArray[np.int32]
     last: BoolArray  # (D, p): the last one of its size, which is not 0
@@ -200,15 +201,15 @@ class SortedDraws:
         Raises `ValueError` for a rate above `HIGHEST_RATE`.
 
         `rate`: q, at most `HIGHEST_RATE`.
-        `plus`: use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
-        The result, (D,), is infinite without a valid cut.
+        `plus`: use knockoff+, T1, which controls the rate; otherwise the plain knockoff, T0, which nearly
+        does. The result, (D,), is infinite without a valid cut.
         """
         if not 0.0 < rate <= HIGHEST_RATE:
             raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
         result = np.full(len(self.size), np.inf)
         if not self.size.shape[1]:
             return result
-        # a product, since 1 / 10 is no more than 0.1 whichever way it is rounded
+        # a product instead of a quotient, so that rounding errors do not exclude 1 / 10 at a rate of 0.1
         most = rate * np.maximum(self.chosen, 1) * (1.0 + 1e-12)
         good = self.last & (self.against + int(plus) <= most)
         at = self.size.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
@@ -225,7 +226,7 @@ class SortedDraws:
 
 
 def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
-    """Sort W of every draw, once for all rates.
+    """Sort W of every draw once for all rates.
 
     `statistic`: (D, p), W; NaN for annotators who were not tested.
     """
@@ -270,13 +271,13 @@ def own_noise(
     seeds: Sequence[Sequence[int]],
     watch: Watch = silent,
 ) -> FloatArray:
-    """Draw Q'y, (D, m), for Q whose column j is near a random vector on the comparisons of annotator j.
+    """Draw Q'y, (D, m), with column j of Q near a random vector on the comparisons of annotator j.
 
     Let Z have a normal vector for each annotator that is 0 on all others' comparisons, and P be the projector
     orthogonal to items and annotators. Q = PZ (Z'PZ)^-1/2 is the orthonormal matrix nearest to PZ, and
-    independent of the choices, as theorem 1 requires. Knockoffs then are as noisy as their annotators, while
-    a common Q gives all of them the mean noise. If too little of Z remains for an annotator, the rest comes
-    from the sphere.
+    independent of the choices, as theorem 1 requires. Knockoffs then have the noise of their annotators,
+    while a common Q gives all of them the mean noise. If too little of Z remains for an annotator, the rest
+    comes from the sphere.
 
     `component`: (n,). `seeds`: seed of each draw.
     """

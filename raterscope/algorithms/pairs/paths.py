@@ -1,9 +1,8 @@
-"""Paths along which biases enter, the strongest first, and the Gram matrices that they work on.
+"""Paths on which biases enter, the strongest first, and their Gram matrices.
 
-The paths are those of inverse scale space, LASSO and linearised Bregman iteration (LBI). All work on the
-scaled Gram matrix with the scores of the items projected out; the paths are the same for it (the paper's
-remark 1). theta is then optimal at every point of the path, also for LBI, where algorithm 1 uses gradient
-steps.
+The paths are those of inverse scale space, LASSO and linearised Bregman iteration (LBI). All use the scaled
+Gram matrix with the scores of the items projected out, which does not change the paths (the paper's remark
+1). theta is then optimal at every point of the path, also for LBI, where algorithm 1 uses gradient steps.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ _NONE = np.zeros(0)
 class Path:
     """Coefficients of m columns at T points."""
 
-    # (T,): rising times of ISS, whose coefficients are constant until the next point, and of LBI; falling
-    # lambda of LASSO, whose coefficients are linear between points
+    # (T,): increasing times for ISS, whose coefficients are constant until the next point, and for LBI;
+    # decreasing lambda for LASSO, whose coefficients are linear between points
     at: FloatArray
     value: FloatArray  # (T, m)
-    # (m,): Z: 1 / time, or lambda, where a coefficient first leaves 0 (section 2.3, step 2); 0 if it never
-    # does
+    # (m,): Z, the 1 / time or lambda at which a coefficient first leaves 0 (section 2.3, step 2); 0 if it
+    # never does
     entry: FloatArray
 
 
 class PathMethod(Protocol):
-    """Method of a path: followed alone, or with knockoffs for their entry times."""
+    """Method that computes a path without knockoffs, or the entries with knockoffs."""
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
-        """Follow the whole path of m columns of length 1 without knockoffs.
+        """Compute the whole path of m columns of length 1 without knockoffs.
 
         `gram`: (m, m). `pull`: (m,), the columns times the response.
         """
@@ -67,20 +66,21 @@ class PathMethod(Protocol):
         `pulls`: (D, 2 m).
         `stop`: a path ends when the ratio of knockoffs that entered before their annotators to the other
             annotators reaches `stop`. No smaller cut can then have a false discovery rate of `stop` or less:
-            every such knockoff counts at any smaller cut, and at most the others can be selected.
-        The result, (D, 2 m), has the columns first, then their knockoffs; it is 0 if the path ended before.
+            every such knockoff counts at any smaller cut, and only the other annotators can be selected. The
+            result, (D, 2 m), has the columns first, then their knockoffs; it is 0 for columns that have not
+            entered when the path ends.
         """
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Path followed from event to event by a kernel."""
+    """Exact path, computed event by event by a kernel."""
 
     events: Callable[..., int]
     moving: bool
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
-        """Follow the whole path; see `PathMethod.follow`."""
+        """Compute the whole path; see `PathMethod.follow`."""
         from raterscope.algorithms.pairs._kernels import start
 
         state = start(len(pull))
@@ -164,14 +164,14 @@ class Iterated:
     """Linearised Bregman iteration (algorithm 1), all draws at once.
 
     The step is 1 / (kappa lambda_max), half of the maximum. Within a step w moves linearly, so that entries
-    are resolved more finely than steps, which would leave most columns tied.
+    are resolved within steps; otherwise most columns would be tied.
     """
 
     kappa: float = 100.0
     steps: int = 20_000
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
-        """Follow the path until twice the time of the last entry; see `PathMethod.follow`."""
+        """Compute the path until twice the time of the last entry; see `PathMethod.follow`."""
         at: list[float] = []
         values: list[FloatArray] = []
 
@@ -240,7 +240,7 @@ def lbi(kappa: float = 100.0, steps: int = 20_000) -> Iterated:
 
 
 def _times(gram: FloatArray, gap: FloatArray, coefficient: FloatArray) -> FloatArray:
-    """Multiply coefficients by the Gram matrix of columns and knockoffs, [[R, R - S], [R - S, R]]."""
+    """Multiply coefficients with the Gram matrix of columns and knockoffs, [[R, R - S], [R - S, R]]."""
     if not len(gap):
         return np.asarray(coefficient @ gram)
     own, knockoff = coefficient[:, : len(gram)], coefficient[:, len(gram) :]
@@ -264,7 +264,7 @@ class Grams:
     With H the projector onto the columns of delta0 (section 2.3), A'(I - H)A is G and A'(I - H)Y the pull.
     """
 
-    # (m,): numbers of the annotators whose columns are in A; the others are assumed unbiased
+    # (m,): indices of the annotators whose columns are in A; the others are assumed unbiased
     annotators: NDArray[np.int64]
     count: NDArray[np.int64]  # (m,): comparisons of each of them, N = A'A
     gram: FloatArray  # (m, m): G = N - M L+ M', where L = delta0'delta0 and M = A'delta0
@@ -281,12 +281,12 @@ def gram_matrices(
     """Sum comparisons and project the items out, by connected component.
 
     The pseudo-inverse of a component's Laplacian is not needed: without its last item the Laplacian is
-    positive definite, and one triangular solution gives the part of M' that the items explain. Raises
+    positive definite, and solving one triangular system gives the part of M' that the items explain. Raises
     `PairsError` for more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED`
     annotators.
 
-    `component`: (n,), as from `ranking.components`. `among`: (p,), annotators with a bias in the model; by
-    default all with comparisons.
+    `component`: (n,), as from `ranking.components`. `among`: (p,), True for annotators with a bias in the
+    model; by default all with comparisons.
     """
     component = components(pairs) if component is None else component
     number, items = len(pairs.annotators), len(pairs.items)
@@ -294,8 +294,8 @@ def gram_matrices(
     annotators = np.flatnonzero(count > 0 if among is None else among & (count > 0)).astype(np.int64)
     if len(annotators) > MOST_TESTED:
         raise PairsError(
-            f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: "
-            "raise the least number of comparisons for a test."
+            f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: raise the "
+            f"minimum number of comparisons for a test."
         )
     watch(0.05, "adding up comparisons")
     mixed = cross_table(pairs.annotator, pairs.left, (number, items))
@@ -335,8 +335,8 @@ def factor_laplacian(
 ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
     """Factor the Laplacian L of each component of items; yield items and the triangular factor.
 
-    The items, (k,), are those of a component but one, whose score is then 0. Their part of L is the factor,
-    (k, k), times its transpose. Raises `PairsError` with too many linked items.
+    The items, (k,), are those of a component except one, whose score is then 0. Their part of L is the
+    factor, (k, k), times its transpose. Raises `PairsError` with too many linked items.
     """
     count = len(pairs.items)
     links = cross_table(pairs.left, pairs.right, (count, count))
@@ -372,8 +372,8 @@ def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
 class ScaledGrams:
     """Regression of the choices on the annotators, with columns of length 1 and items projected out.
 
-    The constraint 0 <= s <= 1 of the knockoffs needs columns of (I - H)A of length 1, unlike the published
-    version: R = D^-1/2 G D^-1/2 with D the diagonal of G.
+    Unlike in the published version, the constraint 0 <= s <= 1 of the knockoffs needs columns of (I - H)A of
+    length 1: R = D^-1/2 G D^-1/2 with D the diagonal of G.
     """
 
     tested: NDArray[np.int64]  # (m,): the annotators' numbers
@@ -383,7 +383,7 @@ class ScaledGrams:
 
 
 def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
-    """Scale the Gram matrix of annotators whose bias is identified; return it, and who they are, (m,).
+    """Scale the Gram matrix of annotators whose bias is identified; return it, and a mask of them, (m,).
 
     A bias is not identified if a linear combination of biases equals some scores of the items: for a single
     annotator of an item, or for all if an item is always on the same side.
@@ -403,7 +403,7 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
 
 
 def _regular(gram: FloatArray) -> bool:
-    """Return whether no column nearly depends linearly on those before it."""
+    """Return whether no column is nearly a linear combination of the columns before it."""
     try:
         lower = cholesky(gram)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Scores of items from their comparisons, with and without the biases of some annotators.
+"""Scores of items from comparisons, with and without correction for the biases of some annotators.
 
 Comparisons are counted in tables of items and annotators, and items that comparisons link form components.
 Scores of different components cannot be compared.
@@ -41,7 +41,7 @@ def cross_table(
 def _sum_cells(
     row: NDArray[np.integer], column: NDArray[np.integer], shape: tuple[int, int], value: FloatArray | None
 ) -> Any:
-    """Sum values, or ones, by row and column into an array, or into a sparse table where that is large.
+    """Sum values, or ones, by row and column into an array, or a sparse table if that would be large.
 
     An array takes a fifth of the time of sorting.
     """
@@ -77,7 +77,7 @@ def sum_sorted(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
 
 
 def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
-    """Return the items of each component; those below 0 are of none."""
+    """Return the items of each component; items with a number below 0 belong to none."""
     order = np.argsort(component, kind="stable")
     order = order[component[order] >= 0]
     return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
@@ -89,7 +89,7 @@ MOST_LINKED = 6000
 _LEVEL = 0.95
 _SINGULAR = 1e-9
 _ROUNDING = 1e-15
-"""Share of the choices' sum of squares below which that of the residuals is not known."""
+"""Share of the choices' sum of squares below which that of the residuals is only rounding errors."""
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
 _NEWTON_STEPS, _LONGEST_STEP, _CONVERGED = 200, 2.0, 1e-7
@@ -100,33 +100,33 @@ _SMALL, _FEW = 400, 20_000
 class Scores:
     """Scores of items by least squares, optionally with biases of annotators (eq. 11)."""
 
-    # score, low, high: (n,): mean 0 in each component, with 95 % intervals that hold for other annotators of
-    # the same kind too. NaN for items that were never compared; the interval is NaN also if a bias cannot be
-    # separated from the score, or without degrees of freedom for the noise.
+    # score, low, high: (n,): mean 0 in each component, with 95 % intervals that are also valid for other
+    # annotators of the same kind. NaN for items that were never compared; the interval is also NaN if a bias
+    # cannot be separated from the score, or without degrees of freedom for the noise
     score: FloatArray
     low: FloatArray
     high: FloatArray
-    # (p,): of the annotators whose bias is estimated; NaN for the others, and if it cannot be separated from
-    # the scores, as for the only annotator of an item
+    # (p,): biases of the annotators whose bias is estimated; NaN for others, and if a bias cannot be
+    # separated from the scores, as for the only annotator of an item
     bias: FloatArray
     variance: float  # of the noise: the residual sum of squares over the degrees of freedom; NaN without any
     freedom: int  # comparisons less the rank of the design; not above 0 where there are too few comparisons
     # rank_low, rank_high: (n,): 95 % intervals of the ranks within components, see `wins.rank_intervals`; 0
-    # where they are unknown: for items that were never compared, without degrees of freedom, and in
-    # components of too many items
+    # if unknown: for items that were never compared, without degrees of freedom, and in components of too
+    # many items
     rank_low: IndexArray
     rank_high: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
 class LinkedScores:
-    """Part of the scores that does not depend on the biased annotators, which is most of the work."""
+    """Terms of the scores that do not depend on the biased annotators, which are most of the work."""
 
     component: IndexArray  # (n,): from `components`
     items: tuple[NDArray[np.int64], ...]  # tuple of (m,): of each component
     inverse: tuple[FloatArray, ...]  # tuple of (m, m): the pseudo-inverse of each component's Laplacian
     pull: FloatArray  # (n,): sum of the choices for each item: delta0'y
-    # count, answers: (p,): each annotator's comparisons, or their weight, and the sum of the choices: A'y
+    # count, answers: (p,): number or weight of each annotator's comparisons, and sum of the choices: A'y
     count: FloatArray
     answers: FloatArray
     mixed: Any  # (p, n): M, an array or a sparse table
@@ -136,7 +136,7 @@ class LinkedScores:
 
 
 def components(pairs: Pairs) -> IndexArray:
-    """Return each item's component of linked items, (n,), the largest is 0; -1 for an item never compared."""
+    """Return each item's component of linked items, (n,), 0 for the largest; -1 for items never compared."""
     from scipy.sparse.csgraph import connected_components
 
     count = len(pairs.items)
@@ -158,7 +158,7 @@ def components(pairs: Pairs) -> IndexArray:
 def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
     """Estimate scores by least squares, together with the biases of some annotators (eq. 11).
 
-    A tie is the choice 0, half a vote for either item, as in the sufficient statistics of Davidson's model of
+    A tie is the choice 0, half a vote for each item, as in the sufficient statistics of Davidson's model of
     ties [davidson1970]_.
 
     With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve (N - M L+ M') bias
@@ -213,7 +213,7 @@ def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watc
 def begin_scores(
     linked: LinkedScores, biased: BoolArray | None, watch: Watch
 ) -> tuple[Scores, Callable[[], Scores]]:
-    """Estimate scores as `scores_of`, but without intervals of ranks; also return what adds these."""
+    """Estimate scores as `scores_of`, but without intervals of ranks; return a function that adds these."""
     with one_thread():
         return _scores(linked, biased, watch)
 
@@ -315,7 +315,8 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
     block = np.asarray(links[items][:, items].toarray())
     degree = block.sum(axis=1)
     np.negative(block, out=block)
-    # The mean, which no comparison tells, gets a weight like the items' own: that keeps the condition good.
+    # The mean, which comparisons do not determine, gets a weight like that of the items, for good
+    # conditioning.
     weight = degree.mean() / count
     block += weight
     block[np.diag_indices(count)] += degree
@@ -352,9 +353,9 @@ def _quantile(freedom: int) -> float:
 
 
 def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
-    """Rank items within their components from 1, the highest score first; equal scores have one rank.
+    """Rank items within their components from 1, the highest score first; equal scores have equal ranks.
 
-    The result, (n,), is 0 for an item without a score.
+    The result, (n,), is 0 for items without a score.
     """
     result = np.zeros(len(score), dtype=np.int32)
     for items in groups_of(np.where(np.isfinite(score), component, -1).astype(np.int32)):
@@ -369,13 +370,12 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
 
 
 def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
-    """Return the share of the choices that no ranking explains; see `ranking_agreement.consistency`.
+    """Return the share of choices that no ranking explains; see `ranking_agreement.consistency`.
 
     Raises `PairsError` if two items of different components are compared.
 
     `component`: (n,), from `components`; items of no component must not have been compared. `score`: (n,),
-    least squares scores, if known already. The share of the choices' sum of squares lies from 0 to 1; it is 0
-    without any choice.
+    least squares scores, if already known. The share is 0 to 1; it is 0 without choices.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
@@ -392,7 +392,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     """Fit the Bradley-Terry model by Newton's method, for comparison.
 
     The log odds that the left item is preferred are the difference of two scores; a tie counts as half an
-    answer for either. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
+    answer for each. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
     finite if an item always wins.
 
     The scores, (n,), are log odds with mean 0 in each component; NaN for items that were never compared.

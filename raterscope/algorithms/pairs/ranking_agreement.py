@@ -1,9 +1,9 @@
 """Agreement of a ranking with the choices, and with a known ranking (Table 5 of the position bias paper).
 
 HodgeRank [jiang2011]_ measures the agreement with the choices. The mean choices of pairs, weighted by their
-comparisons, are split into differences of scores, cycles of triangles (curl) and longer cycles alone
-(harmonic). The three are orthogonal: their sums of squares add up. Agreement with a known ranking is
-Kendall's tau [kendall1938]_, and the share of the best items that are found.
+comparisons, are split into differences of scores, cycles of triangles (curl) and only longer cycles
+(harmonic). The three are orthogonal: their sums of squares add up. Agreement with a known ranking is measured
+by Kendall's tau [kendall1938]_, and the share of the best items that are found.
 
 References
 ----------
@@ -28,7 +28,9 @@ from raterscope.algorithms.progress import Watch, silent
 
 _MOST_TRIANGLES = 200_000
 _MOST_CELLS = 4_000_000
-"""Largest table of every two items in which comparisons are counted, as that is faster than sorting them."""
+"""Maximum size of a table of all pairs of items in which comparisons are counted, which is faster than
+sorting.
+"""
 
 _MOST_ITEMS = 3000
 _STEPS = 500
@@ -37,10 +39,10 @@ _PRECISE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Consistency:
-    """Shares of the choices' sum of squares; the first three add up to 1, and so do all without `cyclic`."""
+    """Shares of the choices' sum of squares; the first three add up to 1, and so do all except `cyclic`."""
 
     ranking: float  # explained by the scores
-    # between comparisons of the same two items, by whomever: no flow from item to item explains it
+    # differences between comparisons of the same two items, by the same or different annotators
     disagreement: float
     cyclic: float  # part of the mean choices that no score explains: a over b over c over a
     # curl, harmonic: parts of the cyclic share in triangles, and only in longer cycles; NaN with too many
@@ -84,7 +86,7 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
 
 
 def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
-    """Return the compared pairs, the lower number first, with counts and the mean choice of it."""
+    """Return the compared pairs, the lower index first, with counts and the mean choice of the first."""
     count = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     signed = np.where(pairs.left < pairs.right, pairs.choice, -pairs.choice)
@@ -103,7 +105,7 @@ def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArr
 def _triangles(
     first: NDArray[np.int64], second: NDArray[np.int64], many: int, watch: Watch
 ) -> tuple[NDArray[np.int64], ...] | None:
-    """List the triangles, by the numbers of their three pairs; None if there are too many."""
+    """List the triangles by the indices of their three pairs; None if there are too many."""
     if many > _MOST_ITEMS:
         return None
     edge = np.full((many, many), -1, dtype=np.int32)
@@ -165,26 +167,27 @@ def _incidence(*sides: tuple[NDArray[np.int64], float], shape: tuple[int, int]) 
 
 
 BEST = (1, 3, 5, 10)
-"""Numbers k of best items for the share of truly best ones."""
+"""Numbers k for the share of the truly best items among the k best."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrueRanking:
     """Known ranking of n items."""
 
-    # (n,): rank of each item, the best first: 1, 2, and so on, equal ranks for a tie; NaN where unknown
+    # (n,): rank of each item, 1 for the best, equal ranks for a tie; NaN if unknown
     place: FloatArray
-    # (n,): items of one group are ordered by their ranks, those of different groups are not; one group for a
-    # complete ranking
+    # (n,): items of one group are ordered by their ranks, items of different groups are not; a complete
+    # ranking has one group
     group: IndexArray
 
 
 @dataclass(frozen=True)
 class RankingAgreement:
-    """Agreement of a ranking with a known one."""
+    """Agreement of a ranking with a known ranking."""
 
     items: int  # items with a score and a known rank
-    # agreeing, opposed: pairs of items that both rankings order, in the same way and the opposite way
+    # agreeing, opposed: number of pairs of items that both rankings order in the same way, and in opposite
+    # ways
     agreeing: int
     opposed: int
     tau: float  # Kendall's tau-b, -1 to 1, over the pairs whose order is known; NaN without any

@@ -1,7 +1,7 @@
 """Selection of biased annotators: tests of single annotators, false discovery rates and random sides.
 
-With sides drawn again at random, annotators prefer no side, for any noise. Findings of the test in the same
-comparisons are then due to chance.
+If sides are redrawn at random, annotators prefer no side, whatever the noise. Flags in these comparisons are
+then due to chance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FARTHEST = 30.0
 
 
 def t_test(biases: Biases) -> FloatArray:
-    """Test each bias by Student's t, all others being in the model; (m,) two-sided p, NaN without noise."""
+    """Test each bias by Student's t, with all others in the model; (m,) p values, NaN without noise."""
     from scipy.special import stdtr
 
     if not biases.residual > 0.0 or biases.freedom <= 0:
@@ -46,7 +46,7 @@ def t_test(biases: Biases) -> FloatArray:
 
 
 def intervals(biases: Biases, problem: ScaledGrams) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
+    """Return the biases in the unit of the choices, with the ends of their 95 % intervals; (m,) each."""
     from scipy.special import stdtrit
 
     bias = biases.scaled / problem.length
@@ -107,8 +107,8 @@ def simes(probability: FloatArray) -> float:
 def false_discovery_rates(probability: FloatArray) -> FloatArray:
     """Return the q value of each annotator: the smallest rate with a selection.
 
-    The method is that of Benjamini and Hochberg [benjamini1995]_. It adapts if many are biased: the number of
-    unbiased annotators is estimated from p > 1/2 [storey2002]_, and 0.9 of the rate is used.
+    The method is that of Benjamini and Hochberg [benjamini1995]_. It adapts to many biased annotators: the
+    number of unbiased annotators is estimated from p > 1/2 [storey2002]_, and 0.9 of the rate is used.
 
     `probability`: (p,), NaN for annotators who were not tested. The result, (p,), is at most 1; NaN for
     annotators who were not tested.
@@ -142,8 +142,8 @@ def selection_limit(probability: FloatArray, rate: float, selected: int) -> floa
 def crowd_probability(probability: FloatArray) -> float:
     """Test for bias in the crowd: a few large biases, or many small ones.
 
-    The p values of Simes' test, which finds few, and of Fisher's ([fisher1932]_), which finds many, are
-    combined by Bonferroni's inequality, the first with a weight of 3/4.
+    The p values of Simes' test, which finds few large biases, and of Fisher's test ([fisher1932]_), which
+    finds many small biases, are combined by Bonferroni's inequality, the first with a weight of 3/4.
 
     `probability`: (p,), NaN for annotators who were not tested. The result is 1 if no annotator was tested.
 
@@ -164,14 +164,15 @@ def crowd_probability(probability: FloatArray) -> float:
 def bias_probabilities(probability: FloatArray) -> FloatArray:
     """Estimate the probability that each annotator is biased, from the p values of all.
 
-    The p values are those of absolute standard normal deviates z. Of unbiased annotators these have a
-    half-normal distribution, of biased ones a folded normal distribution; its mean, variance and share are
-    fitted by EM with a weak prior ([efron2008]_). The share of biased annotators is limited by the p values
-    above one half.
+    The p values are those of absolute standard normal deviates z. For unbiased annotators these have a
+    half-normal distribution, for biased annotators a folded normal distribution; its mean, variance and share
+    are fitted by EM with a weak prior ([efron2008]_). The share of biased annotators is limited by the p
+    values above one half.
 
     `probability`: (p,), two-sided; NaN for annotators who were not tested. The result, (p,), is NaN for
     annotators who were not tested. In simulated crowds the mean agrees with the share of wrong flags and
-    misses within 0.03, except with 20 comparisons for each annotator, where more are biased.
+    misses within 0.03, except with 20 comparisons for each annotator, where more annotators are biased than
+    estimated.
 
     References
     ----------
@@ -213,8 +214,8 @@ def _unbiased(probability: FloatArray) -> float:
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
     """Flag annotators by their q values; none if the crowd shows no bias.
 
-    `q_value`: (p,), NaN for annotators who were not tested. `crowd_p`, `gate`: the p value of the crowd
-    (`crowd_probability`), and the largest one with flags.
+    `q_value`: (p,), NaN for annotators who were not tested. `crowd_p`, `gate`: p value of the crowd
+    (`crowd_probability`), and its maximum for flags.
     """
     if crowd_p > gate:
         return np.zeros(len(q_value), dtype=bool)
@@ -222,10 +223,10 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
 
 
 def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate: float) -> BoolArray:
-    """Return annotators who are unbiased if not flagged: a relevant bias would be found, and none is.
+    """Return whether each annotator is unbiased if not flagged: a relevant bias would be found, and none is.
 
     `detectable`, `q_value`: (p,). `relevant`: the relevant bias, in the units of `detectable`. `rate`: an
-    annotator with a smaller q value is not unbiased, even if another rule flags none.
+    annotator with a smaller q value does not count as unbiased, even if another rule flags none.
     """
     reached = np.nan_to_num(detectable, nan=np.inf) <= relevant
     return np.asarray(reached & (np.nan_to_num(q_value, nan=0.0) > rate))
@@ -234,7 +235,7 @@ def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate
 def detectable_biases(
     test: FlipTest, q_value: FloatArray, crowd_p: float, rate: float, gate: float, relevant: float
 ) -> tuple[FloatArray, BoolArray]:
-    """Return each annotator's smallest bias that would be flagged at a rate, and who is decidable.
+    """Return each annotator's smallest bias that would be flagged at a rate, and whether it is decidable.
 
     `test`: NaN for annotators who were not tested.
     `q_value`: (p,).
@@ -260,7 +261,7 @@ def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
 
 
 def wrong_probabilities(fusion: PairFusion) -> FloatArray:
-    """Estimate the probability that each annotator is flagged, or not, wrongly; 0 for the untested."""
+    """Estimate the probability that each annotator is wrongly flagged or not flagged; 0 if untested."""
     biased = bias_probabilities(np.where(fusion.untested == 0, fusion.p_value, np.nan))
     return np.nan_to_num(np.where(fusion.flagged, 1 - biased, biased))
 
@@ -279,7 +280,7 @@ _OFTEN = 3
 
 @dataclass(frozen=True, eq=False)
 class RedrawnSides:
-    """The flip test of comparisons whose sides are drawn again, D times, of m tested annotators."""
+    """Results of the flip test for m annotators on comparisons with redrawn sides, D times."""
 
     below: FloatArray  # (D, L): share of the p values (of no bias at all) below each of `LEVELS`
     accused: NDArray[np.int64]  # (D,): number of flagged annotators
@@ -322,11 +323,11 @@ def check_redrawn_sides(
 
 
 _CELLS = 1 << 20
-"""Pairs of items that are counted in a table of all pairs."""
+"""Maximum number of pairs of items for counting in a table of all pairs."""
 
 
 def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
-    """Describe evidence that sides were not drawn at random; empty without any.
+    """Describe evidence that sides were not drawn at random; empty without evidence.
 
     Three patterns are tested: the better item, by the others' answers, is too often on one side; each pair
     has the same item on the left for all annotators; single items stay on one side.

@@ -1,9 +1,9 @@
-"""Wins, losses and ties of every two items, intervals of ranks, and preferences of annotators.
+"""Wins, losses and ties of every two items, intervals of ranks, and annotators' preferences.
 
 The model of preferences is choice = s_left - s_right + t_left - t_right + noise, where t, an annotator's
 preference of each item, has variance tau and mean 0 in the crowd. Choices of one annotator on the same items
-are therefore correlated, and n annotators with many comparisons each determine the scores less well than as
-many comparisons by different annotators. With D_a the comparisons of annotator a and L_a = D_a'D_a their
+are therefore correlated, and many comparisons by few annotators determine the scores less well than the same
+number of comparisons by different annotators. With D_a the comparisons of annotator a and L_a = D_a'D_a their
 Laplacian, the scores L+ D'y have the covariance sigma^2 L+ + tau L+ Q L+ where Q is the sum of the L_a^2.
 
 The variances follow from two sums of squares, of all residuals r and of D_a'r_a, which are set equal to their
@@ -37,11 +37,11 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 
 _LEVEL = 0.95
 _ROWS = 64
-"""Rows of a table worked on at a time: they stay in the processor's cache."""
+"""Number of rows of a table that are processed at a time, which stay in the processor's cache."""
 DENSE = 4_000_000
-"""Most cells of an array; of larger tables the cells that are not 0 are kept."""
+"""Maximum number of cells of an array; larger tables are sparse."""
 MOST_COMPARED = 1000
-"""Largest number of items of a table of wins, and of a component whose ranks get intervals."""
+"""Maximum number of items in a table of wins, and in a component for intervals of ranks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +57,14 @@ class Wins:
         return self.won + self.won.T + self.ties
 
     def share(self) -> FloatArray:
-        """Return the share that the item of the row won, a tie as half; NaN without a comparison."""
+        """Return the share won by the item of the row, with a tie as half; NaN without a comparison."""
         number = self.compared()
         return np.where(number > 0, (self.won + self.ties / 2) / np.maximum(number, 1), np.nan)
 
     def interval(self, first: int, second: int) -> tuple[float, float]:
-        """Return the 95 % interval of a share, [wilson1927]_; ties make it wider than necessary.
+        """Return the 95 % interval of a share [wilson1927]_; ties make it wider than necessary.
 
-        Answers of the same annotator are counted as independent.
+        Answers of the same annotator count as independent.
         """
         number = int(self.compared()[first, second])
         return wilson(float(self.won[first, second] + self.ties[first, second] / 2), number)
@@ -100,11 +100,11 @@ def count_wins(pairs: Pairs) -> Wins:
 def rank_intervals(
     score: FloatArray, variance: FloatArray, covariance: Callable[[slice], FloatArray], freedom: int
 ) -> tuple[IndexArray, IndexArray]:
-    """Return both ends of the 95 % interval of each linked item's rank by itself, (m,), [mogstad2024]_.
+    """Return both ends of the marginal 95 % interval of each linked item's rank, (m,) [mogstad2024]_.
 
-    An item ranks below those that are better with certainty, and above those that are worse. Only the sign of
-    a difference can be wrong, in one direction, so that its test is one-sided. Holm's step-down correction
-    [holm1979]_ counts only the items that are not yet certain.
+    An item ranks below items that are significantly better, and above items that are significantly worse.
+    Only the sign of a difference can be wrong, in one direction, so that its test is one-sided. Holm's
+    step-down correction [holm1979]_ counts only the items that are not yet significant.
 
     `score`, `variance`: (m,).
     `covariance`: returns rows of the covariance of the scores, (m, m).
@@ -125,7 +125,7 @@ def rank_intervals(
         gap = score[rows, None] - score
         with np.errstate(divide="ignore", invalid="ignore"):
             distance = np.divide(gap * gap, spread, out=spread)  # squared, NaN of an item from itself
-        # Holm's steps, as many at a time as are certain: the critical value falls with the number of them.
+        # Holm's steps, all significant items at a time: the critical value falls with their number.
         number = np.zeros(len(gap), dtype=np.int64)
         while True:
             certain = distance > needed[np.minimum(number, many - 2), None] ** 2
@@ -145,24 +145,27 @@ def _count_true(table: BoolArray) -> NDArray[np.int64]:
 
 _CELLS = 20_000_000
 _EXACT, _PROBES = 20_000_000, 8
-"""Items times comparisons up to which a trace is exact, and vectors at a time. With more, random vectors
-estimate it: the trace is part of a correction that is small if there are many comparisons."""
+"""Maximum number of items times comparisons for an exact trace, and number of vectors at a time. With more,
+random vectors estimate the trace, which is part of a correction that is small if there are many comparisons.
+"""
 
 _LEAST = 1e-9
 _AT_ONCE = 500_000
-"""Products of two entries of a table that are summed at a time: other threads wait for milliseconds."""
+"""Number of products of two entries of a table that are summed at a time; other threads wait for
+milliseconds.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Preferences:
-    """Part of the variance by preferences that does not depend on the biases.
+    """Terms of the variance by preferences that do not depend on the biases.
 
     With y_a the choices of annotator a and d_a = D_a'1, the sum of squares of D_a'r_a is a quadratic function
     of scores and biases; its coefficients are kept.
     """
 
-    # crossed, own: expected sums of squares: of D_a'r_a by noise of unit variance, which is also that of all
-    # residuals by preferences of unit variance; and of D_a'r_a by these preferences
+    # crossed, own: expected sums of squares: of D_a'r_a from noise of unit variance (equal to that of all
+    # residuals from preferences of unit variance), and of D_a'r_a from preferences of unit variance
     crossed: float
     own: float
     # spread: (n,): variance of each score by preferences of unit variance; 0 for items never compared
@@ -258,7 +261,7 @@ def estimate_preferences(
 def _squares(table: Any) -> Any:
     """Multiply a sparse table's transpose by the table; SciPy takes three times as long for few columns.
 
-    Rows with equally many entries are multiplied together.
+    Rows with the same number of entries are multiplied together.
     """
     many = table.shape[1]
     if many > MOST_COMPARED:

@@ -28,7 +28,7 @@ def some() -> Pairs:
         ({"annotator": np.array([0, 0, 4, 2, 2])}, "annotator 4; expected 0 to 3"),
         ({"annotator": np.array([0, 0, -1, 2, 2])}, "annotator"),
         ({"left": np.array([0, 1, 2, 0, 3])}, "left 3; expected 0 to 2"),
-        ({"right": np.array([1, 2, 0])}, "expected one a comparison"),
+        ({"right": np.array([1, 2, 0])}, "expected one for each comparison"),
         ({"choice": np.array([1.0, NAN, 0.0, 2.5, -0.5])}, "no number"),
         ({"choice": np.array([1.0, np.inf, 0.0, 2.5, -0.5])}, "no number"),
         ({"right": np.array([1, 2, 0, 2, 2])}, "compared with itself"),

@@ -141,7 +141,7 @@ def test_untested_annotators_are_reported_and_still_count():
     notices = "\n".join(fusion.notices)
     assert "Annotator never took no part." in notices
     assert "Annotator once made too few comparisons to be tested (fewer than 5)." in notices
-    assert "Annotator alone cannot be tested: all the comparisons are of items that nothing" in notices
+    assert "Annotator alone cannot be tested: no comparisons by others rank" in notices
     assert "Comparisons link the items in 2 groups" in notices
     assert "1 item was never compared and has no score." in notices
     assert np.isnan(fusion.score[-1])
@@ -167,7 +167,7 @@ def test_perfect_data_flag_no_annotator_and_name_the_one_sided():
     assert (fusion.statistic == 0.0).all()
     assert fusion.bias[:12] == pytest.approx(np.full(12, 20.0))
     notices = "\n".join(fusion.notices)
-    assert "without any noise, so that no bias can be tested: none is flagged." in notices
+    assert "without noise: no bias can be tested, and none is flagged." in notices
     assert "12 annotators (annotator 0, annotator 1" in notices
     assert "and 7 more) chose one side alone." in notices
 
@@ -223,7 +223,7 @@ def test_too_few_comparisons():
     fusion = fuse(padded, plan(least="1"))
     assert 0 < fusion.freedom < 20
     assert np.isfinite(fusion.statistic[:, fusion.untested == 0]).all()
-    assert "noise of the size that was estimated is added" in "\n".join(fusion.notices)
+    assert "noise of the estimated size is added" in "\n".join(fusion.notices)
 
 
 def test_what_is_shown_of_the_path_is_in_the_units_of_the_choices():
