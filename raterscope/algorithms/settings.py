@@ -349,9 +349,9 @@ class Settings:
 
 
 def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> tuple[Any, ...]:
-    """Make settings of several classes from `field=value` pairs of a command line: each takes its own.
+    """Make settings of several classes from `field=value` pairs; each class takes its own settings.
 
-    Raises `SettingsError` for a setting that none of them has, or an invalid value.
+    Raises `SettingsError` for a setting of no class, or an invalid value.
     """
     texts = _present_names(texts, dict.fromkeys(name for each in classes for name in each.names()))
     return tuple(
@@ -361,7 +361,7 @@ def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> t
 
 
 def _present_names(values: Mapping[str, _Value], known: Collection[str]) -> dict[str, _Value]:
-    """Return values by the present names of their settings; refuse a name that is not known."""
+    """Return values by the current names of their settings; refuse unknown names."""
     renamed = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
     for name in renamed:
         if name not in known:
@@ -379,16 +379,14 @@ class Algorithm:
         Name on the command line: "oem".
     title : str
         Title on screen: "OEM clustering".
-    summary : str
-        One sentence: what it does and when to use it.
+    summary : str What the algorithm does and when to use it, in one sentence.
     source : str
         Paper, as ``[@key]`` of the bibliography, and equations or algorithm number.
     settings : type of Settings
         Class of its settings.
     run : callable
         ``run(data, settings, watch=watch)`` returns the result.
-    weighs : bool
-        Whether it uses the weights of annotators in `data`.
+    weighs : bool Whether the algorithm uses the weights of annotators in `data`.
     """
 
     name: str
@@ -400,7 +398,7 @@ class Algorithm:
     weighs: bool = False
 
     def weight_notices(self, weights: object) -> tuple[str, ...]:
-        """Return a notice that weights have no effect; () without weights, or where they have."""
+        """Return a notice if weights have no effect; () if they have, or without weights."""
         if weights is None or self.weighs:
             return ()
         title = self.title[:1].upper() + self.title[1:]
@@ -410,19 +408,17 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Plan:
-    """An algorithm with its settings; each kind of annotation has a plan with its own catalogue.
+    """Algorithm with its settings; each kind of annotation has a plan with its own catalogue.
 
     Attributes
     ----------
     algorithm : str
         A key of `catalogue`.
-    settings : Settings
-        Of the algorithm's class of settings.
+    settings : Settings Settings of the algorithm's class.
 
     Raises
     ------
-    SettingsError
-        For an unknown algorithm, or settings of another one.
+    SettingsError For an unknown algorithm, or settings of another class.
     """
 
     catalogue: ClassVar[Mapping[str, Algorithm]]
@@ -451,7 +447,7 @@ class Plan:
 
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan from a name, or the default one, and `field=value` pairs of a command line.
+        """Make a plan from a name (or the default) and `field=value` pairs of a command line.
 
         Raises
         ------
@@ -472,7 +468,7 @@ class Plan:
         """
         name, settings = values.get("algorithm"), values.get("settings")
         if not isinstance(name, str) or not isinstance(settings, Mapping):
-            raise SettingsError("a plan names its algorithm and its settings.")
+            raise SettingsError("a plan must name its algorithm and its settings.")
         return cls(name, cls.of(name).settings.from_dict(settings))
 
     def as_dict(self) -> dict[str, Any]:
@@ -488,7 +484,7 @@ Loaded = TypeVar("Loaded")
 
 
 class PluginError(RefusedError):
-    """A fault of a plugin's algorithm while it runs; its cause has the traceback."""
+    """Error of a plugin's algorithm while it runs; the cause has the traceback."""
 
 
 _problems: dict[tuple[str, str], str] = {}
@@ -511,8 +507,7 @@ def load(group: str, expected: type[Loaded]) -> dict[str, Loaded]:
 
     Returns
     -------
-    dict of str to object
-        By the entry point's name.
+    dict of str to object The objects, by entry point name.
     """
     loaded = {}
     for name, value in _loaded(group).items():
@@ -524,7 +519,7 @@ def load(group: str, expected: type[Loaded]) -> dict[str, Loaded]:
 
 
 class Catalogue(Mapping[str, Algorithm]):
-    """Algorithms by name: the program's own, then those of plugins, which are loaded at the first use.
+    """Algorithms by name: first the program's own, then those of plugins, which are loaded at the first use.
 
     Parameters
     ----------
@@ -546,10 +541,10 @@ class Catalogue(Mapping[str, Algorithm]):
             if name.partition(".")[0] != self._kind:
                 continue
             if algorithm.name in catalogue:
-                reason = f"there is an algorithm {algorithm.name} for {self._kind}"
+                reason = f"there already is an algorithm {algorithm.name} for {self._kind}"
                 _leave_out("raterscope.algorithms", name, reason)
             elif not (isinstance(algorithm.settings, type) and issubclass(algorithm.settings, Settings)):
-                _leave_out("raterscope.algorithms", name, "its settings are no class of Settings")
+                _leave_out("raterscope.algorithms", name, "its settings are not a subclass of Settings")
             else:
                 run = partial(_run_plugin, name, algorithm.run, self._result)
                 catalogue[algorithm.name] = replace(algorithm, run=run)

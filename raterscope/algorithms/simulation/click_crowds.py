@@ -1,8 +1,8 @@
 """Simulated crowds of clicks: on blood smears, and as in the OEM-DEM paper and the thesis.
 
-A crowd's clicks follow the papers' model (OEM-DEM paper, eq. 1): a click of annotator r comes with
-probability p_r from one of M Gaussian components and is otherwise uniform over the image. A vote follows
-the two coins of the detection stage (OEM-DEM paper, section 5).
+Clicks follow the papers' model (OEM-DEM paper, eq. 1): with probability p_r a click of annotator r is drawn
+from one of M Gaussian components, otherwise uniformly from the image. Votes follow the two-coin model of the
+detection stage (OEM-DEM paper, section 5).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ODD_ONES = 3
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """Habits of one annotator of clicks."""
+    """Habits of one annotator who clicks."""
 
     name: str
     # probability of marking a clear parasite; faint ones are missed more often, in particular by annotators
@@ -36,11 +36,12 @@ class Annotator:
 def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
     """Draw a crowd of three parts: six tenths careful, three tenths beginners, one tenth careless.
 
-    With four annotators or more, three of them are odd: one clicks everywhere, one marks nothing, and one
-    clicks next to every parasite, always on the same side. Raises `ValueError` for fewer than one annotator.
+    With four annotators or more, three of them are outliers: one clicks everywhere, one marks nothing, and
+    one clicks next to every parasite, always on the same side. Raises `ValueError` for fewer than one
+    annotator.
     """
     if size < 1:
-        raise ValueError(f"a crowd of {size} annotators cannot click; expected at least 1.")
+        raise ValueError(f"a crowd of {size} annotators; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
     names = [f"w-{number:04d}" for number in rng.choice(9000, size, replace=False) + 1000]
     crowd = []
@@ -103,21 +104,23 @@ GRADES = ((0.6, 0.95), (0.3, 0.75), (0.1, 0.25))
 """Share of annotators and their probability of an inlier (OEM-DEM paper, section 3.1)."""
 
 STREAMS = {"first": (15, 10, 0.8, 0.6), "second": (7, 15, 0.9, 0.5), "third": (11, 11, 0.7, 0.7)}
-"""Annotators R, clusters M, mean sensitivity and specificity of the thesis's scenarios in which all
-annotators decide again at every time step (thesis, section 3.4)."""
+"""Annotators R, clusters M, mean sensitivity and specificity in scenarios where all annotators decide again
+at every time step (thesis, section 3.4).
+"""
 
 JOINING = {"first": (15, 0.9, 0.7), "second": (10, 0.9, 0.7), "third": (15, 0.8, 0.6)}
-"""Clusters M, mean sensitivity and specificity of the thesis's scenarios in which annotators join one by one,
-from 10 to 50 (thesis, section 5.2)."""
+"""Clusters M, mean sensitivity and specificity in scenarios where annotators join one by one, from 10 to 50
+(thesis, section 5.2).
+"""
 
 _JAMMED = 0.547
 _MISSES = 10_000
-"""Failed positions in a row after which a square is full."""
+"""Number of consecutive failed positions after which a square counts as full."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdOfClicks:
-    """Clicks and the truth that they were drawn from."""
+    """Clicks, and the truth from which they were drawn."""
 
     clicks: Clicks
     mean: FloatArray  # (M, 2): centres of the components
@@ -129,7 +132,7 @@ class CrowdOfClicks:
 
 @dataclass(frozen=True, eq=False)
 class CrowdOfVotes:
-    """Votes and the truth that they were drawn from."""
+    """Votes, and the truth from which they were drawn."""
 
     votes: Votes
     present: BoolArray  # (M,): True where the cluster is a structure
@@ -153,8 +156,8 @@ def draw_clicks(
     `covariance`: (M, 2, 2).
     `reliability`: (R,), probability that a click of the annotator is an inlier.
     `counts`: (R,), clicks of each annotator.
-    `extent`: left, top, right, bottom. Outliers are uniform in it; clicks of components outside of it are
-        drawn again.
+    `extent`: left, top, right, bottom. Outliers are uniform in the extent; component clicks outside it are
+    redrawn.
     """
     components = len(mean)
     annotator = np.repeat(np.arange(len(reliability)), counts)
@@ -182,11 +185,11 @@ def draw_clicks(
 def overlapping_crowd(annotators: int, seed: int, fewest: int = 16, most: int = 24) -> CrowdOfClicks:
     """Draw the crowd of ten close components of different sizes (OEM-DEM paper, section 3.1).
 
-    The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators click no outlier with probability .95,
-    .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform
-    here.
+    The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators have an inlier probability of 0.95, 0.75
+    and 0.25; each makes 16 to 24 clicks. The paper does not state the distribution of the centres: here they
+    are uniform.
 
-    `annotators`: R; the paper takes 11, 21, 25, 31, 41, 51. `fewest`, `most`: clicks of an annotator, uniform
+    `annotators`: R; the paper uses 11, 21, 25, 31, 41, 51. `fewest`, `most`: clicks of an annotator, uniform
     between the two.
     """
     generator = np.random.default_rng(seed)
@@ -210,15 +213,15 @@ def separated_crowd(
 ) -> CrowdOfClicks:
     """Draw the crowd of fifteen separated components (thesis, section 2.3).
 
-    Each annotator makes 13 to 17 clicks. The thesis does not state the annotators' probabilities of clicking
-    no outlier, nor the components' spread and separation: the probabilities are those of the paper, spread
-    and separation are chosen so that the components do not overlap.
+    Each annotator makes 13 to 17 clicks. The thesis does not state the annotators' inlier probabilities, nor
+    the components' spread and separation: the probabilities are those of the paper, and spread and separation
+    are chosen so that the components do not overlap.
 
-    `annotators`: R; the thesis takes 20 and 50.
+    `annotators`: R; the thesis uses 20 and 50.
     `components`: M.
     `side`: width and height of the image.
     `spread`: standard deviation of a component along an axis.
-    `separation`: smallest distance between two centres.
+    `separation`: minimum distance between two centres.
     `fewest`, `most`: clicks of an annotator, uniform between the two.
     Raises `ValueError` if the centres do not fit at that distance.
     """
@@ -242,9 +245,9 @@ def voting_crowd(
     """Draw the votes of a crowd on clusters (thesis, section 3.1).
 
     The thesis draws sensitivities and specificities from Beta distributions with a given mean and does not
-    say how wide: Beta(mean * concentration, (1 - mean) * concentration) here.
+    state their width; here they are Beta(mean * concentration, (1 - mean) * concentration).
 
-    `annotators`, `clusters`: R and M; the thesis takes 11 and 20.
+    `annotators`, `clusters`: R and M; the thesis uses 11 and 20.
     `sensitivity`, `specificity`: means over annotators.
     `prevalence`: probability that a cluster is a structure.
     `concentration`: sum of the Beta distributions' two parameters.
@@ -263,8 +266,8 @@ def voting_crowd(
 def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
     """Draw further decisions, (T, R, M), of a crowd's annotators on its clusters (thesis, section 3.2).
 
-    `crowd`: its truth and its rates are used; its votes are not. `times`: T, decisions of each annotator on
-    each cluster.
+    `crowd`: its truth and rates are used, its votes are not. `times`: T, decisions of each annotator on each
+    cluster.
     """
     generator = np.random.default_rng([seed, times])
     chance = np.where(crowd.present, crowd.sensitivity[:, None], 1 - crowd.specificity[:, None])
@@ -281,7 +284,7 @@ def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
 
 def _apart(components: int, side: float, separation: float, generator: np.random.Generator) -> FloatArray:
     positions = np.empty((components, 2))
-    # Discs thrown at random jam when they cover more than this share of the square and its margin.
+    # Random discs no longer fit when they cover more than this share of the square and its margin.
     room = _JAMMED * (side + separation) ** 2
     done = missed = 0
     while done < components and missed < _MISSES and components * np.pi * separation**2 / 4 <= room:

@@ -1,8 +1,8 @@
-"""Simulated crowds that label tasks: communities of behaviour, annotators who change, cohorts of tasks.
+"""Simulated crowds that label tasks, with communities, annotators who change, and cohorts of tasks.
 
 Votes are drawn from the model of the dynamic combination paper [simpson2013]_: each annotator has a confusion
-matrix that may change from one vote to the next. Two things are added. Hard tasks show their class less: see
-`CrowdPlan.hard`. Annotators do not choose uniformly among all tasks: see `CrowdPlan.loyalty`.
+matrix that may change from one vote to the next. There are two additions. Hard tasks show their class less
+clearly: see `CrowdPlan.hard`. Annotators do not choose uniformly among all tasks: see `CrowdPlan.loyalty`.
 
 References
 ----------
@@ -46,41 +46,41 @@ class CrowdPlan:
     behaviours: tuple[Behaviour, ...]
     tasks: int = 3200
     annotators: int = 500
-    # fewest, most: votes of an annotator; their numbers have a Pareto distribution between the two, cut at
-    # the number of tasks
+    # fewest, most: number of votes of an annotator: a Pareto distribution between the two, truncated at the
+    # number of tasks
     fewest: int = 15
     most: int = 3000
     tail: float = 1.0  # its exponent: the smaller, the more annotators have many votes
     # pseudo-counts of the Dirichlet distribution of annotators' confusion rows around their behaviour's
     spread: float = 100.0
-    # the share of the annotators with at least `settled` votes who change, see `label_crowds.CHANGES`
+    # share of annotators who change, among those with at least `settled` votes; see `label_crowds.CHANGES`
     changing: float = 0.6
     settled: int = 150
-    # the share of the tasks that are hard: a vote on a task of difficulty d comes, with probability d, from
-    # the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
-    # difficulties of hard tasks are uniform from 0.2 to 0.9.
+    # share of hard tasks: with probability d, a vote on a task of difficulty d is drawn from the mean of the
+    # annotator's rows, weighted by the classes' shares, instead of the true class's row. The difficulties of
+    # hard tasks are uniform from 0.2 to 0.9.
     hard: float = 0.1
     cohorts: int = 6  # consecutive groups of tasks. An annotator begins with one of them.
-    # the share of an annotator's votes that are on tasks of the own cohort, while there are any
+    # share of an annotator's votes on tasks of the own cohort, as long as there are any
     loyalty: float = 0.85
     prefix: str = "cell"  # prefix of the tasks' names
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
         if len(self.shares) != shape[0] or len(self.meaning) != shape[1]:
-            raise ValueError("a share is needed for every class, and a meaning for every output.")
+            raise ValueError("expected a share for every class, and a meaning for every output.")
         for behaviour in self.behaviours:
             rows = np.array(behaviour.rows, dtype=np.float64)
             if rows.shape != shape or not (rows > 0).all() or not np.allclose(rows.sum(axis=1), 1.0):
                 raise ValueError(f"{behaviour.name} has no {shape} probabilities above 0 that add up to 1.")
         if not self.behaviours or self.tasks < self.cohorts or self.cohorts < 1 or self.annotators < 1:
-            raise ValueError("a crowd needs behaviours, annotators, and a task for every cohort.")
+            raise ValueError("expected behaviours, annotators, and at least one task for every cohort.")
         if not 1 <= self.fewest <= self.most:
-            raise ValueError(f"{self.fewest} to {self.most} votes an annotator; expected at least 1.")
+            raise ValueError(f"{self.fewest} to {self.most} votes per annotator; expected at least 1.")
 
 
 def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> CrowdPlan:
-    """Plan a crowd that says -1, 1 or 3 of two classes, with the five behaviours of the paper's figure 3.
+    """Plan a crowd that answers -1, 1 or 3 for two classes, with the five behaviours of the paper's figure 3.
 
     `**changes`: other fields of `CrowdPlan`.
     """
@@ -142,7 +142,7 @@ def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> C
 
 
 def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | None = None) -> Rows:
-    """Fill confusion rows with given rates of right and wrong answers, and the rest equally."""
+    """Make confusion rows with given rates of correct and wrong answers, and the rest divided equally."""
     rows = np.full((len(right), len(right)), np.nan)
     np.fill_diagonal(rows, right)
     for output, chance in (wrong or {}).items():
@@ -156,17 +156,17 @@ def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | No
 SingleArray = NDArray[np.float32]
 
 CHANGES = ("steady", "learns", "tires", "jumps")
-"""Changes of annotators: from confusion to their own behaviour; from it to one answer; at once to another."""
+"""Changes of annotators: learn their behaviour; tire, down to a single answer; jump to another behaviour."""
 
 _BLOCK = 1 << 18
 _DAY = 86400.0
 _TIRES_AT, _LEARNT_AT = 0.35, 0.6
-"""Shares of an annotator's votes after which tiredness begins, and learning ends."""
+"""Shares of an annotator's votes after which tiring begins, and learning ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedLabels:
-    """Votes, and the parameters that they were drawn from."""
+    """Votes, and the parameters from which they were drawn."""
 
     labels: Labels  # in the order of time
     truth: NDArray[np.int16]  # (N,)
@@ -174,11 +174,11 @@ class SimulatedLabels:
     cohort_of_task: NDArray[np.int16]  # (N,)
     cohort: NDArray[np.int16]  # (K,)
     behaviours: tuple[str, ...]
-    # (K,): index into `behaviours`: the final one of annotators who learn, the first one of those who tire or
-    # jump
+    # (K,): index into `behaviours`: the final behaviour of annotators who learn, the first of annotators who
+    # tire or jump
     community: NDArray[np.int16]
     change: NDArray[np.int8]  # (K,): index into `CHANGES`
-    # (K,): the annotator's vote, from 0, with which the change begins; -1 for constant annotators
+    # (K,): index of the annotator's vote at which the change begins; -1 for constant annotators
     moment: NDArray[np.int32]
     # early, late: (K, J, L): confusion rows before and after the change; equal for constant annotators
     early: SingleArray
@@ -192,7 +192,7 @@ class SimulatedLabels:
         return self.change > 0
 
     def confusion(self) -> SingleArray:
-        """Return the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
+        """Return the true confusion matrix of each vote, (n, J, L), on a task that is not hard.
 
         All of them together take 4 J L bytes for each vote.
         """
@@ -257,7 +257,7 @@ def _apportioned(parts: FloatArray, count: int) -> NDArray[np.int64]:
 
 
 def _counts(plan: CrowdPlan) -> NDArray[np.int64]:
-    """Return the numbers of votes: evenly spaced quantiles of a Pareto distribution, cut at the most."""
+    """Return the numbers of votes: evenly spaced quantiles of a truncated Pareto distribution."""
     survival = (np.arange(plan.annotators) + 0.5) / plan.annotators
     counts = np.rint(plan.fewest * survival ** (-1 / plan.tail))
     return np.asarray(np.clip(counts, 1, min(plan.most, plan.tasks)), dtype=np.int64)
@@ -303,7 +303,7 @@ def _tasks(
     plan: CrowdPlan, cohort: NDArray[np.int16], counts: NDArray[np.int64],
     annotator: NDArray[np.int32], number: NDArray[np.int64], rng: np.random.Generator,
 ) -> NDArray[np.int32]:  # fmt: skip
-    """Choose the tasks: each annotator walks in steps through the own cohort, and through all others.
+    """Choose the tasks: each annotator visits the own cohort, and all other cohorts, with a fixed step.
 
     A step that is coprime to the length of the walk visits every task once.
     """
@@ -311,7 +311,7 @@ def _tasks(
     size = np.diff(edges)[cohort]
     away = plan.tasks - size
     home = np.clip(np.rint(plan.loyalty * counts), counts - away, np.minimum(size, counts)).astype(np.int64)
-    # Spread evenly over the annotator's votes: the nth is at home where this count goes up.
+    # Votes in the own cohort are spread evenly: vote n is one if this count increases.
     before = number * home[annotator] // counts[annotator]
     at_home = (number + 1) * home[annotator] // counts[annotator] > before
     position = np.where(at_home, before, number - before)
@@ -319,7 +319,7 @@ def _tasks(
     first = edges[cohort][annotator]
     outside = walks[1] + np.where(walks[1] >= first, size[annotator], 0)
     chosen = np.where(at_home, first + walks[0], outside)
-    # Neighbours on the way are not to be neighbours in name.
+    # Tasks visited in a row should not have neighbouring names.
     names = np.concatenate([low + rng.permutation(high - low) for low, high in pairwise(edges)])
     return np.asarray(names[chosen], dtype=np.int32)
 
@@ -330,7 +330,7 @@ def _walk(
     position: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Return the positions of the annotators' walks, each of its length, at some steps; 0 for empty walks."""
+    """Return the position in each annotator's walk at some steps; 0 for empty walks."""
     length = np.maximum(length, 1)
     stride = np.ones_like(length)
     unfit = length > 2

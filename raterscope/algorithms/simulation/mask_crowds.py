@@ -1,4 +1,4 @@
-"""Simulated CT volumes, and raters who outline one structure in them: bias, scatter, habits and leaks."""
+"""Simulated CT volumes, and raters who outline a structure with bias, scatter, habits and leaks."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]
 
 _SLAB = 1 << 18
-"""Voxels between two calls of the check: some milliseconds."""
+"""Number of voxels between two calls of the check, some milliseconds of work."""
 
 _EDGE = 0.5
-"""mm over which one tissue turns into another: the scanner's blur."""
+"""Width of the transition between tissues (the scanner's blur), mm."""
 
 _AIR, _LUNG, _FAT, _MUSCLE, _BLOOD, _BONE, _MARROW = -1000.0, -860.0, -105.0, 55.0, 60.0, 650.0, 220.0
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Painted volume, and the outlines in it."""
+    """Painted volume, and its outlines."""
 
     values: Field  # (Z, Y, X): Hounsfield units, without noise
-    # (Z, Y, X): height above the structure's outline, mm, above 0 inside; near the outline it is the distance
+    # (Z, Y, X): height above the structure's outline, mm, above 0 inside; near the outline it is the signed
+    # distance
     inside: Field
     wider: Field  # (Z, Y, X): the same for an outline that includes the ambiguous part beside the structure
-    # (slice, row, column): unit vector in mm towards a neighbour that is easily mistaken for a part of the
+    # (slice, row, column): unit vector in mm towards a neighbour that is easily mistaken for part of the
     # structure
     outward: NDArray[np.float64]
     centre: NDArray[np.float64]  # (slice, row, column): mm from the first voxel
@@ -53,7 +54,7 @@ def slabs(shape: Shape, check: Check = no_check) -> Iterator[slice]:
 def smooth_field(
     rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float, check: Check = no_check
 ) -> Field:
-    """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide.
+    """Make a random field with mean 0, standard deviation 1 and bumps of `length` mm.
 
     `check` is called before each of the `slabs`.
     """
@@ -72,7 +73,7 @@ def smooth_field(
 
 
 def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
-    """Interpolate one axis to `size` voxels, `step` of them from one value to the next, by a smooth cubic."""
+    """Interpolate one axis to `size` voxels by a smooth cubic, with `step` voxels between values."""
     position = np.arange(size) / step + 1
     low = position.astype(np.intp)
     t = (position - low).astype(np.float32)
@@ -86,7 +87,7 @@ def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
 
 
 def _axes(shape: Shape, spacing: Spacing) -> list[Field]:
-    """Return the millimetres from the first voxel along each axis, ready to broadcast."""
+    """Return the coordinates (mm) along each axis from the first voxel, shaped for broadcasting."""
     lines = [
         np.arange(size, dtype=np.float32) * np.float32(side)
         for size, side in zip(shape, spacing, strict=True)
@@ -102,13 +103,13 @@ def _ellipse(axes: list[Field], centre: tuple[float, ...], half: tuple[float, ..
 
 
 def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
-    """Paint a tissue over the volume, mixed half and half at its outline."""
+    """Paint a tissue over the volume; at its outline both tissues are mixed equally."""
     share = np.asarray(np.clip(inside / np.float32(2 * edge) + np.float32(0.5), 0, 1), dtype=np.float32)
     values += share * (np.float32(tissue) - values if isinstance(tissue, float) else tissue - values)
 
 
 def _brush(values: Field, check: Check) -> Callable[..., None]:
-    """Return a function that paints on these values, and calls `check` before each stroke."""
+    """Return a function that paints on these values and calls `check` before each stroke."""
 
     def paint(inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
         check()
@@ -157,7 +158,7 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check
 
 
 def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, float, float]) -> None:
-    """Draw ribs that run around the lung and fall towards the front."""
+    """Draw ribs around the lung that descend towards the front."""
     _, high, wide = size
     angle = np.arctan2((axes[1] - 0.5 * high) / high, (0.47 * wide - axes[2]) / wide)
     turn = (axes[0] / 24.0 + 1.7 * angle) % 1.0
@@ -177,7 +178,7 @@ def _vessels(
     root: NDArray[np.float64],
     reach: float,
 ) -> None:
-    """Draw vessels that branch and thin out from the root of the lung."""
+    """Draw vessels that branch from the root of the lung and become thinner."""
     todo = [(root, _towards(rng, np.array([0.0, 0.0, -1.0]), 1.1), 0.032 * reach, reach) for _ in range(10)]
     amount = np.full(values.shape, -1e3, dtype=np.float32)
     while todo:
@@ -218,7 +219,7 @@ def _ball(amount: Field, centre: NDArray[np.float64], radius: float, side: Spaci
 
 @dataclass(frozen=True, eq=False)
 class _Blob:
-    """A ragged ellipsoid at `centre`, with a lobe beside it on one side and something else on another."""
+    """Irregular ellipsoid at `centre`, with a lobe on one side and a neighbouring structure on another."""
 
     centre: NDArray[np.float64]
     radius: float
@@ -237,7 +238,7 @@ def _blob(
     ragged: float,
     check: Check,
 ) -> _Blob:
-    """Draw a blob; its outline varies by the share `ragged` of its radius."""
+    """Draw a blob; its outline varies by a share `ragged` of its radius."""
     half = radius * rng.uniform(0.88, 1.12, size=3)
     field = smooth_field(rng, shape, spacing, 0.65 * radius, check)
     field *= np.float32(ragged * radius)
@@ -248,7 +249,7 @@ def _blob(
 
 
 def _heights(blob: _Blob, axes: list[Field], slab: slice) -> tuple[Field, Field]:
-    """Return the heights above a blob's outline, and above that with the lobe, in a slab of slices."""
+    """Return the heights above a blob's outline, without and with the lobe, in a slab of slices."""
     inside = _ellipse(axes, tuple(blob.centre), tuple(blob.half))
     inside += blob.ragged[slab]
     return inside, np.maximum(inside, _ellipse(axes, tuple(blob.lobe), (0.72 * blob.radius,) * 3))
@@ -262,7 +263,7 @@ def _neighbour(axes: list[Field], blob: _Blob) -> Field:
 
 
 def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check = no_check) -> Scene:
-    """Paint a pelvis with a prostate below the bladder, its seminal vesicles at one side behind it."""
+    """Paint a pelvis with a prostate below the bladder and seminal vesicles behind it at one side."""
     axes = _axes(shape, spacing)
     size = tuple(count * side for count, side in zip(shape, spacing, strict=True))
     deep, high, wide = size
@@ -289,7 +290,7 @@ def _pelvis(
     heights: tuple[Field, Field],
     check: Check,
 ) -> tuple[Field, Field, Field]:
-    """Paint a slab of a pelvis; give its values, and the blob's heights where the bowel leaves room."""
+    """Paint a slab of a pelvis; return its values, and the blob's heights outside the bowel."""
     deep, high, wide = size
     endless = 1e6
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
@@ -332,7 +333,7 @@ def _pelvis(
 _SCENES = {"nodule": chest, "prostate": pelvis}
 
 _LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
-"""Calls of the check while a scene is painted: for each slab, and others."""
+"""Number of calls of the check while a scene is painted: for each slab, and in addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +349,7 @@ class SimulatedRater:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCase:
-    """A volume, the structure in it, and the raters' outlines."""
+    """Volume, its structure, and the raters' outlines."""
 
     volume: NDArray[np.int16]  # (Z, Y, X): Hounsfield units
     truth: BoolArray  # (Z, Y, X)
@@ -360,17 +361,17 @@ class SimulatedCase:
 
     @property
     def annotators(self) -> tuple[str, ...]:
-        """The raters' names."""
+        """Names of the raters."""
         return tuple(rater.name for rater in self.raters)
 
 
 def gather_raters(count: int, seed: int, *, wider: int = 0) -> tuple[SimulatedRater, ...]:
-    """Return raters of different care; the third one leaks, the last `wider` follow the wider outline.
+    """Return raters of different care; the third leaks, and the last `wider` follow the wider outline.
 
     Raises `ValueError` for fewer than one rater, or `wider` above the number of raters.
     """
     if count < 1 or not 0 <= wider <= count:
-        raise ValueError(f"{wider} of {count} raters cannot take the wider outline.")
+        raise ValueError(f"{wider} of {count} raters cannot follow the wider outline.")
     rng = np.random.default_rng([seed, 1])
     return tuple(
         SimulatedRater(
@@ -395,7 +396,7 @@ def simulate_case(
 ) -> SimulatedCase:
     """Simulate a CT volume and its raters; the same arguments give the same case.
 
-    Each rater's outline is the true one, shifted by the rater's bias and by a smooth random field, on the
+    Each rater's outline is the true outline, shifted by the rater's bias and a smooth random field, on the
     voxels of the volume.
 
     `shape`: (slices, rows, columns).
@@ -408,7 +409,7 @@ def simulate_case(
         raise ValueError(f"subject {subject!r}; expected one of {', '.join(_SCENES)}.")
     crowd = gather_raters(raters, seed) if isinstance(raters, int) else tuple(raters)
     if not crowd:
-        raise ValueError("a case of no raters; expected at least 1.")
+        raise ValueError("a case without raters; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
     per_slice, besides = _LOOKS[subject]
     looks = per_slice * sum(1 for _ in slabs(shape)) + besides
@@ -453,7 +454,7 @@ def _steps(watch: Watch, start: float, stop: float, looks: int, text: str) -> Ch
 
 
 def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Watch) -> NDArray[np.int16]:
-    """Add a scanner's noise, slab by slab, in the order of the voxels."""
+    """Add a scanner's noise slab by slab, in the order of the voxels."""
     volume = np.empty(values.shape, dtype=np.int16)
     shape = values.shape[0], values.shape[1], values.shape[2]
     check = _steps(watch, 0.5, 0.58, sum(1 for _ in slabs(shape)), "adding noise")
@@ -467,7 +468,7 @@ def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Wa
 def _around(
     scene: Scene, shape: tuple[int, int, int], spacing: tuple[float, float, float]
 ) -> tuple[slice, slice, slice]:
-    """Return the part of the volume with all outlines."""
+    """Return the part of the volume that contains all outlines."""
     reach = 2.6 * scene.radius
     low = [max(0, int((at - reach) / side)) for at, side in zip(scene.centre, spacing, strict=True)]
     high = [
@@ -516,15 +517,15 @@ _RADIUS = 0.6
 
 
 def strict(masks: BoolArray) -> BoolArray:
-    """Return the voxels that more than half of the raters marked: (Z, Y, X) of (P, Z, Y, X)."""
+    """Return the voxels that more than half of the raters marked, (Z, Y, X), from masks (P, Z, Y, X)."""
     return np.asarray(2 * masks.sum(axis=0) > len(masks))
 
 
 def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
-    """Add raters who share a leak to masks; return all, (P + leakers, Z, Y, X).
+    """Add raters with a common leak to masks; return all masks, (P + leakers, Z, Y, X).
 
-    Each copies a random rater, and adds a ball around a random voxel of the surface of the strict vote; the
-    ball is the same for all.
+    Each new rater copies a random rater, and adds a ball around a random surface voxel of the strict majority
+    vote; the ball is the same for all.
 
     `masks`: (P, Z, Y, X); the vote must not be empty. `leakers`: from 1 to P.
     """

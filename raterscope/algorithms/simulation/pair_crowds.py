@@ -1,6 +1,4 @@
-"""Simulated crowds that compare pairs: the study of the position bias paper, and demonstrations.
-
-The simulated study is section 3.1 of [xu2016]_.
+"""Simulated crowds that compare pairs: the study of [xu2016]_, section 3.1, and demonstrations.
 
 References
 ----------
@@ -22,15 +20,16 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 from raterscope.algorithms.simulation.smears import STAGES, draw_cell
 
 WAYS = ("careful", "always one side", "mostly one side", "one side in doubt", "tires")
-"""Ways of answering: carefully; one side blindly; one side now and then; one side if the items are similar;
-carefully until they tire and click one side more and more often."""
+"""Ways of answering: carefully; one side blindly; one side occasionally; one side if the items are similar;
+carefully at first, then with more and more clicks on one side.
+"""
 
 _STUDY = 20160048
 _DAY = 86400.0
 _SLIP = 0.02
 _IN_DOUBT = 0.9
 _TIRES_AT, _TIRED = 0.3, 0.85
-"""Share of the comparisons after which tiring begins; rate of clicks on the side at the end."""
+"""Share of the comparisons after which tiring begins, and rate of clicks on the side at the end."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +38,22 @@ class PairCrowd:
 
     items: int = 40
     annotators: int = 120
-    # fewest, most: comparisons of an annotator; their numbers have a Pareto distribution between the two
+    # fewest, most: number of comparisons of an annotator: a Pareto distribution between the two
     fewest: int = 20
     most: int = 400
     tail: float = 1.2  # its exponent: the smaller, the more annotators have many comparisons
-    # 5 numbers: shares of the crowd with each of `WAYS`, in proportion
+    # 5 numbers: shares of the crowd with each of `WAYS`, not normalised
     shares: tuple[float, float, float, float, float] = (0.70, 0.06, 0.10, 0.08, 0.06)
     leftwards: float = 0.7  # share of annotators with a side who prefer the left one
-    # scale of logistic noise, times a factor of each annotator from 0.7 to 1.4. It is added to the difference
-    # of the scores, which are normal with standard deviation 1.
+    # scale of logistic noise, times a factor for each annotator from 0.7 to 1.4. The noise is added to the
+    # difference of the scores, which are normal with standard deviation 1.
     noise: float = 0.5
     ties: float = 0.0  # perceived differences below this are ties
     # chance of a blind click by annotators who mostly click one side; otherwise the answer is careful
     mostly: float = 0.45
     doubt: float = 0.8  # score difference below which annotators who click one side in doubt do so
     groups: int = 1  # groups of items; pairs are within a group except for the `bridges`
-    # comparisons between each group and the next; without any, the groups cannot be ranked together
+    # number of comparisons between each group and the next; with 0, the groups cannot be ranked together
     bridges: int = 3
     weak: int = 0  # items with only three comparisons each
     lopsided: float = 0.0  # preference of items for a side, 0 to 1: each is shown left with its own chance
@@ -62,11 +61,11 @@ class PairCrowd:
 
     def __post_init__(self) -> None:
         if self.annotators < 1 or self.groups < 1 or self.items - self.weak < 2 * self.groups:
-            raise ValueError("a crowd needs annotators, and two items for every group.")
+            raise ValueError("expected annotators, and at least two items for every group.")
         if not 1 <= self.fewest <= self.most or min(self.bridges, self.weak) < 0:
-            raise ValueError(f"{self.fewest} to {self.most} comparisons an annotator; expected at least 1.")
+            raise ValueError(f"{self.fewest} to {self.most} comparisons per annotator; expected at least 1.")
         if len(self.shares) != len(WAYS) or min(self.shares) < 0 or not sum(self.shares) > 0:
-            raise ValueError(f"{len(WAYS)} shares that are not below 0 are needed, one a way of answering.")
+            raise ValueError(f"{len(WAYS)} expected a share of at least 0 for each way of answering.")
         chances = (self.leftwards, self.mostly, self.lopsided)
         if not self.noise > 0 or not all(0 <= chance <= 1 for chance in chances):
             raise ValueError("noise must be above 0, and chances from 0 to 1.")
@@ -74,13 +73,13 @@ class PairCrowd:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPairs:
-    """Comparisons, and the parameters that they were drawn from."""
+    """Comparisons, and the parameters from which they were drawn."""
 
     pairs: Pairs
     score: FloatArray  # (n,): the true scores
     way: NDArray[np.int8]  # (p,): index into `WAYS`
     side: NDArray[np.int8]  # (p,): 1 for a preference of left, -1 for right, 0 for careful annotators
-    # (p,): the annotator's comparison, from 0 in the order of time, at which tiring begins; -1 for all others
+    # (p,): index, in order of time, of the annotator's comparison at which tiring begins; -1 for all others
     begins: IndexArray
 
     @property
@@ -95,8 +94,8 @@ def study_crowd(
     """Draw the paper's simulated study (section 3.1), in which every annotator compares every pair once.
 
     The items have a random order. A good annotator's answer is wrong with probability p1. Biased annotators
-    answer their own side, left or right, with probability p2, and otherwise like good ones. The left item is
-    drawn for every comparison.
+    choose their side, left or right, with probability p2, and otherwise answer as good annotators. The left
+    item is drawn for every comparison.
 
     `run`: number of the draw; the same number gives the same result.
     """
@@ -160,7 +159,7 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
 
 
 def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.uint8]:
-    """Draw a red blood cell for an item: the higher its score, the older its parasite.
+    """Draw a red blood cell for an item: a higher score means an older parasite.
 
     `size`: pixels along a side, at least 64. The picture has shape (size, size, 3).
     """
@@ -168,12 +167,13 @@ def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.ui
     share = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)
     stage = min(int(share), len(stages) - 1)
     within = share - stage
-    # Within a stage, a parasite is plainer the later it is; a cell without any looks more and more like one.
+    # Within a stage, later parasites are clearer; cells without a parasite look more and more like infected
+    # ones.
     return draw_cell(item, stages[stage], 0.5 * within if stage == 0 else 0.8 * (1 - within), size)
 
 
 def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
-    """Draw the compared items, within groups except for the bridges, and the weak items last."""
+    """Draw the compared items: within groups except for the bridges, the weak items last."""
     strong = plan.items - plan.weak
     group = np.arange(strong) * plan.groups // strong
     first = np.searchsorted(group, np.arange(plan.groups))

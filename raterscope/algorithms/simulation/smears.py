@@ -1,13 +1,13 @@
-"""Simulated images of thick blood smears with known objects, and pictures of single cells.
+"""Simulated images of thick blood smears with known objects, and images of single cells.
 
-The picture is made as a microscope makes it: stains absorb light (Beer and Lambert), the objective blurs,
-the illumination is uneven and the camera adds noise. Giemsa colours the lysed film pinkish lilac, cytoplasm
-blue and chromatin dark purple. What is drawn: the film with ghosts of erythrocytes, leukocytes, platelets,
-debris of the stain, malaria parasites (rings and trophozoites), and artefacts easily taken for parasites.
+The simulation follows a microscope: stains absorb light (Beer-Lambert law), the objective blurs, the
+illumination is uneven and the camera adds noise. Giemsa colours the lysed film pinkish lilac, cytoplasm blue
+and chromatin dark purple. The image contains the film with ghosts of erythrocytes, leukocytes, platelets,
+stain debris, malaria parasites (rings and trophozoites), and artefacts easily mistaken for parasites.
 
-Pictures of single red cells are the tasks of `label_crowds`: a thin film, stained and photographed in the
-same way, with one cell in the middle, infected or not. In a difficult one the parasite is faint and the
-picture less sharp, or an uninfected cell carries something that looks like a parasite.
+Images of single red cells are the tasks of `label_crowds`: a thin film, stained and photographed in the same
+way, with one cell in the middle, infected or not. In difficult images the parasite is faint and the image
+less sharp, or an uninfected cell has something that looks like a parasite.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Canvas:
         self.stain = np.zeros((4, height, width), dtype=np.float32)
 
     def noise(self, scale: float) -> Plane:
-        """Smooth noise of mean 0 and deviation 1, (height, width), with grains of `scale` pixels."""
+        """Make noise with mean 0, standard deviation 1 and grains of `scale` pixels, (height, width)."""
         step = max(1, int(scale / 3))
         shape = (self.height // step + 3, self.width // step + 3)
         coarse = ndimage.gaussian_filter(
@@ -57,7 +57,7 @@ class Canvas:
     def stamp(
         self, x: float, y: float, reach: float, paint: Callable[[Plane, Plane], dict[int, Plane]]
     ) -> None:
-        """Add the result of `paint`, for offsets from a position, to the stains around it."""
+        """Add the result of `paint`, a function of the offsets from a position, to the stains around it."""
         left, right = max(0, int(x - reach)), min(self.width, int(x + reach) + 2)
         top, bottom = max(0, int(y - reach)), min(self.height, int(y + reach) + 2)
         if left >= right or top >= bottom:
@@ -72,7 +72,7 @@ class Canvas:
 
 
 def _enlarged(coarse: Plane, step: int, size: int) -> Plane:
-    """Interpolate linearly between rows that are `step` apart, and return the first `size` rows."""
+    """Interpolate linearly between rows at a distance of `step`, and return the first `size` rows."""
     position = np.arange(size) * ((len(coarse) - 1) / (len(coarse) * step - 1))
     below = position.astype(np.intp)
     share = (position - below).astype(np.float32)[:, None]
@@ -99,7 +99,7 @@ def draw_positions(
 
 
 def outline(rng: np.random.Generator, radius: float, roughness: float) -> Callable[[Plane, Plane], Plane]:
-    """Make a wobbly closed outline; it gives the signed distance (positive inside), roughly, in pixels."""
+    """Make an irregular closed outline, as its approximate signed distance in pixels, positive inside."""
     orders = np.arange(2, 7)
     sizes = roughness * rng.standard_normal(len(orders)) / orders
     waves = (sizes * np.exp(1j * rng.uniform(0, 2 * np.pi, len(orders)))).astype(np.complex64)
@@ -119,18 +119,18 @@ def outline(rng: np.random.Generator, radius: float, roughness: float) -> Callab
 
 
 def soft(distance: Plane, softness: float) -> Plane:
-    """Turn a signed distance into a share of cover, 0 to 1."""
+    """Convert a signed distance to a coverage, 0 to 1."""
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(-distance / softness, -30, 30))), dtype=np.float32)
 
 
 def grain(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> Plane:
-    """Make noise of mean 0 and deviation 1 with grains of `scale` pixels, for a small window."""
+    """Make noise with mean 0 and standard deviation 1 with grains of `scale` pixels, for a small window."""
     noise = ndimage.gaussian_filter(rng.standard_normal(shape).astype(np.float32), scale)
     return np.asarray(noise / (noise.std() + 1e-6), dtype=np.float32)
 
 
 def photograph(canvas: Canvas) -> NDArray[np.uint8]:
-    """Shine the lamp through the stains, blur, add the camera's noise."""
+    """Render the stains: transmit light, blur, and add the camera's noise."""
     rng = canvas.rng
     across, down = (
         (np.arange(size, dtype=np.float32) - size * np.float32(rng.uniform(0.40, 0.60))) / canvas.width
@@ -151,7 +151,7 @@ def photograph(canvas: Canvas) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class Smear:
-    """A simulated smear and what is in it."""
+    """Simulated smear and its objects."""
 
     image: NDArray[np.uint8]  # (height, width, 3): red, green and blue
     parasites: FloatArray  # (P, 2): their centres x, y in pixels, y down
@@ -168,17 +168,17 @@ class Smear:
 def render_smear(
     seed: int, *, parasites: int = 14, artefacts: int = 9, width: int = 1280, height: int = 960
 ) -> Smear:
-    """Draw a smear at about 0.14 micrometres a pixel: a ring measures some 20 pixels across.
+    """Draw a smear at about 0.14 micrometres per pixel; a ring has a diameter of about 20 pixels.
 
-    Raises `ValueError` for a picture that is too small or a count below zero.
+    Raises `ValueError` for an image that is too small or a count below zero.
 
-    `seed`: the same seed and counts give the same picture. `parasites`, `artefacts`: numbers to draw; fewer
-    if the picture is too small. `width`, `height`: in pixels, at least 64.
+    `seed`: the same seed and counts give the same image. `parasites`, `artefacts`: numbers to draw; fewer if
+    the image is too small. `width`, `height`: in pixels, at least 64.
     """
     if width < 64 or height < 64:
         raise ValueError(f"a smear of {width} x {height} pixels is too small; expected at least 64 x 64.")
     if parasites < 0 or artefacts < 0:
-        raise ValueError("a smear cannot hold fewer than no parasites or artefacts.")
+        raise ValueError("the number of parasites or artefacts is below 0; expected at least 0.")
     rng = np.random.default_rng(seed)
     share = width * height / (1280 * 960)
     canvas = Canvas(rng, width, height)
@@ -211,7 +211,7 @@ def render_smear(
 
 
 def _draw_film(canvas: Canvas, share: float) -> None:
-    """Draw the lysed film: clouds, mottles, fibres of fibrin and the ghosts of erythrocytes."""
+    """Draw the lysed film: clouds, mottles, fibrin fibres and ghosts of erythrocytes."""
     rng, film = canvas.rng, canvas.stain[FILM]
     film += float(rng.uniform(0.52, 0.74))
     for scale, depth in ((190.0, 0.09), (60.0, 0.07), (17.0, 0.085), (6.0, 0.08), (2.2, 0.075)):
@@ -280,7 +280,7 @@ def _lobes(
 
 
 def _clearing(dx: Plane, dy: Plane, radius: float, depth: float) -> Plane:
-    """Make the film paler around a parasite."""
+    """Lighten the film around a parasite."""
     inside = np.asarray(radius - np.hypot(dx, dy), dtype=np.float32)
     return np.asarray(-depth * soft(inside, 2.5), dtype=np.float32)
 
@@ -361,14 +361,14 @@ def draw_platelet(canvas: Canvas, x: float, y: float, strength: float) -> None:
 
 
 def _draw_clump(canvas: Canvas, x: float, y: float, strength: float) -> None:
-    """Draw a decoy: two or three platelets that stick together, dark where they overlap."""
+    """Draw an artefact: two or three platelets that stick together, dark where they overlap."""
     for _ in range(int(canvas.rng.integers(2, 4))):
         u, v = canvas.rng.normal(0.0, 4.0, 2)
         draw_platelet(canvas, x + float(u), y + float(v), 0.62 * strength)
 
 
 def draw_precipitate(canvas: Canvas, x: float, y: float, strength: float) -> None:
-    """Draw a decoy: a grain of stain as large as a parasite, blackish and with a hard edge."""
+    """Draw an artefact: a grain of stain with the size of a parasite, blackish and with a sharp edge."""
     rng = canvas.rng
     grains = [(*rng.normal(0, 3.2, 2), float(rng.uniform(1.8, 4.2))) for _ in range(int(rng.integers(2, 5)))]
     shapes = [(u, v, outline(rng, size, 0.3)) for u, v, size in grains]
@@ -384,7 +384,7 @@ def draw_precipitate(canvas: Canvas, x: float, y: float, strength: float) -> Non
 
 
 def _draw_bubble(canvas: Canvas, x: float, y: float, strength: float) -> None:
-    """Draw a decoy: a bubble with a speck on its rim, which has a ring's outline and not its colours."""
+    """Draw an artefact: a bubble with a speck on its rim, with the outline but not the colours of a ring."""
     rng = canvas.rng
     radius = float(rng.uniform(6.0, 9.0))
     at = float(rng.uniform(0, 2 * np.pi))
@@ -403,7 +403,7 @@ def _draw_bubble(canvas: Canvas, x: float, y: float, strength: float) -> None:
 
 
 def _draw_fragment(canvas: Canvas, x: float, y: float, strength: float) -> None:
-    """Draw a decoy: a torn piece of a leukocyte's nucleus, evenly purple and without blue."""
+    """Draw an artefact: a fragment of a leukocyte's nucleus, evenly purple and without blue."""
     rng = canvas.rng
     body = outline(rng, float(rng.uniform(4.5, 7.5)), 0.35)
 
@@ -418,7 +418,7 @@ _DECOYS = (_draw_clump, draw_precipitate, _draw_bubble, _draw_fragment)
 
 
 def _draw_debris(canvas: Canvas, share: float, occupied: list[tuple[tuple[float, float], float]]) -> None:
-    """Draw specks of stain, too small to be taken for parasites, and a fibre or two."""
+    """Draw specks of stain, too small to be mistaken for parasites, and one or two fibres."""
     rng = canvas.rng
     for x, y in draw_positions(canvas, round(rng.integers(40, 80) * share), 4.0, occupied):
         size, dark = float(rng.gamma(3.0, 0.32)), float(rng.uniform(0.2, 0.8))
@@ -457,7 +457,7 @@ _RADIUS = 27.0
 def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) -> NDArray[np.uint8]:
     """Draw a red blood cell. Raises `ValueError` for another stage, difficulty or size.
 
-    `seed`: the same arguments give the same picture.
+    `seed`: the same arguments give the same image.
     `stage`: one of `STAGES`.
     `difficulty`: 0 (clear) to 1.
     `size`: pixels along a side, at least 64.
@@ -493,7 +493,7 @@ def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) ->
 
 
 def _draw_neighbours(canvas: Canvas) -> None:
-    """Draw one or two cells that reach into the picture from its edge."""
+    """Draw one or two neighbouring cells at the edge of the image."""
     rng = canvas.rng
     middle = canvas.width / 2
     turn = float(rng.uniform(0, 2 * np.pi))

@@ -182,7 +182,7 @@ def test_empty_masks():
     assert math.isnan(first.sensitivity)
     assert other.sensitivity == 0.0
     assert other.specificity == 1.0
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         compare(A, A[1:], SPACING)
 
 

@@ -267,5 +267,5 @@ def test_a_plan_is_stored_read_and_described():
         plan("no")
     with pytest.raises(SettingsError, match="not those of lbi"):
         PairPlan("lbi", plan().settings)
-    with pytest.raises(SettingsError, match="names its algorithm"):
+    with pytest.raises(SettingsError, match="must name its algorithm"):
         PairPlan.from_dict({"algorithm": "iss"})
