@@ -37,7 +37,7 @@ CIVIDIS = _table(
     "#00204d #002b67 #00356e #28406c #3d4a6b #4d556c #5b606e #696b71 #767676 #848179 #928d78 #a19976 "
     "#b1a573 #c1b26d #d1bf66 #e2cd5c #f3db4f #ffea46"
 )
-"""(256, 3) for weights: the map by [nunez2018]_, the same to all colour vision."""
+"""(256, 3) for weights: the map by [nunez2018]_, equal for all types of colour vision."""
 
 PUOR = _table("#5e3c99 #8073ac #b2abd2 #d8daeb #f7f7f7 #fee0b6 #fdb863 #e08214 #b35806")
-"""(256, 3) for differences: purple below, white in the middle, orange above; by Brewer (Apache 2.0)."""
+"""(256, 3) for differences: purple below zero, white at zero, orange above; by Brewer (Apache 2.0)."""

@@ -1,4 +1,4 @@
-"""Movable divider between two sides of a view that are compared."""
+"""Movable divider between the two compared sides of a view."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ EDGE = 12
 GRIP = 6.0
 """Pixels around the divider within which it can be dragged."""
 NARROWEST = 48
-"""Width of a side below which it has no room for its name."""
+"""Minimum width of a side to show its name."""
 STEP = 0.05
-"""Share of the width by which a key moves the divider."""
+"""Step of a key press, as a share of the width."""
 _LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 
 @dataclass(frozen=True)
 class Side:
-    """Name of a side, and what can be shown there instead, as ``(name, words)``."""
+    """Name of a side, and its other possible contents as ``(name, words)``."""
 
     title: str
     choices: tuple[tuple[str, str], ...] = ()
@@ -37,9 +37,9 @@ Sides = tuple[Side, Side]
 
 
 class Divider(QObject):
-    """Position of the divider, and a chip on each side that names it and offers other choices.
+    """Position of the divider, and a chip on each side with its name and other choices.
 
-    `view`: widget that the chips lie on.
+    `view`: parent widget of the chips.
     """
 
     moved = Signal()
@@ -71,11 +71,11 @@ class Divider(QObject):
         self._place_chips()
 
     def across(self, width: float) -> float | None:
-        """Return the position in a view of this width; None without a divider."""
+        """Return the divider's position in a view of this width; None without a divider."""
         return None if self.sides is None else self.share * width
 
     def is_at(self, across: float, width: float) -> bool:
-        """Return whether a press at a position takes hold of the divider."""
+        """Return whether a press at a position grabs the divider."""
         position = self.across(width)
         return position is not None and abs(across - position) <= GRIP
 
@@ -86,7 +86,7 @@ class Divider(QObject):
         self.moved.emit()
 
     def place(self, box: QRect, top: int) -> None:
-        """Lay the chips on a part of the view, below `top`."""
+        """Place the chips on a part of the view, below `top`."""
         self._box, self._top = box, top
         self._place_chips()
 
@@ -113,7 +113,7 @@ def paint_divider(painter: QPainter, across: float, height: float) -> None:
 
 
 def paint_titles(painter: QPainter, across: float, titles: Sequence[str], top: float) -> None:
-    """Paint the names of both sides into a picture, where the chips are on screen."""
+    """Paint the names of both sides into a picture, at the positions of the chips."""
     painter.save()
     enlarge(painter, QRectF())
     painter.setFont(theme.font())

@@ -46,7 +46,7 @@ class Drawn(Protocol):
 
 
 class WholeView(QWidget):
-    """View without a title of its own in pictures, which show what the widget shows."""
+    """View without a separate title in pictures, which show the same as the widget."""
 
     def heading(self) -> tuple[str, str]:
         """Return no title: the view has its own labels."""
@@ -92,7 +92,7 @@ def paint_svg(figure: Drawn, caption: str = "") -> bytes:
 
 
 def _for_other_readers(svg: bytes) -> bytes:
-    """Add a fallback font, and keep cells sharp in browsers."""
+    """Adapt SVG for other viewers: add a fallback font, and keep cells sharp in browsers."""
     svg = re.sub(rb'font-family="([^"]*)"', rb'font-family="\1, sans-serif"', svg)
     return svg.replace(_SHARP, b'style="image-rendering:optimizeSpeed;image-rendering:pixelated"')
 
@@ -151,8 +151,8 @@ class FigureMenu(QObject):
     """Context menu of a figure, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
 
     `widget`: widget that receives clicks and keys. `table`: returns the drawn values, to be saved as CSV.
-    Without it, the figure shows the image on screen. `with_svg`: whether the figure has lines, which are
-    saved as SVG; otherwise its pictures have screen resolution. `by_click`: whether a right click opens it.
+    Without it, the figure shows the image on screen. `with_svg`: whether the figure can be saved as SVG;
+    otherwise its pictures have screen resolution. `by_click`: whether a right click opens it.
     """
 
     KEY_HELP = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+C", "copy as image")))
@@ -187,14 +187,14 @@ class FigureMenu(QObject):
             widget.viewport().installEventFilter(self)
 
     def report_through(self, other: FigureMenu) -> None:
-        """Use the connections of another menu, for a figure that is made after the window listened."""
+        """Use the connections of another menu, for a figure made after the window connected its menus."""
         self.leaving.connect(other.leaving)
         self.reported.connect(other.reported)
         self.caption = lambda: other.caption()
 
     @cached_property
     def menu(self) -> Menu:
-        """The menu, made when it is opened first: a window has many figures."""
+        """The menu, made when it is first opened, because a window has many figures."""
         menu = Menu(self._place)
         menu.setAccessibleName("Picture")
         menu.addActions([action for action in (self.copy, self.svg, self.png) if action is not None])

@@ -1,4 +1,4 @@
-"""Help on keys, switches over an image, empty states with a next step, notes, highlight of dragged files."""
+"""Help on keys, switches over an image, empty states, notes, highlight of dragged files, and the tour."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Chip(PaintedButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def sizeHint(self) -> QSize:
-        """Return the size of dot and word."""
+        """Return the size of dot and text."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
         return QSize(pixels(words + 32), pixels(HEIGHT))
 
@@ -109,9 +109,9 @@ class ChipRow(WrappingRow):
 
 
 class MenuChip(PaintedButton):
-    """Chip that names what is chosen; a press opens the choices.
+    """Chip that shows a choice; a press opens the alternatives.
 
-    `noun`: what is chosen, for screen readers. `above`: open the choices above the chip.
+    `noun`: noun of the choice, for screen readers. `above`: open the choices above the chip.
     """
 
     chosen = Signal(str)  # name of the choice
@@ -135,7 +135,7 @@ class MenuChip(PaintedButton):
         self.update()
 
     def set_text(self, text: str) -> None:
-        """Show what is chosen."""
+        """Show the choice."""
         self.setText(text)
         self.setAccessibleName(f"{self._noun} {text}")
         self.adjustSize()
@@ -179,7 +179,7 @@ WIDTH = 460
 
 
 class TitledPage(QWidget):
-    """A view with its title above it; a sentence in its place while there is nothing to show."""
+    """A view with its title above it; a sentence replaces it while there is nothing to show."""
 
     def __init__(
         self,
@@ -199,11 +199,11 @@ class TitledPage(QWidget):
         vertical(header, (self._pages, 1), inside=self, margins=margins, spacing=spacing)
 
     def set_filled(self, filled: bool) -> None:
-        """Show the view, or the sentence that says what belongs here."""
+        """Show the view, or the sentence of the empty page."""
         self._pages.setCurrentIndex(int(filled))
 
     def set_nothing(self, reason: str = "") -> None:
-        """Set why nothing is shown; by default what belongs here."""
+        """Set the reason why nothing is shown; by default the sentence of the empty page."""
         self._nothing.setText(reason or self._belongs)
 
     @property
@@ -325,8 +325,8 @@ def cap_width(key: str) -> int:
 class KeyButton(PaintedButton):
     """Button with a key cap and a word.
 
-    The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
-    is checked, key and word are highlighted.
+    The key is only drawn; the window binds it, so that it works wherever the focus is. While the button is
+    checked, key and word are highlighted.
 
     `key`: key cap: "A", "Ctrl+Z". `word`: action: "accept". `tone`: colour of the word: "accent", "rejected"
     or "second". `tip`: effect, in a sentence.
@@ -338,7 +338,7 @@ class KeyButton(PaintedButton):
         super().__init__(parent)
         self._key, self._word, self._tone, self._tip = key, word, tone, tip
         self.usual_key = key
-        """The key without a change by the user."""
+        """Default key."""
         self.setText(word)
         self.setAccessibleName(f"{word} ({key})")
         self.set_tip(tip)
@@ -351,7 +351,7 @@ class KeyButton(PaintedButton):
         self.setToolTip(plain_tip(f"{tip} ({self._key})" if tip else ""))
 
     def set_key(self, key: str) -> None:
-        """Write another key on the button."""
+        """Show another key on the button."""
         if key != self._key:
             self._key = key
             self.set_word(self._word, self._tone, self._tip)
@@ -371,7 +371,7 @@ class KeyButton(PaintedButton):
         return QSize(pixels(cap_width(self._key) + GAP + words + 4), pixels(28))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the full size: the button is never cut."""
+        """Return the full size, so that the button is never cut off."""
         return self.sizeHint()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -415,7 +415,7 @@ def _key_font(key: str) -> QFont:
 
 
 class DropOverlay(QWidget):
-    """Border and a sentence above a window; it takes no events."""
+    """Overlay of a window with a border and a sentence; it ignores events."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -425,7 +425,7 @@ class DropOverlay(QWidget):
         self.hide()
 
     def show_text(self, text: str) -> None:
-        """Cover the window with a sentence."""
+        """Show the overlay with a sentence."""
         self._text = text
         self.setGeometry(self._window.rect())
         self.raise_()
@@ -473,7 +473,7 @@ _WORDS = (
 
 
 class Step(NamedTuple):
-    """A region with what it is for."""
+    """Step of the tour: a region and its purpose."""
 
     region: QWidget
     title: str
@@ -481,7 +481,7 @@ class Step(NamedTuple):
 
 
 class Tour(QWidget):
-    """Cover of the window but for one region; Enter goes on, Esc leaves."""
+    """Overlay that darkens the window except one region; Enter continues, Esc leaves."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -537,14 +537,14 @@ class Tour(QWidget):
         return False
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go on with Enter, Space and Right; leave with Esc."""
+        """Continue with Enter, Space and Right; leave with Esc."""
         if event.key() == Qt.Key.Key_Escape:
             self.leave()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Right, Qt.Key.Key_Space):
             self.go_on()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Darken everything but the region."""
+        """Darken everything except the region."""
         if not self._steps:
             return
         with QPainter(self) as painter:
@@ -572,7 +572,7 @@ class Tour(QWidget):
         self.update()
 
     def _place_box(self) -> None:
-        """Put the words beside the region: to its right, left, below or above, or within it."""
+        """Place the text beside the region: to its right, left, below or above, or within it."""
         width = min(pixels(_WIDTH), self.width())
         self.box.setFixedWidth(width)
         self.box.adjustSize()

@@ -1,4 +1,4 @@
-"""Shapes that were drawn on a canvas: shown, chosen, and changed by mouse or key."""
+"""Shapes drawn on a canvas: display, selection, and changes by mouse or key."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from raterscope.widgets.parts import ARROWS
 Points = NDArray[np.float64]
 
 REACH = 10.0
-"""Largest distance from a grip at which a press grabs it, in pixels of the screen."""
+"""Maximum distance from a grip at which a press grabs it, in pixels of the screen."""
 
 NEAR = 6.0
-"""Largest distance from a line at which a press is on it, in pixels of the screen."""
+"""Maximum distance from a line at which a press hits it, in pixels of the screen."""
 
 FAR_STEP = 10
-"""Pixels of the image that an arrow with Shift moves a shape; without, one."""
+"""Step of an arrow key with Shift, in pixels of the image; without Shift, one."""
 
 _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 
 @dataclass(frozen=True)
 class _Hold:
-    """Shape being dragged: its original form, and the grabbed point or the whole."""
+    """Shape being dragged: its original form, and the grabbed point (None for the whole shape)."""
 
     mark: ShapeMark
     point: int | None
@@ -56,16 +56,14 @@ class _Hold:
 class Shapes(QObject):
     """Editable shapes drawn on a canvas.
 
-    A click on a line, an outline or its text selects it; then its points show grips. A drag of a grip moves
-    that point, a drag of a line moves the whole, arrow keys move by a pixel of the image. During a drag the
-    change belongs to the canvas. At its end it is reported, and shown until the shapes are set again.
-
-    `words`: returns the measurements of a shape with other points.
+    A click on a line, an outline or its label selects the shape; then its points show grips. Dragging a grip
+    moves that point, dragging a line moves the whole shape, arrow keys move it by a pixel of the image. A
+    change is reported at the end of a drag, and shown until the shapes are set again. `words`: returns the
+    measurements of a shape with changed points.
     """
 
     chosen = Signal(object)  # the key of the shape that the user chose on the canvas; None for none
-    # (object, str, (K, 2)): a key, "move" for the whole or "reshape" for some of its points, and its points,
-    # in the image's units
+    # (object, str, (K, 2)): key of a shape, "move" or "reshape", and its points in the image's units
     changed = Signal(object, str, object)
     delete_requested = Signal(object)
 
@@ -91,7 +89,7 @@ class Shapes(QObject):
         canvas.installEventFilter(self)
 
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
-        """Show the finished shapes; a shape under way stays."""
+        """Show the finished shapes; a change in progress continues."""
         self._shapes = tuple(shapes)
         mark = self._mark
         if mark is None:
@@ -121,7 +119,7 @@ class Shapes(QObject):
             self._canvas.look_at(x, y, float(np.hypot(*(high - low))) / 2)
 
     def restore(self) -> None:
-        """Cancel the change in progress, or one that was emitted and not accepted."""
+        """Cancel the change in progress, or an emitted change that was not accepted."""
         self._forget()
         self._canvas.update()
 
@@ -133,7 +131,7 @@ class Shapes(QObject):
             self._choose(None)
 
     def at(self, position: QPointF) -> Hashable:
-        """Return the key of the shape at a position of the widget; None where there is none."""
+        """Return the key of the shape at a position of the widget; None without one."""
         hold = None if self.still else self._hold_at(position)
         return None if hold is None else hold.mark.key
 
@@ -184,7 +182,7 @@ class Shapes(QObject):
         return handles if self._point is None else sorted({*handles, self._point})
 
     def _hold_at(self, position: QPointF) -> _Hold | None:
-        """Find what the mouse would take hold of; a spot goes before a line, not before a grip or words."""
+        """Find the part that the mouse would grab; a spot has priority over a line, not over a grip or label."""
         chosen, view, index = self._seen, self._canvas.viewport, (position.x(), position.y())
         if chosen is not None and not chosen.fixed:
             grips = self._grips(chosen)

@@ -1,4 +1,4 @@
-"""Pictures of arrays, and tiles of large images: sources, a loading store, and a cache."""
+"""Pictures of arrays, and tiles of large images: sources, a store that loads them, and a cache."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from raterscope.widgets.canvas.viewport import Rect, Viewport
 
 
 def to_picture(array: NDArray[np.uint8]) -> QImage:
-    """Make Qt's picture of a grey (H, W) or RGB (H, W, 3) array of bytes."""
+    """Convert a grey (H, W) or RGB (H, W, 3) array of bytes to a QImage."""
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
         raise ValueError(f"an image of {array.dtype} and shape {array.shape}; expected bytes, grey or RGB")
     array = np.ascontiguousarray(array)
     height, width = array.shape[:2]
     kind = QImage.Format.Format_Grayscale8 if array.ndim == 2 else QImage.Format.Format_RGB888
-    # The conversion copies, so that the array may go.
+    # The conversion copies the array, which may then be freed.
     return QImage(array.data, width, height, array.strides[0], kind).convertToFormat(
         QImage.Format.Format_RGB32
     )
 
 
 def level_for(enlarged: float) -> int:
-    """Return how often to halve a picture before drawing shrinks it, by less than half."""
+    """Return how often to halve a picture, so that drawing shrinks it by less than half."""
     return max(0, math.floor(math.log2(1 / enlarged) + 0.01)) if enlarged < 1 else 0
 
 
 def draw_part(
     painter: QPainter, picture: QImage, box: Rect, scale: float, rect: QRectF, *, smooth: bool
 ) -> None:
-    """Draw what lies in `rect` of a picture that covers `box`, both in the image's units.
+    """Draw the part in `rect` of a picture that covers `box`, both in the image's units.
 
-    Only the part in sight is handed to Qt: its painting goes wrong beyond 32,767 pixels.
+    Only the visible part is passed to Qt, whose painting fails beyond 32,767 pixels.
     """
     left, top, right, bottom = box
     across, down = picture.width() / (right - left), picture.height() / (bottom - top)
-    # Two pixels more on each side, so that neighbouring tiles interpolate the same.
+    # Two more pixels on each side, so that neighbouring tiles interpolate equally.
     first_x = max(0, math.floor((rect.left() - left) * across) - 2)
     first_y = max(0, math.floor((rect.top() - top) * down) - 2)
     last_x = min(picture.width(), math.ceil((rect.right() - left) * across) + 2)
@@ -67,28 +67,28 @@ def draw_part(
 
 
 THREADS = min(2, max(1, (os.cpu_count() or 2) - 1))
-"""One core is left to the window, whose frames would wait otherwise."""
+"""Number of reading threads; one core is left for the window, to keep it responsive."""
 
 KEPT_BYTES = 128 << 20
-"""Most bytes of tiles in memory; those around the visible part stay in any case."""
+"""Maximum bytes of tiles in memory; tiles around the visible part always stay."""
 
 TAKEN_AT_ONCE = 4
-"""Tiles that are repainted between two frames."""
+"""Maximum number of new tiles between two frames."""
 
 Key = tuple[int, int, int]
-"""Level, row, column."""
+"""Level, row and column of a tile."""
 
 
 class TileSource(Protocol):
-    """A large image as tiles of itself, its half, its quarter, ..."""
+    """A large image as tiles at full size, half size, quarter size, ..."""
 
     @property
     def levels(self) -> Sequence[tuple[int, int]]:
-        """Width and height of each, the whole image first; the last one is a single tile."""
+        """Width and height of each level, the full size first; the last level is a single tile."""
 
     @property
     def side(self) -> int:
-        """Pixels along a tile."""
+        """Side of a tile in pixels."""
 
     def tile(self, level: int, row: int, column: int) -> NDArray[np.uint8]:
         """Read a tile, grey or RGB. Called in other threads; the message of its exception is shown."""
@@ -131,7 +131,7 @@ class TileStore(QObject):
         self._needed: frozenset[Key] = frozenset()
         self._failed = False
         self._desk = _TileQueue(source)
-        # A partial is held by the connection; of a method, the desk could be emptied before it is called.
+        # The connection keeps a partial alive; with a method, the queue could be gone before the call.
         self.destroyed.connect(partial(_TileQueue.close, self._desk))
         self._called.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._started = False
@@ -144,7 +144,7 @@ class TileStore(QObject):
         return tile
 
     def want(self, keys: Sequence[Key]) -> None:
-        """Request these tiles, in this order, and no others."""
+        """Request these tiles in this order; other requests are dropped."""
         missing = [key for key in keys if key not in self._tiles]
         self._needed = frozenset(keys)
         for key in reversed(keys):
@@ -174,7 +174,7 @@ class TileStore(QObject):
             if key not in self._tiles:
                 self._tiles[key] = tile
                 self._bytes += tile.sizeInBytes()
-        # Tiles that arrived late come after those that are needed.
+        # Tiles that are no longer needed come last.
         waiting = [key for key in self._tiles if key not in self._needed] if self._bytes > KEPT_BYTES else []
         for key in waiting:
             if self._bytes > KEPT_BYTES:
@@ -189,7 +189,7 @@ class TileStore(QObject):
 
 
 def _read(desk: _TileQueue, called: Any) -> None:
-    """Read requested tiles until the cache is closed."""
+    """Read requested tiles until the store is closed."""
     while True:
         with desk.changed:
             while not desk.over and not any(key not in desk.busy for key in desk.wanted):
@@ -222,10 +222,10 @@ def _read(desk: _TileQueue, called: Any) -> None:
 
 SIDE = 512
 KEPT = 64
-"""Tiles, on a screen of one pixel a unit; on a finer one they are larger. Those in sight stay anyway."""
+"""Number of tiles kept, besides the visible ones, on a screen with one pixel per unit."""
 
 BUDGET = 0.006
-"""Seconds of a frame that repainting may take."""
+"""Maximum seconds for repainting in a frame."""
 
 Paint = Callable[[QPainter, float, QRectF], None]
 Backdrop = Callable[[QPainter, QRectF], None]
@@ -234,8 +234,8 @@ Backdrop = Callable[[QPainter, QRectF], None]
 class TileCache:
     """Tiles of one painting at one scale.
 
-    `paint`: paints the contents of a rectangle, given in the image's units. The painter's origin is the
-    image's, its unit the widget's pixel. `ground`: opaque ground; by default transparent.
+    `paint`: paints the contents of a rectangle, given in the image's units. The painter's origin is that of
+    the image, its unit the widget's pixel. `ground`: opaque background; by default transparent.
     """
 
     def __init__(self, paint: Paint, ground: QColor | None = None) -> None:
@@ -266,12 +266,12 @@ class TileCache:
         quick: bool = False,
         coarse: Backdrop | None = None,
     ) -> bool:
-        """Copy the visible tiles into the widget, paint missing ones; return whether all are up to date.
+        """Copy the visible tiles into the widget and paint missing ones; return whether all are up to date.
 
         `painter`, `viewport`: those of the widget. `ratio`: screen pixels per pixel of the widget. `quick`:
         stretch tiles of another scale if painting them again would exceed the time of a frame. `coarse`:
-        quickly paints the contents of a box of the widget. With it, tiles that a frame has no time for are
-        left for the next one. If the result is False, call it again without `quick`.
+        quickly paints the contents of a box of the widget. With it, tiles that exceed the time of a frame are
+        left for the next frame. If the result is False, call it again without `quick`.
         """
         self.stretched = False
         if self._made_for != (viewport.scale, ratio):
@@ -323,7 +323,7 @@ class TileCache:
         tile = QImage(side, side, kind)
         tile.fill(self._ground if self._ground is not None else Qt.GlobalColor.transparent)
         box = QRectF(column * SIDE / scale, row * SIDE / scale, SIDE / scale, SIDE / scale)
-        # Left by an error too: a picture that is gone under a living painter ends the program.
+        # Also after an error: a picture freed under an active painter crashes the program.
         with QPainter(tile) as painter:
             painter.scale(ratio, ratio)
             painter.translate(-column * SIDE, -row * SIDE)

@@ -1,4 +1,4 @@
-"""Viewport of an image, a minimap, and marks with an index of the nearest."""
+"""Viewport of an image, a minimap, and marks with a spatial index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 200.0
 FIT_MARGIN, LOOK_MARGIN = 12.0, 60.0
 
 SPOT_ON_SCREEN = (14.0, 90.0)
-"""Radii on the screen between which a spot is easily judged; outside them `looking_at` changes the scale."""
+"""Range of a spot's radius on the screen that is easily seen; outside, `looking_at` changes the scale."""
 
 Rect = tuple[float, float, float, float]
 
@@ -26,11 +26,11 @@ Rect = tuple[float, float, float, float]
 class Viewport:
     """Visible part of an image: scale and offset."""
 
-    # width, height: of the widget, in its pixels
+    # width, height: size of the widget in its pixels
     width: int
     height: int
     scale: float = 1.0  # widget's pixels a unit of the image
-    # across, down: the image's origin in the widget. Whole pixels, so that painted tiles fit without a seam.
+    # across, down: the image's origin in the widget, in whole pixels, so that tiles join without a seam.
     across: int = 0
     down: int = 0
 
@@ -63,13 +63,13 @@ class Viewport:
         return replace(self, scale=scale, across=across, down=down)
 
     def zoomed(self, factor: float, across: float, down: float) -> Viewport:
-        """Zoom about a widget position, which keeps its image position."""
+        """Zoom around a widget position, which keeps its image position."""
         x, y = self.to_image(across, down)
         scale = min(max(self.scale * factor, SMALLEST_SCALE), LARGEST_SCALE)
         return replace(self, scale=scale, across=round(across - x * scale), down=round(down - y * scale))
 
     def framing(self, rect: Rect, margin: float = 0.0, *, top: float = 0.0) -> Viewport:
-        """Show the whole of a rectangle, with a margin, below what covers the top; in the widget's pixels."""
+        """Show a whole rectangle with a margin, below a covered strip (`top`); in the widget's pixels."""
         left, first, right, last = rect
         top = max(margin, top + margin / 2)
         room_across = max(1.0, self.width - 2 * margin)
@@ -79,12 +79,12 @@ class Viewport:
         return whole.panned(0, (top - margin) / 2)
 
     def resized(self, width: int, height: int) -> Viewport:
-        """Keep the middle in the middle of a widget of another size."""
+        """Keep the centre in a widget of another size."""
         x, y = self.centre
         return replace(self, width=width, height=height).centred(x, y)
 
     def kept_on(self, extent: Rect, margin: float) -> Viewport:
-        """Limit the pan: at most a margin is visible beside the image; a small image is centred."""
+        """Limit panning: at most a margin is visible beside the image; a small image is centred."""
 
         def keep(origin: int, first: float, last: float, room: int) -> int:
             start, stop = first * self.scale, last * self.scale
@@ -101,8 +101,8 @@ class Viewport:
     ) -> Viewport:
         """Pan to a spot and its surroundings.
 
-        The scale stays if the spot is easily judged at it, and nothing moves if the spot also lies well
-        inside.
+        The scale stays if the spot is easily seen at it; nothing moves if the spot is also well inside the
+        view.
 
         `frame`: pixels between the spot and the frame around it, which is kept inside too. `top`: pixels at
         the top that are covered.
@@ -131,7 +131,7 @@ class Viewport:
         return min(1.0, self.width * self.height / self.scale**2 / ((right - left) * (bottom - top)))
 
     def held_to(self, extent: Rect) -> Viewport:
-        """Limit the pan: the centre of the widget stays on the image."""
+        """Limit panning: the centre of the widget stays on the image."""
         x, y = self.centre
         inside_x = min(max(x, extent[0]), extent[2])
         inside_y = min(max(y, extent[1]), extent[3])
@@ -141,7 +141,7 @@ class Viewport:
 LONGEST = 128
 EDGE = 8
 FROM_CORNER = 12
-"""Pixels to the corner of the widget that it lies in."""
+"""Distance of the minimap from the corner of the widget, in pixels."""
 
 
 class Minimap(QWidget):
@@ -177,7 +177,7 @@ class Minimap(QWidget):
         self.update()
 
     def follow(self, viewport: Viewport) -> None:
-        """Set the visible part; where that is everything, the overview is hidden."""
+        """Set the visible part; the minimap is hidden if everything is visible."""
         visible = viewport.visible
         left, top, right, bottom = self._extent
         self.setVisible(
@@ -236,14 +236,14 @@ class Minimap(QWidget):
 LAYERS = ("clicks", "ellipses", "detections", "truth", "density")
 
 SPOT_STATES = ("detected", "rejected", "disputed", "accepted", "turned down", "added", "undecided")
-"""The fusion's state (the first three), the expert's decision, or neither."""
+"""States of a spot: by the fusion (the first three), by the expert's decision, or neither."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClickMarks:
     """N clicks of some annotators."""
 
-    # x, y: (N,): place in the image's units
+    # x, y: (N,): position in the image's units
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     annotator: NDArray[np.integer]  # (N,): index that gives colour and symbol
@@ -292,7 +292,7 @@ class DetectionMarks:
         return len(self.x)
 
     def text_of(self, index: int) -> tuple[str, str]:
-        """Describe a spot in a title and a line: "spot 14  0.46", "22 of 51 clicked"."""
+        """Describe a spot by a title and a line: "spot 14 0.46", "22 of 51 clicked"."""
         title = f"spot {self.number[index]}"
         if self.state[index] != "added" and np.isfinite(self.posterior[index]):
             title += f"  {self.posterior[index]:.2f}"
@@ -333,7 +333,7 @@ class GridIndex:
         self._before[1:, 1:] = counts.reshape(CELLS, CELLS).cumsum(axis=0).cumsum(axis=1)
 
     def count(self, rect: QRectF) -> int:
-        """Count the points in the cells that a rectangle touches: an upper bound of those in it."""
+        """Count the points in the cells that a rectangle touches: an upper bound of the points in it."""
         if not len(self._x):
             return 0
         first_column, last_column, first_row, last_row = self._cells(rect)
@@ -342,7 +342,7 @@ class GridIndex:
         return int(before[last_row, last_column] - outside + before[first_row, first_column])
 
     def within(self, rect: QRectF) -> NDArray[np.int64]:
-        """Return the rows of the points in a rectangle, in their own order."""
+        """Return the rows of the points in a rectangle, in ascending order."""
         if not len(self._x):
             return np.empty(0, dtype=np.int64)
         first_column, last_column, first_row, last_row = self._cells(rect)

@@ -84,7 +84,7 @@ class PriorMatrix(QTableView):
         self._model.refused.connect(self.refused)
 
     def sizeHint(self) -> QSize:
-        """Ask for room for a few rows."""
+        """Return a size with room for a few rows."""
         rows = min(self._model.rowCount(), ROWS_SEEN)
         return QSize(pixels(3 * CELL.width() + WIDEST_NAME), pixels(rows * CELL.height() + 40))
 
@@ -272,7 +272,7 @@ class PriorForm(QWidget):
     `settings_class`: class of the settings.
     """
 
-    # the matrix (J, L) edited; None where it is what the settings mean (see `settings`)
+    # the edited matrix (J, L); None if it follows from the settings (see `settings`)
     changed = Signal(object)
 
     def __init__(self, settings_class: type[Settings]) -> None:
@@ -320,7 +320,7 @@ class PriorForm(QWidget):
     ) -> None:
         """Set the prior for other labels, without a signal.
 
-        `classes`, `outputs`: J and L names. `by_hand`: (J, L), the matrix that was edited.
+        `classes`, `outputs`: J and L names. `by_hand`: (J, L), the edited matrix.
         """
         self._labels, self._matrix_of, self._by_hand = (classes, outputs), matrix_of, by_hand is not None
         if by_hand is not None:
@@ -330,7 +330,7 @@ class PriorForm(QWidget):
         self._settle()
 
     def set_settings(self, settings: Settings) -> None:
-        """Fill the fields, without a signal; an edited matrix stays."""
+        """Fill the fields, without a signal; an edited matrix is kept."""
         self.form.set_settings(settings)
         if not self._by_hand:
             self._show_meant()
@@ -338,7 +338,7 @@ class PriorForm(QWidget):
     def settings(self) -> Settings:
         """Return the settings entered.
 
-        Raises `SettingsError` with the sentence that the form shows.
+        Raises `SettingsError` with the message that the form shows.
         """
         return self.form.settings()
 
@@ -399,7 +399,7 @@ class Answers:
 
 
 class AnswersDialog(FormDialog):
-    """Open it with ``open()`` and read `answers` when accepted."""
+    """Dialog for the answers to a question; open it with ``open()`` and read `answers` when accepted."""
 
     def __init__(self, question: str, answers: Answers, parent: QWidget | None = None) -> None:
         super().__init__("Answers", parent, width=0)
@@ -474,7 +474,7 @@ class AnswersDialog(FormDialog):
         return classes[row] if row != OPEN else ""
 
     def _fill(self, outputs: tuple[str, ...], meanings: list[str]) -> None:
-        """List outputs in an order, each with its class."""
+        """List outputs in a given order, each with its class."""
         self.outputs.setRowCount(len(outputs))
         classes = self._classes()
         for row, (output, name) in enumerate(zip(outputs, meanings, strict=True)):
@@ -552,7 +552,7 @@ class AnswersDialog(FormDialog):
             self.prior.set_labels(classes, outputs, partial(_meant, outputs, classes, meaning), by_hand)
 
     def _prior(self) -> NDArray[np.float64] | None:
-        """Return the pseudo-counts set by hand or by the fields; None for the default."""
+        """Return the pseudo-counts edited by the user or set by the fields; None for the default."""
         by_hand = self.prior.by_hand()
         if by_hand is not None or self.prior.form.error():
             return by_hand

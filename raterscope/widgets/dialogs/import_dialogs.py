@@ -48,9 +48,9 @@ class TableKind:
 
 
 class ColumnChoices(QWidget):
-    """The first rows of a table, with one choice above each column, and the choice of its type.
+    """The first rows of a table, with a choice of field above each column, and a choice of the table's type.
 
-    `header`: names of the columns. `kinds`: possible types of the table; a single one is not offered as a
+    `header`: names of the columns. `kinds`: possible types of the table; a single type is not offered as a
     choice. `chosen`: index of the initial type.
     """
 
@@ -104,7 +104,7 @@ class ColumnChoices(QWidget):
 
     @property
     def mapping(self) -> dict[str, str]:
-        """Field of each column that is used."""
+        """Field of each used column."""
         pairs = zip(self.header, self.choices, strict=True)
         return {name: choice.currentData() for name, choice in pairs if choice.currentData() != NOT_USED}
 
@@ -140,7 +140,7 @@ class ColumnChoices(QWidget):
 
 
 class ColumnMappingDialog(FormDialog):
-    """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
+    """Dialog with a choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
     `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file.
     """
@@ -170,7 +170,7 @@ class ColumnMappingDialog(FormDialog):
 
     @property
     def mapping(self) -> dict[str, str]:
-        """Field of each column that is used."""
+        """Field of each used column."""
         return self.columns.mapping
 
     def _settle(self) -> None:

@@ -1,4 +1,4 @@
-"""Dialog before an import: what was understood, the first rows, names, and what is skipped."""
+"""Dialog before an import: interpretation of the files, first rows, names, and skipped contents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from raterscope.widgets.parts import FormDialog, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 MOST_NAMES = 500
-"""Names that the dialog lists, the most frequent first."""
+"""Maximum number of names in the dialog, the most frequent first."""
 
 _LARGEST = 1_000_000
 _STUDIES = "Raterscope studies (*.rscope)"
@@ -44,7 +44,7 @@ class TableOffer:
     title: str  # name of the file
     header: Sequence[str]
     rows: Sequence[Sequence[str]]  # sequence of sequences of str: the first rows
-    # types as which it can be read; the guess of the chosen one is how it was read
+    # possible types of the table; the guess of the chosen type is the current interpretation
     kinds: Sequence[TableKind]
     chosen: int
 
@@ -68,15 +68,15 @@ class ImportOffer:
     tables: Sequence[TableOffer] = ()
     names: Sequence[NamesOffer] = ()
     joined: str = ""  # which names are joined; empty for none
-    # by title: lists that are only shown: images, masks
+    # title to list that is only shown: images, masks
     listed: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = field(default_factory=dict)
     notices: Sequence[str] = ()  # what is skipped or assumed, and why
     study: Path | None = None  # proposed file of a new study; None to import into the open one
     target: str = ""  # name of the open study
     unsized: int = 0  # images whose size is unknown, and `extent` their proposed size
     extent: tuple[int, int] = (1, 1)
-    # how structure names that end with the rater are read; empty if none seem to. `has_raters` is whether
-    # they were read so
+    # interpretation of structure names that end with the rater; empty if none seem to. `has_raters`: whether
+    # it was applied
     rater_example: str = ""
     has_raters: bool = False
     labelled: bool = False  # whether the classes are of labels, which may be grades or have parents
@@ -85,8 +85,7 @@ class ImportOffer:
 class ImportDialog(FormDialog):
     """Interpretation of an import; Enter imports. Open it with ``open()`` and read its answers when accepted.
 
-    Where the meaning of columns or structure names was changed, the files have to be read again:
-    `needs_reading`.
+    If the meaning of columns or structure names was changed, the files must be read again: `needs_reading`.
     """
 
     def __init__(self, offer: ImportOffer, parent: QWidget | None = None) -> None:
@@ -136,7 +135,7 @@ class ImportDialog(FormDialog):
 
     @property
     def needs_reading(self) -> bool:
-        """Return whether columns or raters have another meaning than they were read with."""
+        """Return whether the meaning of columns or raters was changed."""
         return bool(self.mappings) or self.raters.isChecked() != self._offer.has_raters
 
     @property
@@ -146,7 +145,7 @@ class ImportDialog(FormDialog):
 
     @property
     def mappings(self) -> dict[int, dict[str, str]]:
-        """Field of each column, of the tables whose mapping was changed, by their index."""
+        """By index of a table with a changed mapping, field of each column."""
         changed = {}
         for at, (table, before) in enumerate(zip(self.tables, self._read_as, strict=True)):
             if table.mapping != before or table.kind.currentIndex() != self._offer.tables[at].chosen:
@@ -155,7 +154,7 @@ class ImportDialog(FormDialog):
 
     @property
     def study(self) -> Path | None:
-        """File of the new study; None to import into the open one."""
+        """File of the new study; None to import into the open study."""
         if self._offer.study is None:
             return None
         path = Path(self.study_field.text().strip()).expanduser()
@@ -178,7 +177,7 @@ class ImportDialog(FormDialog):
 
     @property
     def class_order(self) -> tuple[str, ...]:
-        """Grades from the lowest to the highest, by their new names; empty if they are to be detected."""
+        """Grades from the lowest to the highest, by their new names; empty to detect them."""
         return self.scale.order() if self._offer.labelled and "class" in self.names else ()
 
     @property
@@ -253,7 +252,7 @@ class ImportDialog(FormDialog):
         self.tabs.setVisible(self.tabs.count() > 0)
 
     def _count_names(self, tab: int, offer: NamesOffer, *_: object) -> None:
-        """Show on a tab how many names there are, and as how many they are imported."""
+        """Show on a tab the number of names, and the number of names after the import."""
         joined = len(offer.names) - self.names[offer.kind].joined()
         as_many = f" as {joined:,}" if joined < len(offer.names) else ""
         self.tabs.setTabText(tab, f"{offer.title} ({len(offer.names):,}{as_many})")
@@ -335,13 +334,13 @@ class _ClassScale(QWidget):
         )
 
     def order(self) -> tuple[str, ...]:
-        """Return the grades, which commas separate, or semicolons if there are some."""
+        """Return the grades, separated by semicolons if there are any, otherwise by commas."""
         text = self.grades.text()
         parts = (part.strip() for part in text.split(";" if ";" in text else ","))
         return tuple(part for part in parts if part)
 
     def paths(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the new names of those that have the separator: "bird/owl" for "bird > owl"."""
+        """Return the new names of classes with the separator: "bird/owl" for "bird > owl"."""
         separator = self.separator.text().strip()
         if not separator:
             return {}
@@ -437,12 +436,12 @@ class _NamesTable(QTableWidget):
             self.sortItems(column)
 
     def joined(self) -> int:
-        """Return how many of the listed names have the new name of another."""
+        """Return how many of the listed names share a new name with another."""
         rows = range(self.rowCount())
         return len(rows) - len({" ".join(self._text(row, NEW).split()) for row in rows})
 
     def propose(self, new: Mapping[str, str]) -> None:
-        """Fill in new names where the user did not change the proposed ones."""
+        """Fill in proposed new names, except where the user changed them."""
         proposed = {**self._offered, **new}
         for row in range(self.rowCount()):
             name, item = self._text(row, NAME), self.item(row, NEW)

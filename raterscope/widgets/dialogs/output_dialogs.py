@@ -50,7 +50,7 @@ class DeidentifiedExportDialog(FormDialog):
 
     @property
     def format(self) -> str:
-        """The selected format, in words."""
+        """Description of the selected format."""
         return self.formats.currentText()
 
     @property
@@ -60,7 +60,7 @@ class DeidentifiedExportDialog(FormDialog):
 
 
 class ReportDialog(FormDialog):
-    """Choose the sections of a report that take long; open it with ``open()``, read `cost` when accepted."""
+    """Dialog for the slow sections of a report; open it with ``open()``, read `cost` when accepted."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__("Report", parent, width=440)
@@ -84,7 +84,7 @@ TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods)"
 
 
 class GroupsDialog(FormDialog):
-    """Choose the groups of images; open it with ``open()`` and read `groups` when accepted."""
+    """Dialog for the groups of images; open it with ``open()`` and read `groups` when accepted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Group images", parent, width=480)
@@ -105,8 +105,9 @@ class GroupedExportDialog(FormDialog):
     """Dialog for format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
 
     `title`: name of the export. `about`: purpose of the groups, in a sentence. `formats`: descriptions, the
-    default first. `item`: word for what is grouped: image, case or task. `images`: whether these are images,
-    whose folders can be the groups. `stored`: whether the study has groups of them, then the default.
+    default first. `item`: noun of the grouped items: image, case or task. `images`: whether the items are
+    images, whose folders can be the groups. `stored`: whether the study has groups of the items, which are
+    then the default.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class GroupedExportDialog(FormDialog):
 
     @property
     def format(self) -> str:
-        """The selected format, in words."""
+        """Description of the selected format."""
         return self.formats.currentText()
 
     @property

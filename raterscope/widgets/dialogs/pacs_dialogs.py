@@ -1,4 +1,4 @@
-"""Dialogs of a PACS: search of series, and storage."""
+"""Dialogs of a PACS: search for series, and storage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DIMSE_ACCESS = (
 
 
 class ServiceForm(QFormLayout):
-    """Fields for the address and the trusted certificates of a service; `access` says how it is entered."""
+    """Fields for the address and the trusted certificates of a service; `access` explains how to log in."""
 
     def __init__(self, address: str, certificates: str, access: str) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class PacsFetchDialog(FormDialog):
     """Dialog to search and choose series; open it with ``open()`` and read `chosen` when accepted.
 
     `address`, `certificates`: those of the latest service.
-    `access`: explanation of how to enter the service.
+    `access`: explanation of how to log in.
     `folder`: proposed folder for the files.
     """
 
@@ -122,7 +122,7 @@ class PacsFetchDialog(FormDialog):
         return [self._model.at(row) for row in rows or range(self._model.rowCount())]
 
     def show_series(self, series: Sequence[Any]) -> None:
-        """List series, records with the fields that `COLUMNS` names."""
+        """List series: records with the fields of `COLUMNS`."""
         self._model.set_rows(tuple(series))
         many = "1 series" if len(series) == 1 else f"{len(series):,} series"
         text = f"{many}. Select some, or fetch all." if series else "No series match. Change the search."

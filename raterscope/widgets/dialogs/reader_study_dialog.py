@@ -1,4 +1,4 @@
-"""Dialogs of several experts: new reader study, copy for a second reader, merge; and of names."""
+"""Dialogs for several experts (new reader study, copy for a second reader, merge), and for names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReaderStudyDialog(FormDialog):
     `folder`: proposed new folder.
     """
 
-    # (dict, str): fields of the protocol as a TOML file has them, and the folder
+    # (dict, str): fields of the protocol as in a TOML file, and the folder
     submitted = Signal(dict, str)
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
@@ -136,13 +136,13 @@ class ReaderStudyDialog(FormDialog):
         self.submitted.emit(self.values(), self.folder_field.text)
 
     def show_problems(self, problems: Sequence[str]) -> None:
-        """Show why nothing was written, a line each."""
+        """Show why nothing was written, one reason per line."""
         self.accepting.setProperty("submitted", False)
         self.problems.setText("\n".join(problems))
         self.problems.show()
 
     def values(self) -> dict[str, Any]:
-        """Return the fields of the protocol, without those that do not apply."""
+        """Return the applicable fields of the protocol."""
         kind = str(self.kind.currentData())
         values: dict[str, Any] = {
             "name": self.name.text(), "kind": kind, "readers": self.readers.texts,
@@ -179,7 +179,7 @@ class ReaderStudyDialog(FormDialog):
 
 
 def _question(text: str) -> dict[str, Any]:
-    """Read a line "name: class, class"."""
+    """Parse a line "name: class, class"."""
     name, _, classes = text.partition(":")
     return {"name": name.strip(), "classes": [word.strip() for word in classes.split(",") if word.strip()]}
 
@@ -191,7 +191,7 @@ def _line(name: str) -> QLineEdit:
 
 
 class LinesField(QWidget):
-    """Editor of some lines, one entry each.
+    """Text editor with one entry per line.
 
     `rows`: number of visible lines.
     """
@@ -205,7 +205,7 @@ class LinesField(QWidget):
         self.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFocusProxy(self.editor)
         vertical((self.editor, 1), inside=self)
-        # The style sheet of all fields would overrule a height of the editor itself.
+        # The style sheet of all fields would override a height set on the editor itself.
         set_lengths(self, minimumHeight=18 * rows + 18, maximumHeight=18 * rows + 18)
 
     @property
@@ -239,7 +239,7 @@ COLUMNS = {
 
 
 class SecondReaderDialog(FormDialog):
-    """Choose whether the copy is blind; open it with ``open()`` and read `blind` when accepted."""
+    """Dialog whether the copy is blind; open it with ``open()`` and read `blind` when accepted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Copy for a second reader", parent, width=460)
@@ -249,7 +249,7 @@ class SecondReaderDialog(FormDialog):
 
     @property
     def blind(self) -> bool:
-        """True if the copy leaves out all decisions."""
+        """True if the copy omits all decisions."""
         return self.choice.isChecked()
 
 
@@ -265,10 +265,10 @@ class DifferingDecision:
 
 
 class MergePreviewDialog(FormDialog):
-    """Preview of a merge; open it with ``open()``; it is accepted to merge.
+    """Preview of a merge; open it with ``open()``; accepting it merges.
 
-    `title`: names of the two studies. `summary`: decisions of each expert, agreement, and what is missing, a
-    line each. `conflicts`: decisions that differ; none are listed while a blind read is not complete.
+    `title`: names of the two studies. `summary`: decisions of each expert, agreement, and missing contents,
+    one line each. `conflicts`: decisions that differ; none are listed while a blind read is not complete.
     `warning`: reason to wait; empty if there is none.
     """
 
@@ -290,7 +290,7 @@ class MergePreviewDialog(FormDialog):
 class NameDialog(FormDialog):
     """Dialog for a new name; open it with ``open()`` and read `name` and `new` when accepted.
 
-    `noun`: noun of the named things: structure or class. `names`: present names. `selected`: the name to
+    `noun`: noun of the names: structure or class. `names`: current names. `selected`: the name to
     change, unless another is chosen.
     """
 
@@ -311,7 +311,7 @@ class NameDialog(FormDialog):
 
     @property
     def name(self) -> str:
-        """The present name."""
+        """Current name."""
         return self.present.currentText()
 
     @property
@@ -320,7 +320,7 @@ class NameDialog(FormDialog):
         return self.editor.currentText().strip()
 
     def _offer(self) -> None:
-        """Offer the other names, and start from the present one."""
+        """Offer the other names, starting from the current one."""
         self.editor.clear()
         self.editor.addItems([name for name in self._names if name != self.name])
         self.editor.setEditText(self.name)

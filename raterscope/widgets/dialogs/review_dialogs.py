@@ -38,14 +38,14 @@ WEIGHTS = (0.75, HALF, 0.25, 0.1)
 """Weights offered for down-weighting."""
 
 LARGEST_SHIFT = 5_000.0
-"""Largest typed shift, mm."""
+"""Maximum shift that can be entered, in mm."""
 
 _AXES = ("x, to the left", "y, to the back", "z, to the head")
 Numbers = tuple[float, ...]
 
 
 class ExclusionDialog(FormDialog):
-    """Dialog around the exclusion `panel`; open it with ``open()``; accepted once there is a reason.
+    """Dialog with the exclusion `panel`; open it with ``open()``; it can be accepted once there is a reason.
 
     `annotator`: name of the annotator to exclude or down-weight. `weight`: initial weight; None for
     exclusion. `reasons`, `marks`, `answers`, `weights`: see `ExclusionPanel`.
@@ -116,7 +116,7 @@ class ReasonDialog(FormDialog):
 
 
 UNITS = {"nm": 1e-3, "µm": 1.0, "mm": 1e3}
-"""Micrometres per unit."""
+"""Units of length, in micrometres."""
 
 
 class ScaleDialog(FormDialog):
@@ -173,7 +173,7 @@ _NO_CODE = "No code (exported as Tissue)"
 
 @dataclass(frozen=True)
 class CodeChoice:
-    """A coded concept: "SCT:80891009", what it means, and the code of its usual category."""
+    """A coded concept: "SCT:80891009", its meaning, and the code of its usual category."""
 
     code: str
     meaning: str
@@ -363,7 +363,7 @@ class StructureDialog(FormDialog):
 class BudgetDialog(FormDialog):
     """Dialog for a budget; open it with ``open()``.
 
-    `settings`: initial settings. `costs`: describes the present costs.
+    `settings`: initial settings. `costs`: description of the current costs.
     """
 
     def __init__(self, settings: Settings, costs: str, parent: QWidget | None = None) -> None:
@@ -404,7 +404,7 @@ HINT = (
 )
 
 LINES = 3
-"""Lines of a single plan, for which the dialog keeps room."""
+"""Number of lines of a plan, for which the dialog reserves space."""
 
 
 class AcceptanceDialog(FormDialog):
@@ -435,7 +435,7 @@ LARGEST_MARGIN = 100.0
 class MarginDialog(FormDialog):
     """Dialog for a margin; open it with ``open()`` and read `margin` when accepted.
 
-    `unit`: mm, or px without calibration. `margin`: initial margin.
+    `unit`: mm, or px if sizes are unknown. `margin`: initial margin.
     """
 
     def __init__(self, structure: str, unit: str, margin: float, parent: QWidget | None = None) -> None:
@@ -548,9 +548,9 @@ class RegistrationDialog(QDialog):
         return int(self.series_box.key)
 
     def show_motion(self, shift: Sequence[float], rotation: Sequence[float], text: str, moved: bool) -> None:
-        """Show the present position of the series.
+        """Show the current position of the series.
 
-        `shift`: (x, y, z) in mm. `rotation`: about x, y and z, degrees. `moved`: whether it can be reset.
+        `shift`: (x, y, z) in mm. `rotation`: around x, y and z, in degrees. `moved`: whether it can be reset.
         """
         for editor, value in zip((*self.shift, *self.rotation), (*shift, *rotation), strict=True):
             with QSignalBlocker(editor):

@@ -25,7 +25,7 @@ from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, form_of
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
 
 FIXED = frozenset({"Tab", "Shift+Tab", "Esc"})
-"""Keys that lead through lists and leave modes; no command can have them."""
+"""Keys that navigate lists and leave modes; they cannot be assigned to commands."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class KeyBinding:
     """A command and its key."""
 
     command: str  # its identifier
-    # words, where: the command, and the workspace or "Window" to which it belongs
+    # words, where: name of the command, and its workspace or "Window"
     text: str
     where: str
-    # keys, default: present keys, and those without a change, as in "Ctrl+K"
+    # keys, default: current and default keys, as in "Ctrl+K"
     keys: tuple[str, ...]
     default: tuple[str, ...]
 
 
 class KeyTable(QWidget):
-    """Commands with their keys: a key is changed for the selected command, below the table."""
+    """Table of commands with their keys; a field below it changes the key of the selected command."""
 
     changed = Signal()  # a key was changed: ask `conflict`
 
@@ -106,7 +106,7 @@ class KeyTable(QWidget):
         }
 
     def conflict(self) -> str:
-        """Name two commands with one key, in a sentence; empty if all keys are unambiguous."""
+        """Describe two commands with the same key in a sentence; empty if all keys are unique."""
         used: dict[str, KeyBinding] = {}
         for binding in self._bindings:
             for key in self._keys[binding.command]:
@@ -179,15 +179,14 @@ class ProgramSettings:
     text_percent: int = 100  # size of the interface's text
     expert: str = ""  # name in the journal of decisions; empty for the login name
     cache: str = ""  # folder of the copies of large images; empty for that of the system
-    # names of the algorithms of new studies by their keys; empty for the recommended one
+    # key of a kind to name of the algorithm for new studies; empty for the recommended one
     algorithms: Mapping[str, str] = field(default_factory=dict)
 
 
 class SettingsDialog(FormDialog):
     """Dialog for the program's settings; open it with ``open()`` and read `settings` when accepted.
 
-    `settings`: the present settings.
-    `login`, `cache`: name and folder that are used if these fields are empty.
+    `settings`: the current settings. `login`, `cache`: name and folder used if these fields are empty.
     `bindings`: commands and their keys.
     `algorithms`: title of a choice, and titles of the algorithms by name, the recommended one first; by key.
     """
@@ -202,7 +201,7 @@ class SettingsDialog(FormDialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Settings", parent, width=560)
-        # Filled where they stay: Qt styles what is in them again wherever they are put.
+        # Filled at their final place, because Qt restyles the contents of a moved widget.
         program, self.tabs = QWidget(), QTabWidget(self)
         self.tabs.tabBar().setAccessibleName("Settings")
         self.tabs.addTab(ScrollRegion(program), "Program")

@@ -1,4 +1,4 @@
-"""Plots of agreement between raters: a heat map of pairs, and a tree of similarity."""
+"""Plots of agreement between raters: a heat map of pairs, and a dendrogram."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NO_PAIRS = "Press Fuse (F5) to compare raters two by two: it takes two raters of
 LARGEST_CELL = 40
 GAP = 1.0
 TOUCHING = 5.0
-"""Cells smaller than this touch."""
+"""Size of a cell, in pixels, below which cells have no gap."""
 SAMPLE_EDGE, LEAST_BAR = 22, 90
-"""Room for colours in place of names, and least width of the colour bar, pixels."""
+"""Space for colours instead of names, and minimum width of the colour bar, in pixels."""
 NAMES_FROM, NARROWEST_NAMES = 18, 60
-"""Height of a cell and width beside the cells, pixels; with less, a piece of the rater's line is the name."""
+"""Minimum height of a cell, and width beside the cells, for names, in pixels; otherwise lines replace names."""
 
 
 class AgreementMatrix(FigurePanel):
@@ -56,7 +56,7 @@ class AgreementMatrix(FigurePanel):
         """Show the agreement of raters.
 
         `numbers`: numbers of the P raters, which determine the colours. `values`: (P, P), 1 for perfect
-        agreement, NaN where two have no case in common. `label`: name of the values: "Dice". `words`:
+        agreement, NaN for two raters without a common case. `label`: name of the values: "Dice". `words`:
         describes the cell of a row and a column: "Dice 0.83, on 14 spots".
         """
         values = np.asarray(values, dtype=float)
@@ -92,7 +92,7 @@ class _Matrix(Figure[tuple[int, int]]):
         self.names, self._numbers, self._values, self._label = names, numbers, values, label
         self._describe = describe
         known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
-        # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
+        # The scale begins at a round number below the least agreement, so that 0.93 does not look like 0.
         self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0
         self.pointed = None
         self.update()
@@ -127,25 +127,25 @@ class _Matrix(Figure[tuple[int, int]]):
         )
 
     def _edge(self) -> int:
-        """Return the width of the names at the left, at most two fifths of the room."""
+        """Return the width of the names at the left, at most two fifths of the space."""
         longest = _longest(self.names, theme.font(theme.CAPTION, bold=True).key())
         return round(min(longest + 12, 0.4 * self.room.width()))
 
     def _grid(self) -> tuple[QRectF, float]:
-        """Return the rectangle of the cells, and the side of one."""
+        """Return the rectangle of the cells, and the side of a cell."""
         edge = self._edge() if self._has_names() else SAMPLE_EDGE
         side = self._side_beside(edge)
         number = max(len(self.names), 1)
         return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
-        """Check whether names have room; else the rows have a colour."""
+        """Check whether there is space for names; otherwise rows show a colour."""
         least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
         edge, longest = self._edge(), _longest(self.names, theme.font(theme.CAPTION, bold=True).key())
         return edge >= min(longest + 12, NARROWEST_NAMES) and self._side_beside(edge) >= least
 
     def _side_beside(self, edge: float) -> float:
-        """Return the side of a cell beside names of a width."""
+        """Return the side of a cell beside names of a given width."""
         number = max(len(self.names), 1)
         height = self.room.height() - 12 - BAR_HEIGHT - 8
         return min(LARGEST_CELL, (self.room.width() - edge - 2) / number, height / number)
@@ -211,13 +211,13 @@ TOP = 8.0
 
 @lru_cache(maxsize=8)
 def _longest(names: tuple[str, ...], _font: str) -> int:
-    """Return the width of the longest name, bold as a chosen one is; each move of the mouse needs it."""
+    """Return the width of the longest name in bold, cached because each mouse move needs it."""
     metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))
     return max((metrics.horizontalAdvance(name) for name in names), default=0)
 
 
 class Dendrogram(FigurePanel):
-    """Dendrogram of raters: a click on a branch selects the raters under it, on a leaf the one rater."""
+    """Dendrogram of raters: a click on a branch selects the raters below it, a click on a leaf its rater."""
 
     def __init__(self) -> None:
         self.figure = _Tree("Raters over cases")
@@ -233,8 +233,8 @@ class Dendrogram(FigurePanel):
     ) -> None:
         """Show a tree.
 
-        `linkage`: (P - 1, 4), as in SciPy: each row joins two of the raters 0 to P - 1 or of the earlier
-        rows, numbered from P, at a height; the heights rise. Without rows there is no tree. `names`,
+        `linkage`: (P - 1, 4), as in SciPy: each row joins two raters (0 to P - 1) or earlier rows (numbered
+        from P) at a height, in ascending order. Without rows there is no tree. `names`,
         `numbers`: names of the P raters, and the numbers that determine their colours. `label`: linkage of
         the tree. `unit`: unit of the heights.
         """
@@ -256,7 +256,7 @@ class Dendrogram(FigurePanel):
 
 
 class _Tree(Figure[int]):
-    """A part is a rater's index, or P and more for a branch."""
+    """The tree; a part is a rater's index, or P and more for a branch."""
 
     chosen = Signal(object)  # names of the raters
 
@@ -341,7 +341,7 @@ class _Tree(Figure[int]):
         return ", ".join(self._names[leaf] for leaf in self._members[part])
 
     def _ticks(self) -> list[Tick]:
-        """Return the ticks of the heights; the last one that is labelled names the unit."""
+        """Return the ticks of the heights; the last label has the unit."""
         high = float(self._height.max(initial=0.0)) or 1.0
         ticks = ticks_of(Axis(""), 0.0, high, self._floor() - TOP, theme.CAPTION)
         unit = f" {self._unit}" if self._unit else ""
@@ -363,7 +363,7 @@ class _Tree(Figure[int]):
         return QPointF(x, self._floor() - (self._floor() - TOP) * self._height[part] / top)
 
     def _strokes(self, part: int) -> list[tuple[QPointF, QPointF]]:
-        """Return a branch's lines, each from its upper left end: across, and down to its two halves."""
+        """Return a branch's lines, each from its upper left end: horizontal, and down to its two children."""
         leaves = len(self._names)
         if part < leaves:
             return []
@@ -396,7 +396,7 @@ class _Tree(Figure[int]):
             self._draw_leaf(painter, leaf, leaf in lit)
 
     def _under(self, part: int) -> list[int]:
-        """Return a part and all parts under it."""
+        """Return a part and all parts below it."""
         leaves, parts = len(self._names), [part]
         for above in parts:
             if above >= leaves:
@@ -411,7 +411,7 @@ class _Tree(Figure[int]):
         painter.setFont(font)
         metrics, name = QFontMetrics(font), self._names[leaf]
         if metrics.horizontalAdvance(name) > step - 4:
-            # The number says what a few letters of a name would not.
+            # A number is clearer than a few letters of a name.
             name = str(self._numbers[leaf] + 1)
         painter.setPen(QColor(theme.current().text if chosen else theme.current().second))
         box = QRectF(position.x() - step / 2, position.y() + 12, step, LEAF_ROOM - 14)
@@ -419,14 +419,14 @@ class _Tree(Figure[int]):
 
 
 NAMED, LETTERS = 8, 100
-"""Places whose names are written below the axis, at most, and their letters."""
+"""Maximum number of named points on the axis, and maximum characters of all their names."""
 NOTHING = "Select an annotator to plot their values over images, cases or votes."
 ALONE = "Only one image, case or block of votes: no plot over time."
 
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorCourse:
-    """Values of one annotator: P points with value, low and high, (P, 3)."""
+    """Values of one annotator at P points: value, low and high, (P, 3)."""
 
     name: str
     number: int
@@ -436,7 +436,7 @@ class AnnotatorCourse:
 
 @dataclass(frozen=True, eq=False)
 class CourseView:
-    """One value over points."""
+    """One quantity over points."""
 
     title: str  # "labels: right votes"
     label: str  # of the vertical axis, with the unit
@@ -447,13 +447,13 @@ class CourseView:
 
 
 class CoursePlot(ChartChoice):
-    """Plot of the course that is chosen in its header."""
+    """Plot of a course, chosen in its header."""
 
     def __init__(self) -> None:
         super().__init__("Over time", NOTHING, "Value to plot")
 
     def show_courses(self, views: Sequence[CourseView]) -> None:
-        """Show courses; the value that was chosen stays chosen where it is there."""
+        """Show courses; the choice of the quantity is kept if possible."""
         long = [view for view in views if any(len(line.points) > 1 for line in view.lines)]
         self.show_charts(
             [_course_chart(view) for view in long], [view.title for view in long], ALONE if views else ""

@@ -1,4 +1,4 @@
-"""The regularisation path: how every annotator's bias comes in, a line each."""
+"""The regularisation path: one line per annotator, from where the bias enters."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ from raterscope.widgets.theme import set_lengths, text_size
 
 Floats = NDArray[np.float32]
 LINE_LEVELS = 32
-"""So many steps of a pixel's cover stand for one line over all of it."""
+"""Number of levels of a pixel's coverage for one line over the whole pixel."""
 
 EDGE_STEPS = 1024
-"""Steps of a pixel to which edges of lines are rounded: sums of such covers are exact, so that lines can be
-taken from a sum again."""
+"""Steps per pixel to which edges are rounded. Sums of such coverages are exact: lines can be subtracted."""
 
 TALL = 5.0
-"""A piece of a line that rises more within a column of pixels is drawn whole, dash or not."""
+"""Rise of a line within a column, in pixels, from which it is drawn without dashes and widened."""
 
 
 def cover(
@@ -65,13 +64,13 @@ def cover(
     hidden: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.integer] | None = None,
 ) -> NDArray[np.float64]:
-    """Count how many lines cover each pixel, in fractions where a line covers part of it.
+    """Count how many lines cover each pixel, with fractions for partial coverage.
 
     `low`, `high`: (C, p), range of each line in every column, in pixels from the top. `width`: width of the
     lines, in pixels. `dash`: (on, period), in pixels along a line. `hidden`: (C, p), where a line is not
-    drawn. `numbers`: (p,), numbers of the lines, which set where their dashes begin. The result,
-    (C, height + 2), holds differences down each column. Their running sum is the cover, so that results can
-    be added and subtracted.
+    drawn. `numbers`: (p,), numbers of the lines, which determine where their dashes begin. The result, (C,
+    height + 2), holds differences down each column. Their running sum is the coverage, so that results can be
+    added and subtracted.
     """
     columns = len(low)
     for _ in range(round(width) - 1):
@@ -82,7 +81,7 @@ def cover(
         bottom[hidden] = top[hidden]
     if dash is not None:
         rise = high - low
-        # Lines side by side do not begin a dash together: their dashes would read as stripes.
+        # Neighbouring lines begin their dashes at different places; otherwise the dashes would form stripes.
         begins = np.arange(low.shape[1]) if numbers is None else numbers
         along = np.cumsum(rise + 1, axis=0) + begins * 0.3 * dash[1]
         off = (along % dash[1] >= dash[0]) & (rise < TALL)
@@ -99,7 +98,7 @@ def cover(
 
 
 def _widen_jumps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Carry each leap one column on: it is else thinner than the line that leads to it."""
+    """Extend each jump by one column; otherwise it is thinner than the line before it."""
     tall = (high[:-1] - low[:-1]) >= TALL
     wider = low.copy(), high.copy()
     for new, old, farther in ((wider[0], low, np.minimum), (wider[1], high, np.maximum)):
@@ -108,7 +107,7 @@ def _widen_jumps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def coverage_levels(cover_sums: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return how densely lines cover each pixel, (height, C), in steps of `LINE_LEVELS` per line.
+    """Return the coverage of each pixel by lines, (height, C), with `LINE_LEVELS` levels per line.
 
     `cover_sums`: (C, height + 2), sums of results of `cover`.
     """
@@ -137,22 +136,22 @@ STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1,
 """Width, opacity and dash of the lines of each behaviour."""
 
 TOGETHER = 64
-"""So many lines are computed before looking whether they are still wanted."""
+"""Number of lines to compute between two checks for cancellation."""
 
 
 @dataclass(frozen=True, eq=False)
 class PathFrame:
-    """The course of the lines of p annotators over T places."""
+    """The course of the lines of p annotators over T positions."""
 
     x: NDArray[np.floating]  # (T,): positions along the axis, 0 to 1
     bias: NDArray[np.floating]  # (T, p)
     stepped: bool  # whether a bias holds until the next place
     drawn: NDArray[np.bool_]  # (p,): annotators that have a line
     behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
-    # least, most: the biases at the lower and the upper edge
+    # least, most: bias at the lower and the upper edge
     least: float
     most: float
-    # columns, rows: of the picture's own pixels
+    # columns, rows: numbers of pixels of the picture
     columns: int
     rows: int
     height: float  # part of each row's height that the biases fill
@@ -161,10 +160,9 @@ class PathFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Picture:
-    """Spans of lines and, for each behaviour, how densely its lines cover the pixels."""
+    """Ranges of lines by column, and for each behaviour the coverage of pixels by its lines."""
 
-    # low, high: (columns, p), the least and the largest bias of each line in every column; 0 where none has
-    # come in
+    # low, high: (columns, p), minimum and maximum bias of each line in every column; 0 before it enters
     low: Floats
     high: Floats
     behaviour: NDArray[np.integer]  # (p,)
@@ -178,7 +176,7 @@ _NO_PICTURE = _Picture(
 
 
 class PathLines(QObject):
-    """Computation of lines in a thread, so that thousands of them never block the window."""
+    """Computation of lines in a thread, so that thousands of lines never block the window."""
 
     changed = Signal()  # there is more to be drawn
     _computed = Signal(int, object)
@@ -198,7 +196,7 @@ class PathLines(QObject):
         self.finished, self.images, self.picture = True, [], _NO_PICTURE
 
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
-        """Start computing the picture; if `recoloured`, the lines keep their course."""
+        """Start to compute the picture; `recoloured`: only colours have changed."""
         if not recoloured:
             self.picture = _NO_PICTURE
         self._order += 1
@@ -216,9 +214,9 @@ class PathLines(QObject):
         self.changed.emit()
 
     def _compute(self, frame: PathFrame, before: _Picture, order: int) -> None:
-        """Compute all lines, in the pool's thread, unless others are wanted meanwhile.
+        """Compute all lines, in the pool's thread, until other lines are requested.
 
-        Of a picture with other colours, only the lines whose behaviour changed are computed.
+        If only colours change, only the lines with a changed behaviour are computed.
         """
         number, behaviour = frame.bias.shape[1], frame.behaviour
         if before is _NO_PICTURE:
@@ -257,7 +255,7 @@ def _add_covers(
     covers: list[NDArray[np.float64]], frame: PathFrame, rows: NDArray[np.int64],
     behaviours: NDArray[np.integer], low: Floats, high: Floats, sign: int,
 ) -> None:  # fmt: skip
-    """Replace the sums of behaviours by those with some more lines, or with some fewer."""
+    """Add lines to the sums of their behaviours, or subtract them."""
     per_bias = frame.height / (frame.most - frame.least)
     for behaviour, (width, _, dash) in enumerate(STYLES):
         of = rows[frame.drawn[rows] & (behaviours[rows] == behaviour)]
@@ -268,7 +266,7 @@ def _add_covers(
                 np.asarray((frame.most - largest) * per_bias, dtype=np.float32),
                 np.asarray((frame.most - least) * per_bias, dtype=np.float32),
                 frame.rows, width * frame.scale, dashes,
-                # Lines of annotators whose bias has not come in coincide.
+                # Lines of annotators coincide before their biases enter.
                 (least == 0) & (largest == 0), of,
             )  # fmt: skip
 
@@ -280,11 +278,10 @@ BIAS_AXIS = "bias (above 0: left)"
 EVERYWHERE = np.array([[-np.inf, np.inf]])
 REACH = 8.0
 PREFERENCE = 2.0
-"""So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
+"""Preference for lines of biased annotators when pointing, in pixels."""
 
 MOST_POINTS, MOST_PAINTED = 200_000, 20_000
-"""Maximum number of points of all lines up to which a drawing has separate lines; with more it has an
-image."""
+"""Maximum number of points to draw separate lines, in a file and on screen; otherwise an image is drawn."""
 
 MOST_CROSSES = 120
 
@@ -300,7 +297,7 @@ class PathView:
     numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
     cut: float = float("nan")  # place of the cut; NaN for none
     axis: str = ""  # name of the axis: "lambda", "time"
-    # whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next
+    # whether a bias is constant up to the next position, as on the path of ISS; otherwise it is linear
     stepped: bool = False
 
     def __post_init__(self) -> None:
@@ -314,7 +311,7 @@ class PathView:
 
 
 class BiasPath(FigurePanel):
-    """Hovering a line names its annotator, a click selects; arrows move from the highest to the lowest."""
+    """Plot of the path; hovering names a line's annotator, a click selects; arrows move through the lines."""
 
     chosen = Signal(int)  # number of an annotator
 
@@ -335,7 +332,7 @@ class BiasPath(FigurePanel):
 
 
 class _Lines(ChartFigure):
-    """A point (0, row) stands for the line of a row. Lines are painted into a picture, in a thread."""
+    """The lines; a point (0, row) stands for the line of a row. A thread paints lines into a picture."""
 
     chosen = Signal(int)
 
@@ -441,10 +438,10 @@ class _Lines(ChartFigure):
         return QPointF(self.plan.box.right, float(y[0]))
 
     def _look_at(self, view: View | None) -> None:
-        """Show all: the picture of the lines has no part that could be enlarged."""
+        """Show everything, because the picture of the lines cannot be enlarged in part."""
 
     def _positions(self, path: PathView) -> NDArray[np.float64]:
-        """Return the places on the path; among logarithms, 0 is half of the least other one."""
+        """Return the positions on the path; on a logarithmic scale, 0 becomes half of the next one."""
         x = np.asarray(path.at, dtype=float)
         if self._logarithmic:
             least = x[x > 0].min() if (x > 0).any() else 1.0
@@ -452,7 +449,7 @@ class _Lines(ChartFigure):
         return x
 
     def _show(self) -> None:
-        """Describe axes, cut and crosses, and the extent of the lines, which are painted apart."""
+        """Describe axes, cut and crosses, and the extent of the lines, which are painted separately."""
         path = self._path
         if path is None:
             self.show_chart(NO_CHART)
@@ -489,7 +486,7 @@ class _Lines(ChartFigure):
         return self.devicePixelRatioF() * text_size()
 
     def _start(self, *, recoloured: bool = False) -> None:
-        """Start computing the picture; if `recoloured`, the lines keep their course."""
+        """Start to compute the picture; `recoloured`: only colours have changed."""
         path = self._path
         if path is None:
             self._lines.clear()
@@ -524,7 +521,7 @@ class _Lines(ChartFigure):
                 self._draw_line(painter, row, ink, width)
 
     def _draw_chart(self, painter: QPainter) -> None:
-        """Draw every line in a picture with few of them; else their image."""
+        """Draw every line if there are few; otherwise their image."""
         path, plan = self._path, self.plan
         assert path is not None
         drawing = painter.paintEngine().type() == QPaintEngine.Type.SVG
@@ -538,7 +535,7 @@ class _Lines(ChartFigure):
         draw_chart(QtCanvas(painter), plan, theme.current())
 
     def _line_marks(self, path: PathView) -> list[Line]:
-        """Describe every line by itself, from where its bias enters."""
+        """Describe every line separately, from where its bias enters."""
         x, marks = self._positions(path), []
         for behaviour, (width, opacity, dash) in enumerate(STYLES):
             dashes = () if dash is None else (dash[0] / width, dash[1] / width - dash[0] / width)
@@ -556,7 +553,7 @@ class _Lines(ChartFigure):
         return marks
 
     def _draw_line(self, painter: QPainter, row: int, ink: str, width: float) -> None:
-        """Draw one line and its name above all others."""
+        """Draw one line and its name on top of all others."""
         assert self._path is not None
         low, high = self._lines.picture.low[:, row], self._lines.picture.high[:, row]
         entered = np.flatnonzero((low != 0) | (high != 0))
@@ -585,5 +582,5 @@ class _Lines(ChartFigure):
 
 
 def _rounded(value: float) -> str:
-    """Write a place with three digits and thousands separators."""
+    """Format a position with three digits and thousands separators."""
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Parts that several figures paint: cells of rates, colour bars, community marks, and tiles of matrices."""
+"""Common parts of figures: cells of rates, colour bars, community marks, and tiles of matrices."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ THICKNESS = 6
 def colours_of(
     values: NDArray[np.floating], low: float, high: float, table: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Colour values by a table, (..., 3).
+    """Return the colours of values by a table, (..., 3).
 
-    `values`: (...); NaN takes the colour of the low end. `low`, `high`: values of the first and the last
+    `values`: (...); NaN gets the colour of the low end. `low`, `high`: values of the first and the last
     colour. `table`: (256, 3).
     """
     share = (np.asarray(values, dtype=float) - low) / ((high - low) or 1.0)
@@ -35,7 +35,7 @@ def colours_of(
 def paint_colour_bar(
     painter: QPainter, box: QRectF, table: NDArray[np.uint8], low: float, high: float, words: str
 ) -> None:
-    """Paint a bar of colours along the top of a box, and below it the values of its ends and the quantity.
+    """Paint a colour bar along the top of a box, and below it the values of its ends and the quantity.
 
     `box`: box of height `BAR_HEIGHT`. `table`: (256, 3). `words`: the quantity, with its unit.
     """
@@ -60,7 +60,7 @@ def _end(value: float) -> str:
 
 
 def community_text_colour(number: int) -> QColor:
-    """Return a community's colour for text: moved towards the text's until it is readable."""
+    """Return a community's colour for text: mixed with the text colour until it is readable."""
     return QColor(community_colour_on(theme.current(), number))
 
 
@@ -85,7 +85,7 @@ def contrast(first: QColor, second: QColor) -> float:
 
 
 def mixed(first: QColor, second: QColor, share: float) -> QColor:
-    """Mix two colours, the second's share being 0 to 1."""
+    """Mix two colours; `share` of the second one, 0 to 1."""
     return QColor.fromRgbF(
         (1 - share) * first.redF() + share * second.redF(),
         (1 - share) * first.greenF() + share * second.greenF(),
@@ -94,22 +94,22 @@ def mixed(first: QColor, second: QColor, share: float) -> QColor:
 
 
 def ink_on(ground: QColor) -> QColor:
-    """Return black or white: the one with more contrast to a background."""
+    """Return black or white, whichever contrasts more with a background."""
     black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
     return black if contrast(black, ground) >= contrast(white, ground) else white
 
 
 FAINTEST = 0.10
-"""Share of the accent in the colour of rate 0, so that a cell stands out from its ground."""
+"""Share of the accent in the colour of rate 0, so that a cell stands out from the background."""
 
 
 def rate_table() -> NDArray[np.uint8]:
-    """Return the colours of rates 0 to 1 in the theme in use, (256, 3): from its surface to its accent."""
+    """Return the colours of rates 0 to 1 in the current theme, (256, 3), from its surface to its accent."""
     return _ramp(theme.current())
 
 
 def short_rate(value: float) -> str:
-    """Write a rate with two decimals and as few signs as can be: ".83", "1.0"; nothing for NaN."""
+    """Format a rate with two decimals in a short form: ".83", "1.0"; empty for NaN."""
     if not np.isfinite(value):
         return ""
     text = f"{value:.2f}"
@@ -117,7 +117,7 @@ def short_rate(value: float) -> str:
 
 
 def cell_gap(side: float) -> float:
-    """Return the gap between cells of a size, in pixels; small ones touch."""
+    """Return the gap between cells of a size, in pixels; small cells have none."""
     return 0.0 if side < 5 else 1.0 if side < 14 else 2.0 if side < 40 else 4.0
 
 
@@ -135,12 +135,12 @@ def cell_at(position: QPointF, grid: QRectF, rows: int, columns: int) -> Cell | 
 
 
 def cell_beside(cell: Cell, across: int, down: int, rows: int, columns: int) -> Cell:
-    """Return the cell that an arrow key leads to."""
+    """Return the next cell in the direction of an arrow key."""
     return min(max(cell[0] + down, 0), rows - 1), min(max(cell[1] + across, 0), columns - 1)
 
 
 def paint_cell(painter: QPainter, box: QRectF, ground: QColor) -> None:
-    """Paint one cell's ground, its corners round where there is room."""
+    """Paint one cell's background, with round corners if there is space."""
     if box.width() < 12 or box.height() < 12:
         painter.fillRect(box, ground)
         return
@@ -150,7 +150,7 @@ def paint_cell(painter: QPainter, box: QRectF, ground: QColor) -> None:
 
 
 def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8]) -> None:
-    """Paint cells without gaps as one picture, averaged where they are smaller than a pixel.
+    """Paint cells without gaps as one picture; cells smaller than a pixel are averaged.
 
     `grid`: rectangle of all cells. `colours`: (J, L, 3).
     """
@@ -174,7 +174,7 @@ def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8
 def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) -> None:
     """Paint rates (J, L) as large as a box allows, from its upper left, with numbers where they fit.
 
-    NaN is painted as ground.
+    NaN is painted as background.
     """
     rows, columns = rates.shape
     side = min(room.width() / columns, room.height() / rows)
@@ -209,11 +209,11 @@ def _ramp(palette: Theme) -> NDArray[np.uint8]:
 
 NAME_ROOM, BAR_ROOM = 16, 5
 NAME_GAP = 6
-"""Room between the names of two tiles, in pixels."""
+"""Gap between the names of two tiles, in pixels."""
 NAMES_FROM = 44
 GAPS_FROM = 6
 LEAST_SHARE = 0.6
-"""Width of the matrix with the fewest votes, as a share of that with most votes."""
+"""Width of the matrix with the fewest votes, relative to that with the most votes."""
 DIMMED = 0.22
 UNKNOWN = 256
 
@@ -233,19 +233,19 @@ class Grid:
     """Positions of the tiles, in pixels."""
 
     columns: int
-    # across, down: from tile to tile
+    # across, down: distance from tile to tile
     across: int
     down: int
-    # gap, caption: between the tiles, and what is kept for the name under each
+    # gap, caption: gap between tiles, and height of the name below each
     gap: int
     caption: int
-    # width, height: of the largest matrix
+    # width, height: size of the largest matrix
     width: float
     height: float
 
     @classmethod
     def of(cls, side: int, rows: int, cells: int, room: int) -> Grid:
-        """Lay matrices of J rows and L cells, the longer side of the largest `side`, into a width."""
+        """Lay out matrices of J rows and L columns in a width; `side`: longer side of the largest matrix."""
         width = max(8.0, side * cells / max(rows, cells))
         height = max(8.0, side * rows / max(rows, cells))
         gap = max(4, round(0.2 * side))
@@ -257,7 +257,7 @@ class Grid:
 
 
 class TilePainter:
-    """Painter of tiles, which keeps the colours of those that it has painted."""
+    """Painter of tiles that caches the colours of painted tiles."""
 
     def __init__(self, tiles: Tiles, captions: Sequence[str]) -> None:
         self.tiles, self.captions = tiles, captions
@@ -278,8 +278,8 @@ class TilePainter:
         """Paint tiles one after another.
 
         `indices`: (S,), rows of the `Tiles`. `first`: position of the first one in the grid. `top`: top of
-        the grid, in pixels. `chosen`: selected rows, which are never dimmed. `lit`: other rows that are not
-        dimmed; None dims none.
+        the grid, in pixels. `chosen`: selected rows, never dimmed. `lit`: other rows that are not dimmed;
+        None dims none.
         """
         self._colour(indices)
         targets = self._targets(grid, first, top, indices)
@@ -297,7 +297,7 @@ class TilePainter:
         self._cross_out(painter, grid, boxes)
 
     def _colour(self, indices: NDArray[np.int64]) -> None:
-        """Colour the matrices that are seen for the first time in this theme."""
+        """Compute the colours of matrices that are visible for the first time in this theme."""
         palette = theme.current()
         if self._look is not palette:
             self._look = palette
@@ -316,7 +316,7 @@ class TilePainter:
         self._ready[new] = True
 
     def _targets(self, grid: Grid, first: int, top: int, indices: NDArray[np.int64]) -> list[QRectF]:
-        """Return the rectangle of each matrix: at the lower left of its tile, by size."""
+        """Return the rectangle of each matrix, scaled by votes, at the lower left of its tile."""
         _, rows, cells = self.tiles.mean.shape
         share = LEAST_SHARE + (1 - LEAST_SHARE) * np.asarray(self.tiles.size, dtype=float)[indices]
         width, height = grid.width * share / cells, grid.height * share / rows

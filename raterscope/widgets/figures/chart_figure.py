@@ -1,4 +1,4 @@
-"""Widgets that show a chart: hover, keyboard and zoom; columns over one axis that can be selected."""
+"""Widgets that show a chart: hover, keyboard and zoom; selectable columns over one axis."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import usual
 
 Part = tuple[int, int]
-"""Number of a mark of the chart, and of a point of it."""
+"""Index of a mark of the chart, and of one of its points."""
 
 REACH = 9.0
-"""Greatest distance of the pointer from a point or a line, pixels."""
+"""Maximum distance of the pointer from a point or a line, in pixels."""
 RING = 5.5
 ZOOM = 0.8
 CLOSEST = 1e-4
-"""The least part of an axis that is shown."""
+"""Minimum visible share of an axis."""
 NO_CHART = Chart("", Axis(""), Axis(""))
 
 
 class ChartFigure(Figure[Part]):
-    """A chart whose points can be pointed at, reached with the arrow keys and selected.
+    """A chart whose points respond to pointing and arrow keys, and can be selected.
 
     The wheel and + and - zoom, a drag pans, a double click shows all again. Left and Right move along a
-    series, Up and Down to another series, or to the next higher or lower point if there is only one.
+    series, Up and Down to another series; with a single series, to the next higher or lower point.
     """
 
     point_chosen = Signal(int, int)  # number of a mark, and of the point of it that is chosen
@@ -59,7 +59,7 @@ class ChartFigure(Figure[Part]):
         self._view: View | None = None
         self._layout: Layout | None = None
         self.rings: tuple[Part, ...] = ()
-        """The points that are ringed."""
+        """Points with a ring."""
         self._ring_size = 11.0
         self._by_key = False
         self._grabbed: tuple[QPointF, View] | None = None
@@ -68,7 +68,7 @@ class ChartFigure(Figure[Part]):
         self._pixels: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def show_chart(self, chart: Chart, *, keep_view: bool = False) -> None:
-        """Show a chart, all of it, or the part shown so far where it is the same in another state."""
+        """Show a whole chart, or the part shown so far if only its state changed."""
         self.chart = chart
         self._view = self._view if keep_view else None
         self._layout, self._orders, self.rings, self.first = None, {}, (), None
@@ -81,7 +81,7 @@ class ChartFigure(Figure[Part]):
         self._look_at(None)
 
     def set_rings(self, parts: tuple[Part, ...], size: float = 11.0) -> None:
-        """Ring points, without painting anything else."""
+        """Draw rings around points, without repainting anything else."""
         self.rings, self._ring_size = parts, size
         self.update()
 
@@ -103,7 +103,7 @@ class ChartFigure(Figure[Part]):
         return (self.chart.title, self.chart.subtitle) if self.chart.title else super().heading()
 
     def table(self) -> PlotTable:
-        """Return the numbers that are drawn."""
+        """Return the drawn numbers as a table."""
         return self.chart.data()
 
     def text_of(self, part: Part) -> str:
@@ -123,7 +123,7 @@ class ChartFigure(Figure[Part]):
             distance = float(np.sqrt(away[index]))
             if isinstance(self.chart.marks[number], Line) and len(x) > 1:
                 distance = min(distance, _line_distance(x, y, px, py))
-            # Of marks that are equally near, the first is the one that matters most.
+            # Among equally near marks, the first one has priority.
             if np.isfinite(away[index]) and distance < (REACH if best is None else nearest - 0.5):
                 nearest, best = distance, (number, index)
         return best
@@ -215,7 +215,7 @@ class ChartFigure(Figure[Part]):
         super().resizeEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk and choose as in every figure; plus and minus zoom about the point."""
+        """Move and select as in every figure; plus and minus zoom around the point."""
         self._by_key = True
         if event.key() in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus):
             box = self.plan.box
@@ -228,14 +228,14 @@ class ChartFigure(Figure[Part]):
             self._bring_into_view(self.pointed)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom about the pointer."""
+        """Zoom around the pointer."""
         delta = event.angleDelta().y()
         if delta:
             self._zoom(usual(event.position()), ZOOM ** (delta / 120))
             event.accept()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Pan while the button is down, else mark what is under the pointer."""
+        """Pan while the button is down; otherwise mark the part under the pointer."""
         self._by_key = False
         if self._grabbed is None or not event.buttons() & Qt.MouseButton.LeftButton:
             super().mouseMoveEvent(event)
@@ -259,7 +259,7 @@ class ChartFigure(Figure[Part]):
             super().mousePressEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose the clicked part, unless the chart was dragged."""
+        """Select the clicked part, unless the chart was dragged."""
         clicked = self._grabbed is not None and not self._dragged
         self._grabbed = None
         if clicked and event.button() == Qt.MouseButton.LeftButton:
@@ -273,7 +273,7 @@ class ChartFigure(Figure[Part]):
             self.show_all()
 
     def event(self, event: QEvent) -> bool:
-        """Handle the zoom keys before a shortcut does."""
+        """Handle the zoom keys before any shortcut."""
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             plain = event.modifiers() & ~(
                 Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
@@ -317,7 +317,8 @@ class ChartFigure(Figure[Part]):
 class ChartPanel(FigurePanel):
     """A chart with its title above it, or a sentence if there is nothing to draw.
 
-    `set_chart` shows a chart. Subclasses that make theirs of more describe it in `describe`; `draw` shows it.
+    `set_chart` shows a chart. Subclasses that compute their chart override `describe`; `draw` shows the
+    result.
 
     `title`, `nothing`: title and sentence while there is nothing to draw.
     """
@@ -335,11 +336,11 @@ class ChartPanel(FigurePanel):
         self.draw()
 
     def describe(self) -> Chart:
-        """Describe what is to be drawn."""
+        """Return the description of the chart."""
         return self._chart
 
     def draw(self, *, keep_view: bool = False) -> None:
-        """Show the chart as it is described now."""
+        """Show the chart by its current description."""
         chart = self.describe()
         self.header.set_subtitle(chart.subtitle)
         self.figure.show_chart(chart, keep_view=keep_view)
@@ -349,11 +350,11 @@ class ChartPanel(FigurePanel):
         """Draw rings around the selection."""
 
     def table(self) -> PlotTable:
-        """Return the numbers that are drawn."""
+        """Return the drawn numbers as a table."""
         return self.figure.table()
 
     def heading(self) -> tuple[str, str]:
-        """Return the title and the words beside it."""
+        """Return the title, and the text beside it."""
         return self.figure.heading()
 
 
@@ -372,7 +373,7 @@ class ChartChoice(ChartPanel):
         self.choice.currentIndexChanged.connect(self._show)
 
     def show_charts(self, charts: Sequence[Chart], titles: Sequence[str], reason: str = "") -> None:
-        """Show charts, or the reason why there are none; the chosen title stays chosen where it is there."""
+        """Show charts, or the reason why there are none; the chosen title is kept if possible."""
         self._charts = charts
         self.choice.offer(titles)
         self.choice.setVisible(len(titles) > 1)
@@ -385,7 +386,7 @@ class ChartChoice(ChartPanel):
 
 
 def box_of(room: QRectF) -> Box:
-    """Convert a rectangle of Qt."""
+    """Convert a rectangle of Qt to a box."""
     return Box(room.left(), room.top(), room.right(), room.bottom())
 
 
@@ -426,7 +427,7 @@ def _scaled(
 
 
 def _within(low: float, high: float, least: float, most: float) -> tuple[float, float]:
-    """Move an interval into another one; give that where it is as long."""
+    """Move an interval into another one; return the latter if the first is not shorter."""
     if high - low >= (most - least) * (1 - 1e-9):
         return least, most
     moved = max(least - low, 0.0) - max(high - most, 0.0)
@@ -434,20 +435,20 @@ def _within(low: float, high: float, least: float, most: float) -> tuple[float, 
 
 
 Column = tuple[int, int]
-"""Number of a chart, and of a column of it."""
+"""Index of a chart, and of one of its columns."""
 
 MARGIN = 14.0
 MARK = 7.0
 FOOT = 32.0
-"""Height of the axis that the last of several charts has for all of them, pixels."""
+"""Height of the common axis below the last of several charts, in pixels."""
 
 
 class ColumnFigure(Figure[Column]):
     """Charts side by side or one below the other, each with columns along its horizontal axis.
 
-    A column is pointed at over the whole height of its chart. The arrow keys lead along the columns,
-    Up and Down to another chart; where there is one chart, all of them lead along the columns.
-    Subclasses describe charts and columns, and say in words what a column is.
+    A column responds to pointing over the whole height of its chart. Left and Right move along the columns,
+    Up and Down to another chart; with a single chart, all arrow keys move along the columns. Subclasses
+    describe charts and columns.
     """
 
     def __init__(self, name: str) -> None:
@@ -458,7 +459,7 @@ class ColumnFigure(Figure[Column]):
         self._plans: list[Layout] = []
 
     def show_charts(self, charts: Sequence[Chart], columns: Sequence[NDArray[np.floating]]) -> None:
-        """Show charts with the values of their columns on the horizontal axis, which never fall."""
+        """Show charts with the ascending values of their columns on the horizontal axis."""
         self.charts, self.columns = tuple(charts), tuple(columns)
         if self.pointed is not None and not self._exists(self.pointed):
             self.point(None)
@@ -471,11 +472,11 @@ class ColumnFigure(Figure[Column]):
 
     @property
     def pace(self) -> int:
-        """Columns that an arrow key passes."""
+        """Number of columns that an arrow key moves."""
         return 1
 
     def rooms(self) -> list[Box]:
-        """Divide the room among the charts: by default one below the other, equally high."""
+        """Divide the space among the charts: by default one below the other, with equal heights."""
         room, number = self.room, len(self.charts)
         footer = FOOT if any(chart.x.hidden for chart in self.charts) else 0.0
         edges = np.linspace(room.top(), room.bottom() - footer, number + 1).tolist()
@@ -484,7 +485,7 @@ class ColumnFigure(Figure[Column]):
 
     @property
     def plans(self) -> list[Layout]:
-        """The layouts of the charts, with their axes one below the other."""
+        """The layouts of the charts, with aligned axes."""
         if not self._plans and self.charts:
             boxes = self.rooms()
             titled = [len(self.charts) > 1 and bool(chart.title) for chart in self.charts]
@@ -543,11 +544,11 @@ class ColumnFigure(Figure[Column]):
         return number, min(max(column + across * self.pace, 0), last)
 
     def table(self) -> PlotTable:
-        """Return the numbers that are drawn."""
+        """Return the drawn numbers as a table."""
         return self.charts[0].data()
 
     def draw(self, painter: QPainter) -> None:
-        """Paint the charts, the column that is selected and the one that is pointed at."""
+        """Paint the charts, the selected column and the column under the pointer."""
         self.paint_still(painter, self._draw_charts)
         palette = theme.current()
         pointed = None if self.pointed is None else self.pointed[1]

@@ -22,10 +22,10 @@ from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 Part = tuple[int, int, int]
-"""A moment, a community of it (their number for those in none), and a community of the next or `BLOCK`."""
+"""A moment, a community (their number stands for none), and a community at the next moment or `BLOCK`."""
 
 BLOCK = -1
-"""Part that is the community itself, not those who go from it to another."""
+"""Marks the community itself, instead of the annotators who move to another community."""
 
 NARROWEST, WIDEST = 76.0, 132.0
 GAP, LEAST = 6.0, 1.5
@@ -48,7 +48,7 @@ class Layout:
 
     columns: tuple[tuple[float, float], ...]  # tuple of (left, width): a column a moment
     blocks: dict[Part, Block]  # by part: by moment, downwards
-    # by part: bands with annotators, except those who are in no community at both moments
+    # by part: bands with annotators, except those in no community at both moments
     bands: dict[Part, tuple[float, float, float]]
 
     def path(self, part: Part) -> QPainterPath:
@@ -68,7 +68,7 @@ class Layout:
         return outline
 
     def part_at(self, position: QPointF) -> Part | None:
-        """Return the part at a position; a block before a band, of bands the thinnest."""
+        """Return the part at a position; a block has priority over bands, a thin band over wider ones."""
         for moment, (left, width) in enumerate(self.columns):
             if left <= position.x() <= left + width:
                 return self._block_at(moment, position)
@@ -92,7 +92,7 @@ class Layout:
         return min(hit, key=lambda part: self.bands[part][2], default=None)
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
-        """Walk sideways from a block to its broadest band and on to where that leads, or down a column."""
+        """Move sideways from a block to its widest band and on to its goal, or down a column."""
         if part is None or not (part in self.blocks or part in self.bands):
             return next(iter(self.blocks), None)
         moment, community, goal = part
@@ -112,9 +112,9 @@ class Layout:
 def lay_out(
     numbers: Sequence[NDArray[np.integer]], flows: Sequence[NDArray[np.integer]], room: QRectF
 ) -> Layout:
-    """Lay communities out by their persistent numbers, in one order everywhere; those without come lowest.
+    """Lay out communities by their persistent numbers, in the same order everywhere; none comes last.
 
-    `numbers`: (C_t,) for each of T moments. `flows`: (C_t + 1, C_t+1 + 1) for each but the last.
+    `numbers`: (C_t,) for each of T moments. `flows`: (C_t + 1, C_t+1 + 1) for each except the last.
     """
     sizes = [*(flow.sum(axis=1) for flow in flows), flows[-1].sum(axis=0)]
     orders = [[*np.argsort(part, kind="stable").tolist(), len(part)] for part in numbers]
@@ -161,7 +161,7 @@ def lay_out(
 NOTHING = "Find communities to see how they change over time."
 SAME = "Every community goes on from the first moment to the last."
 MOST_LISTED = 4
-"""This many events are listed, the others in the tooltip."""
+"""Maximum number of events listed; the others are in the tooltip."""
 
 HEAD = 20.0
 LINE = 15.0
@@ -190,15 +190,15 @@ class FlowView:
 
     moments: tuple[str, ...]  # (T,): when each is: "at 40 %"
     caption: str  # unit of the moments: "of each one's votes"
-    # T arrays, (C_t,): the lasting number of each community of a moment, from 0
+    # T arrays, (C_t,): persistent number of each community at a moment, from 0
     numbers: tuple[NDArray[np.integer], ...]
-    # T - 1 arrays, (C_t + 1, C_t+1 + 1): annotators who move from each community to each; the last row and
-    # column are those in none
+    # T - 1 arrays, (C_t + 1, C_t+1 + 1): numbers of annotators who move between communities; the last row and
+    # column stand for none
     flows: tuple[NDArray[np.integer], ...]
     names: tuple[str, ...]  # by lasting number
     events: tuple[FlowEvent, ...] = ()
     prototypes: tuple[NDArray[np.floating], ...] | None = None  # T arrays, (C_t, J, L)
-    # classes, outputs: tuple of J and L names: of the prototypes
+    # classes, outputs: J and L names of rows and columns of the prototypes
     classes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     # T arrays, (C_t,): sizes of the communities, computed from the flows
@@ -225,11 +225,11 @@ class FlowView:
 
 
 class CommunityFlow(FigurePanel):
-    """A click on a block selects the members of a community at a moment; on a band, those who move on it."""
+    """Communities over time. A click on a block or band selects its annotators."""
 
-    # int moment, int community: by its number within the moment; the number of communities for those in none
+    # int moment, int community: number within the moment; the number of communities stands for none
     block_chosen = Signal(int, int)
-    # int moment, int community, int goal: those who go from a community to one of the next moment
+    # int moment, int community, int goal: annotators who move from a community to one at the next moment
     band_chosen = Signal(int, int, int)
 
     def __init__(self) -> None:
@@ -254,7 +254,7 @@ class CommunityFlow(FigurePanel):
         self.set_filled(True)
 
     def show_nothing(self, text: str) -> None:
-        """Show a sentence in place of the figure."""
+        """Show a sentence instead of the figure."""
         self.figure.show_flow(None)
         self._nothing.setText(text)
         self._summary.hide()
@@ -263,7 +263,7 @@ class CommunityFlow(FigurePanel):
 
     @property
     def summary(self) -> str:
-        """The text below the figure, or in its place."""
+        """Text below or instead of the figure."""
         return self._summary.text() if self.filled else self._nothing.text()
 
     def _on_chosen(self, moment: int, community: int, goal: int) -> None:
@@ -274,7 +274,7 @@ class CommunityFlow(FigurePanel):
 
 
 class _Flow(Figure[Part]):
-    """A part is a moment, a community of it, and one of the next moment for a band or `BLOCK`."""
+    """The drawing; a part is a moment, a community at it, and the next community of a band or `BLOCK`."""
 
     chosen = Signal(int, int, int)
 
@@ -428,7 +428,7 @@ class _Flow(Figure[Part]):
         painter.setOpacity(1.0)
 
     def _write(self, painter: QPainter, block: Block) -> None:
-        """Write number and size on a block, below them its name, then its matrix, as far as they fit."""
+        """Draw number and size on a block, below them its name, then its matrix, if they fit."""
         view, palette = self._view, theme.current()
         assert view is not None
         inner = block.box.adjusted(STRIP + PAD, 0, -PAD, 0)

@@ -35,7 +35,7 @@ MOST_BARS = 12
 
 
 class ParticipationBars(FigurePanel):
-    """A click on a part chooses its community."""
+    """Participation of annotators in communities; a click on a part selects its community."""
 
     def __init__(self) -> None:
         self.figure = _Bars("Participation")
@@ -44,7 +44,7 @@ class ParticipationBars(FigurePanel):
     def show_participation(
         self, shares: NDArray[np.floating], names: Sequence[str], communities: Sequence[str]
     ) -> None:
-        """Show how far annotators belong to communities.
+        """Show the participation of annotators in communities.
 
         `shares`: (m, C), rows that add up to 1, or NaN for an annotator with unknown shares. `names`,
         `communities`: names of the m annotators and C communities.
@@ -62,7 +62,7 @@ class ParticipationBars(FigurePanel):
 
 
 class _Bars(ChartFigure):
-    """A point (community, row) is a part of a bar, or of a column of the area."""
+    """The bars; a point (community, row) is a part of a bar, or of a column of the area."""
 
     chosen = Signal(int)
 
@@ -79,7 +79,7 @@ class _Bars(ChartFigure):
         self, shares: NDArray[np.floating], names: list[str], communities: tuple[str, ...]
     ) -> None:
         if len(names) > MOST_BARS:
-            # Annotators of one community side by side, those who belong to it most first.
+            # Annotators of one community side by side, those with the largest participation first.
             main = shares.argmax(axis=1) if shares.size else np.zeros(0, int)
             order = np.lexsort((-shares.max(axis=1, initial=0.0), main))
             shares, names = shares[order], [names[row] for row in order.tolist()]
@@ -95,7 +95,7 @@ class _Bars(ChartFigure):
         return len(self._names) > MOST_BARS
 
     def _show(self) -> None:
-        """Describe the bars; more annotators than pixels across are joined with their neighbours."""
+        """Describe the bars; with more annotators than pixels, neighbours are averaged."""
         self._rows, self._row_names = self._shares, self._names
         number = len(self._names)
         if self._dense and number > self.room.width():
@@ -184,7 +184,7 @@ class TrianglesView:
 
     moments: tuple[str, ...]  # (T,): empty words for the only moment
     classes: tuple[str, ...]  # (J,)
-    # tuple of J tuples of three str: outputs at the lower left, top and lower right corner
+    # for each of J classes, three outputs: at the lower left, top and lower right corner
     corners: tuple[tuple[str, str, str], ...]
     shares: tuple[NDArray[np.floating], ...]  # T arrays, (C_t, J, 3): adding up to 1 over the corners
     sizes: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): members
@@ -193,7 +193,7 @@ class TrianglesView:
 
 
 class CommunityTriangles(FigurePanel):
-    """A click on a symbol chooses its community."""
+    """Communities as points in triangles; a click on a symbol selects its community."""
 
     def __init__(self) -> None:
         self.figure = _Triangles("Communities in triangles")
@@ -208,7 +208,7 @@ class CommunityTriangles(FigurePanel):
 
 
 class _Triangles(Figure[TrianglePart]):
-    """A part is a moment, a class and a community of the moment."""
+    """The triangles; a part is a moment, a class, and a community at the moment."""
 
     chosen = Signal(int)  # the lasting number of a community
 
@@ -295,7 +295,7 @@ class _Triangles(Figure[TrianglePart]):
             QtCanvas(painter).disc((centre.x(), centre.y()), REACH, "", Pen(theme.current().text, 1.5))
 
     def _box(self, moment: int, true: int) -> Box:
-        """Return the room of a triangle, without titles and names of corners."""
+        """Return the box of a triangle, without titles and names of corners."""
         view = self._view
         assert view is not None
         wide = self.room.width() / len(view.moments)

@@ -35,14 +35,14 @@ from raterscope.widgets.theme import usual
 LARGEST = (88.0, 64.0)
 SPLIT = "true ↓  given →"
 NAMES_FROM, SPARSE_NAMES = 9.0, 13.0
-"""Height of a row from which each is named, and of a name where some are left out."""
+"""Minimum height of a row for names of all rows, and height of a name if some are omitted, in pixels."""
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 MANY = 12
-"""Largest number of classes that are shown in the curator's order, with the matrix first."""
+"""Maximum number of classes in the original order, and without zoom."""
 LEAST = 0.01
-"""Smallest side of a cell: a thousand classes are drawn whole."""
+"""Minimum side of a cell, in pixels, so that a thousand classes can be drawn at once."""
 BLOCK, ZOOM = 5, 0.75
-"""Smallest number of rows of a block, and the share of a block that the next step of the wheel leaves."""
+"""Minimum number of rows of a block, and the share of a block that remains after a step of the wheel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,10 @@ class MatrixView:
 
     title: str  # "Annotator 79142"
     subtitle: str  # "2,965 votes | accuracy 0.88 (0.85 to 0.91)"
-    # classes, outputs: tuple of J and L names: the true classes, a row each, and the possible answers, a
-    # column each
+    # classes, outputs: names of the J true classes (rows) and the L possible answers (columns)
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    # mean, low, high: (J, L): rate of each output where the class is true, and the ends of its interval; NaN
-    # where not known
+    # mean, low, high: (J, L): rate of each output for each true class, with its interval; NaN if unknown
     mean: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
@@ -65,7 +63,7 @@ class MatrixView:
     name: str = ""  # of the annotator, as it is written, where the title is without it
     # (L,) or None: class that each output stands for, negative for none; None if unknown
     meaning: NDArray[np.integer] | None = None
-    # tuple of (J,) and (L,), or None: classes and outputs as they are drawn; None for the curator's order
+    # (J,) and (L,), or None: drawing order of classes and outputs; None for the original order
     order: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
     folded: MatrixView | None = None  # the matrix of the classes' parents, if they have some
 
@@ -81,7 +79,7 @@ class MatrixView:
 
 @dataclass(frozen=True)
 class _Lettering:
-    """Style of the numbers in the cells; without a font none are written."""
+    """Style of the numbers in the cells; no numbers without a font."""
 
     font: QFont | None
     under: bool = False
@@ -89,7 +87,7 @@ class _Lettering:
 
 
 class MatrixFigure(Figure[tuple[int, int]]):
-    """Cells of a confusion matrix, of which a block can be enlarged."""
+    """Cells of a confusion matrix; a block of it can be enlarged."""
 
     chosen = Signal(int, int)  # true class and output
 
@@ -98,10 +96,10 @@ class MatrixFigure(Figure[tuple[int, int]]):
         self._view: MatrixView | None = None
         self._mode = "rates"
         self._block: tuple[slice, slice] | None = None
-        """Rows and columns in sight, in their order; None for all."""
+        """Visible rows and columns, in order; None for all."""
 
     def show_view(self, view: MatrixView) -> None:
-        """Show a matrix; the block stays for the same classes."""
+        """Show a matrix; the enlarged block is kept for the same classes."""
         if self._view is None or (self._view.classes, self._view.outputs) != (view.classes, view.outputs):
             self._block = None
             self.pointed = None
@@ -140,7 +138,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         self.update()
 
     def _all(self) -> tuple[list[int], list[int]]:
-        """Return all classes and outputs in the order in which they are drawn."""
+        """Return all classes and outputs in drawing order."""
         view = self._view
         assert view is not None
         if view.order is not None:
@@ -250,7 +248,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return text if not text.strip("0.") else f"{'+' if gap > 0 else '−'}{text}"
 
     def _text(self, part: tuple[int, int]) -> tuple[str, str]:
-        """Return the text of a cell, and the text under it."""
+        """Return the text of a cell, and the text below it."""
         view = self._view
         assert view is not None
         if self._mode == "counts":
@@ -263,7 +261,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return ("" if main == "not known" else main), ends.replace(" to ", " – ")
 
     def _scale(self) -> tuple[NDArray[np.floating], float, float, NDArray[np.uint8], str]:
-        """Return the colour scale: values, ends, table, label."""
+        """Return the colour scale: values, ends, colour table, label."""
         view = self._view
         assert view is not None
         if self._mode == "counts":
@@ -286,7 +284,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return None if cell is None else (rows[cell[0]], columns[cell[1]])
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
-        """Return the cell beside another; the block moves along."""
+        """Return the next cell; the block moves along."""
         if self._view is None:
             return None
         if part is None:
@@ -299,7 +297,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return after
 
     def choose(self, part: tuple[int, int]) -> None:
-        """Choose a cell."""
+        """Select a cell."""
         self.chosen.emit(*part)
 
     def table(self) -> PlotTable:
@@ -311,7 +309,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return PlotTable.of_cells(axes, {**values, "rate of the crowd": view.crowd})
 
     def _grid(self) -> tuple[QRectF, float, float, bool]:
-        """Return the rectangle of all cells, width and height of one, and whether names are turned."""
+        """Return the rectangle of all cells, width and height of a cell, and whether names are rotated."""
         view = self._view
         if view is None:
             return QRectF(), 1.0, 1.0, False
@@ -337,7 +335,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return QRectF(left, top, width * columns, height * rows), width, height, turned
 
     def draw(self, painter: QPainter) -> None:
-        """Draw names, cells and the scale of colours."""
+        """Draw names, cells and the colour scale."""
         view = self._view
         if view is None:
             return
@@ -388,7 +386,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         return QRectF(grid.left() + column * width, grid.top() + row * height, width - gap, height - gap)
 
     def _lettering(self, width: float, height: float) -> _Lettering:
-        """Choose the largest way of writing that every cell has room for."""
+        """Choose the largest style of numbers that fits into every cell."""
         if width < 14 or height < 13:
             return _Lettering(None)
         columns = self._columns()
@@ -431,7 +429,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         shown = [view.classes[row] for row in self._rows()]
         answers = [view.outputs[column] for column in self._columns()]
         brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
-        # Of many classes some are named.
+        # With many classes, only some are named.
         every = 1 if height >= NAMES_FROM else math.ceil(SPARSE_NAMES / height)
         tall = max(height, SPARSE_NAMES)
         for row, name in list(enumerate(shown))[::every]:
@@ -457,7 +455,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
 
 
 def _pooled(values: NDArray[np.floating], down: int, across: int) -> NDArray[np.floating]:
-    """Return the maxima of blocks of values, at most one block for each pixel."""
+    """Return the maxima of blocks of values, at most one block per pixel."""
     for axis, pixels in enumerate((down, across)):
         size = values.shape[axis]
         if 0 < pixels < size:

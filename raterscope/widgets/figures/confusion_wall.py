@@ -23,13 +23,13 @@ from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 330)
-"""Below these widths go, one after the other: the scale, the word at the right, the button's words."""
+"""Widths of the wall, in pixels, below which parts of the header are hidden, one after the other."""
 NO_MATCH = "No annotator matches."
 MOST_RATES = 12
 
 
 class Measure(NamedTuple):
-    """A measure by which the wall is sorted."""
+    """A measure for sorting the wall."""
 
     label: str  # "accuracy"
     values: NDArray[np.floating]  # (M,): NaN where not known: those come last either way
@@ -44,7 +44,7 @@ class WallView:
     names: tuple[str, ...]  # (M,): their numbers while names are hidden
     mean: NDArray[np.floating]  # (M, J, L): rate of each output where a class is true; NaN where not known
     votes: NDArray[np.integer]  # (M,)
-    # tuple of Measure, or of equal triples: at least one; the first is sorted by at first
+    # one Measure or more, or equal triples; the wall is initially sorted by the first
     measures: tuple[Measure | tuple[str, NDArray[np.floating], str], ...]
     excluded: NDArray[np.bool_]  # (M,)
     community: NDArray[np.integer]  # (M,): -1 for none
@@ -63,7 +63,7 @@ class WallView:
 
 
 class ConfusionWall(QWidget):
-    """Click, Ctrl and Shift select; arrows walk; / finds by name; Ctrl and the wheel, + and - zoom."""
+    """Wall of matrices. Click, Ctrl and Shift select; arrows move; / finds; Ctrl and the wheel, + and - zoom."""
 
     selection_changed = Signal(object)  # numbers of the annotators, in the order shown
     activated = Signal(int)  # number of the annotator that Return or a double click asks for
@@ -111,7 +111,7 @@ class ConfusionWall(QWidget):
         self._settle()
 
     def set_wall(self, view: WallView | None) -> None:
-        """Show annotators; who is selected, the order and the filter stay. None shows no annotator."""
+        """Show annotators; selection, order and filter are kept. None shows no annotator."""
         selected = self.selected
         self._view = view
         if view is None:
@@ -129,27 +129,27 @@ class ConfusionWall(QWidget):
         self.select(selected)
 
     def select(self, numbers: Iterable[int]) -> None:
-        """Select annotators without a signal; those who are not on the wall are passed over."""
+        """Select annotators without a signal; those not on the wall are ignored."""
         self.tiles.select([self._row_of[number] for number in numbers if number in self._row_of])
 
     @property
     def selected(self) -> tuple[int, ...]:
-        """Numbers of the annotators selected."""
+        """Numbers of the selected annotators."""
         return self._numbers(self.tiles.selected) if self._row_of else ()
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """Numbers of the annotators shown, in order."""
+        """Numbers of the visible annotators, in order."""
         return self._numbers(self.tiles.order) if self._row_of else ()
 
     def highlight(self, numbers: Iterable[int] | None) -> None:
-        """Dim all annotators but these; None or an empty selection dims none."""
+        """Dim all annotators except these; None or an empty selection dims none."""
         self._lit = frozenset(numbers or ())
         self._dim()
         self._settle()
 
     def heading(self) -> tuple[str, str]:
-        """Return the title and the word beside it."""
+        """Return the title, and the text beside it."""
         return self.header.text()
 
     def picture_size(self) -> QSize:
@@ -267,7 +267,7 @@ class ConfusionWall(QWidget):
 
 
 class _Filter(FilterField):
-    """Escape empties it; Return, Down or a second Escape leave it for the wall."""
+    """Filter field: Escape clears it; Return, Down or a second Escape move the focus to the wall."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

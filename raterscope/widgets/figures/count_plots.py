@@ -35,8 +35,8 @@ class CountsView:
 
     numbers: NDArray[np.integer]  # (n,): numbers that the signal emits
     names: Sequence[str]  # (n,)
-    # expected, low, high: (n,): structures among the spots: the posteriors' sum and the ends of the 95 %
-    # interval; NaN where an image is not fused
+    # expected, low, high: (n,): expected number of structures among the spots (sum of posteriors), with its
+    # 95 % interval; NaN if an image is not fused
     expected: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
@@ -58,7 +58,7 @@ class CountsView:
 
 
 class CountsPlot(FigurePanel):
-    """Plot of counts, a row for each image: the expected count, its interval, a tick at the true count."""
+    """Plot of counts, one row per image: the expected count, its interval, and a tick at the true count."""
 
     def __init__(self) -> None:
         self.figure = _Rows()
@@ -75,7 +75,7 @@ class CountsPlot(FigurePanel):
         self.figure.visible_changed.connect(self._on_visible_changed)
 
     def show_counts(self, view: CountsView | None) -> None:
-        """Show images, or that there are none; which is selected stays."""
+        """Show images, or that there are none; the selection is kept."""
         filled = view is not None and bool(np.isfinite(view.expected).any())
         self.figure.show_counts(view if filled else None)
         self.header.set_subtitle(_total(view) if view is not None and filled else "")
@@ -86,7 +86,7 @@ class CountsPlot(FigurePanel):
 
 
 class _Rows(Figure[int]):
-    """A part is a row. Only visible rows are painted."""
+    """The rows; a part is a row. Only visible rows are painted."""
 
     chosen = Signal(int)  # number of the image of a row clicked
     visible_changed = Signal(int, int)
@@ -243,19 +243,19 @@ PLOTS = {
     "outlook": ("outlook", "What would still change"),
 }
 SHORTEST = 5.0
-"""Annotators or clicks that an axis goes to at the least."""
+"""Minimum end of an axis of annotators or clicks."""
 
 SIDE_BY_SIDE_FROM, TALL_ENOUGH = 230.0, 78.0
-"""A plot's least width beside others, and its least height above others, in pixels."""
+"""Minimum width of a plot beside others, and minimum height above others, in pixels."""
 
 NARROW, LOW = 350, 300
-"""A panel that is narrower has its switches in a row of their own; one that is lower too, a single plot."""
+"""Width of the panel below which switches have a separate row, and height below which one plot is shown."""
 
 
 class StreamCurves(FigurePanel):
-    """Three plots over one axis; what is pointed at in one is marked in all, a click goes to the step there.
+    """Three plots over one axis; the step under the pointer is marked in all plots, a click goes to it.
 
-    Steps are counted from 1. Where there is room for one plot only, a switch says for which.
+    Steps are counted from 1. If only one plot fits, a switch selects it.
     """
 
     def __init__(self) -> None:
@@ -299,7 +299,7 @@ class StreamCurves(FigurePanel):
         self._settle()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Find another place for the switches, and show one plot or all."""
+        """Place the switches, and show one plot or all."""
         super().resizeEvent(event)
         narrow = self.width() < pixels(NARROW)
         self._single = narrow and self.height() < pixels(LOW)
@@ -327,12 +327,12 @@ class StreamCurves(FigurePanel):
         self.plot.setVisible(self.filled and self._single)
 
     def set_position(self, step: int) -> None:
-        """Mark the step that is on screen; 0 is before the first."""
+        """Mark the step on screen; 0 is before the first step."""
         self.figure.select(step - 1 if step else None)
 
 
 class _Curves(ColumnFigure):
-    """A column is a step, counted from 0."""
+    """The plots; a column is a step, counted from 0."""
 
     chosen = Signal(int)
 
@@ -380,7 +380,7 @@ class _Curves(ColumnFigure):
         self.show_charts(visible, [x] * len(visible))
 
     def rooms(self) -> list[Box]:
-        """Put the plots side by side where that leaves them wide, else one below the other."""
+        """Place the plots side by side if they are wide enough, otherwise one below the other."""
         width, height = self.room.width(), self.room.height()
         if len(self.charts) == 1 or (width / 3 < SIDE_BY_SIDE_FROM and height / 3 >= TALL_ENOUGH):
             return super().rooms()

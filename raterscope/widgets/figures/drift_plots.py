@@ -27,30 +27,28 @@ from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import set_lengths
 
 ROUND = np.array([step * 10**power for power in range(7) for step in (1, 2, 5)])
-"""Numbers of votes at which a line carries a marker."""
+"""Numbers of votes at which a line has a marker: 1, 2, 5, 10, 20 ..."""
 
 
 @dataclass(frozen=True, eq=False)
 class DriftView:
     """One annotator's confusion matrix after each of S votes."""
 
-    # classes, outputs: tuple of J and L str: the true classes, a row each, and the possible answers, a column
-    # each
+    # classes, outputs: names of the J true classes (rows) and the L possible answers (columns)
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     mean: NDArray[np.floating]  # (S, J, L): rows add up to 1
-    # low, high: (S, J, L) or None: ends of the 95 % interval
+    # low, high: (S, J, L) or None: bounds of the 95 % interval
     low: NDArray[np.floating] | None
     high: NDArray[np.floating] | None
-    # (S, J): votes so far on tasks of each class: whole numbers where the classes are known, expected ones
-    # where they are not. Never falling.
+    # (S, J): number of votes so far on tasks of each class (expected number if classes are unknown),
+    # ascending
     informed: NDArray[np.floating]
-    # tuple of (step, class, words): where a row changed, counted from 0, and how: "says 3 less often"
+    # (step, class, words) of each change of a row, counted from 0: "gives 3 less often"
     changes: tuple[tuple[int, int, str], ...] = ()
     step: int = 0  # the step that is looked at, from 0
     summary: str = ""  # description of the change and its time, in a sentence
-    # tuple of (step, words): steps at which the rows of all classes are joined, and the votes of all
-    # annotators until then
+    # (step, words): steps at which lines join the rows of all classes, and the number of all votes until then
     together: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -65,7 +63,7 @@ class DriftView:
             raise ValueError("a change at a step or of a class that does not exist")
 
     def positions(self, row: int, *, aligned: bool) -> NDArray[np.float64]:
-        """Return the position of each vote: its number, or that of the votes of a class until then."""
+        """Return the position of each vote: its number, or the number of votes on a class until then."""
         votes = self.informed[:, row] if aligned else np.arange(1, len(self.mean) + 1)
         return np.asarray(votes, dtype=np.float64)
 
@@ -91,7 +89,7 @@ class DriftView:
         return PlotTable.of_cells(axes, {"votes of the class": self.informed[:, of, None], **values})
 
     def text_of(self, true_row: int, step: int) -> str:
-        """Describe a row after a vote, and what changed there."""
+        """Describe a row after a vote, and its change at this vote."""
         rates = ", ".join(
             f"{name} {self._rate(true_row, step, output)}" for output, name in enumerate(self.outputs)
         )
@@ -113,14 +111,14 @@ def label_ink(number: int) -> str:
 
 
 def marker_radius(votes: float) -> float:
-    """Return the radius for a number of votes, pixels: a little larger for ten times as many."""
+    """Return the radius of a marker in pixels; it grows slowly with the number of votes."""
     return 2.0 + 1.1 * float(np.log10(max(votes, 1.0)))
 
 
 def paint_label(
     painter: QPainter, centre: QPointF, number: int, radius: float, *, filled: bool = True, edge: str = ""
 ) -> None:
-    """Paint the mark of a class or an output: colour and shape; hollow for what has not come yet."""
+    """Paint the symbol of a class or an output: colour and shape; hollow after the current step."""
     colour = QColor(colour_of(label_ink(number), theme.current()))
     painter.save()
     painter.translate(centre)
@@ -131,7 +129,7 @@ def paint_label(
 
 
 MOST_TOGETHER = 6
-"""So many classes are drawn one above the other; of more, one at a time."""
+"""Maximum number of classes drawn one above the other; with more classes, one is drawn at a time."""
 
 MOST_BANDS = 4
 
@@ -143,7 +141,7 @@ AXES = {
 
 
 class RowLines(QWidget):
-    """One true class, or all of them one above the other; a click goes to the step under it."""
+    """Rows of one true class, or of all one above the other; a click goes to the step at its position."""
 
     step_chosen = Signal(int)
 
@@ -187,7 +185,7 @@ class RowLines(QWidget):
 
 
 class _Lines(ColumnFigure):
-    """A column is a vote, counted from 0."""
+    """The plots; a column is a vote, counted from 0."""
 
     chosen = Signal(int)
 
@@ -238,12 +236,12 @@ class _Lines(ColumnFigure):
 
 
 def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
-    """Describe one row of a confusion matrix over the votes; the last chart has the axis of all.
+    """Describe one row of a confusion matrix over the votes; the last chart has the common axis.
 
     `row`: the true class. `aligned`: whether the axis counts the votes of that class, or all votes.
     """
     x, mean = view.positions(row, aligned=aligned), view.mean[:, row]
-    # The intervals of many outputs lie upon each other: those of the most frequent outputs are drawn.
+    # The intervals of many outputs overlap: only those of the most frequent outputs are drawn.
     banded = set(np.argsort(-mean.max(axis=0), kind="stable")[:MOST_BANDS].tolist())
     changes = np.array([x[step] for step, of, _ in view.changes if of == row], dtype=float)
     marks: list[Mark] = [
@@ -285,14 +283,14 @@ NAME = 84.0
 TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
 REACH = 10.0
 MOST_POINTS = 1200
-"""Most points of all paths together, which are drawn in every frame."""
+"""Maximum number of points of all paths together, because they are drawn in every frame."""
 
 FAINT = 80
 STAR, APART = 4.5, 40.0
-"""Size of the markers that join classes, and how far apart those with a number are at least."""
+"""Size of the markers that join classes, and minimum distance of markers with a number, in pixels."""
 COARSEST = 24.0
 SMOOTH = 640
-"""Paths of no more points together have little to and fro."""
+"""Maximum number of points of all paths that are drawn with thick lines."""
 
 Part = tuple[int, int]
 
@@ -300,9 +298,9 @@ Part = tuple[int, int]
 class TernaryPlot(Figure[Part]):
     """Ternary plot: corners are answers; a point is a row of the confusion matrix after a vote.
 
-    The path up to the present step is drawn solid, the rest faint. Markers stand where the votes on tasks of
-    the class reach 1, 2, 5, 10 ..., and grow with them; rings mark changes of a row. A click on any of them
-    goes to that step.
+    The path up to the current step is drawn solid, the rest faint. Markers stand where the number of votes on
+    tasks of the class reaches 1, 2, 5, 10 ..., and grow with it; rings mark changes of a row. A click on a
+    marker goes to its step.
     """
 
     step_chosen = Signal(int)  # the step of the marker clicked
@@ -317,7 +315,7 @@ class TernaryPlot(Figure[Part]):
         self._marks: list[NDArray[np.int64]] = []
 
     def show_drift(self, view: DriftView | None) -> None:
-        """Show an annotator, or none; needs three outputs."""
+        """Show an annotator, or none; there must be three outputs."""
         if view is not None and len(view.outputs) != 3:
             raise ValueError(f"{len(view.outputs)} outputs; a triangle has three corners")
         self._view = view
@@ -328,7 +326,7 @@ class TernaryPlot(Figure[Part]):
         self.update()
 
     def set_step(self, step: int) -> None:
-        """Go to another step."""
+        """Show another step."""
         self._step = step
         self.update()
 
@@ -406,7 +404,7 @@ class TernaryPlot(Figure[Part]):
             return
         for row in range(len(self._view.classes)):
             most = max(MOST_POINTS // len(self._view.classes), 8)
-            # Far more points than can be drawn are not even looked at.
+            # Skip most points if there are far more than can be drawn.
             steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
             points = self._pixels(row, steps)
             thinned = _thinned(points, most)
@@ -427,7 +425,7 @@ class TernaryPlot(Figure[Part]):
         names = self._view.classes[:room]
         for row, name in enumerate(names):
             middle = TOP / 2 + 17 * row
-            # The triangle grows wider below: a name ends where its side begins.
+            # The triangle is wider below: a name ends where its side begins.
             share = (middle + 9 - self._corners[1, 1]) / max(self._corners[0, 1] - self._corners[1, 1], 1.0)
             end = self._corners[1, 0] + share * (self._corners[0, 0] - self._corners[1, 0])
             end = min(end, self._corners[1, 0] - NAME / 2)
@@ -451,7 +449,7 @@ class TernaryPlot(Figure[Part]):
             painter.drawPolyline(polygon_of(np.column_stack([x, y])))
 
     def _draw_together(self, painter: QPainter) -> None:
-        """Join the rows of all classes at some moments, each with its number."""
+        """Join the rows of all classes at some steps, each with its number."""
         assert self._view is not None
         palette, named = theme.current(), QPointF(-NAME, -NAME)
         painter.setFont(theme.font(theme.CAPTION))
@@ -490,7 +488,7 @@ class TernaryPlot(Figure[Part]):
 
 
 def _thinned(points: NDArray[np.floating], most: int) -> NDArray[np.int64]:
-    """Return the indices of the points, (S, 2), that show the course of a path on the screen."""
+    """Return the indices of the points, (S, 2), needed to show the course of a path on the screen."""
     cell, indices = 0.5, np.arange(len(points))
     while True:
         cells = np.floor(points[indices] / cell)

@@ -29,7 +29,7 @@ NO_CURVES = "Import ground truth to see ROC and precision-recall curves."
 NO_CROWDS = "Press Measure to see how methods do with more annotators; it needs ground truth."
 DEM, MAJORITY = DETECTORS_PUBLISHED
 STAGES = {"after clustering": "clustering", "after DEM": DEM, "after majority": MAJORITY}
-"""Chosen methods are drawn with either detector: they have their own."""
+"""Stages of methods; methods with their own detector are drawn in both."""
 MEASURES = ("sensitivity", "precision")
 BIN_RING, DOT_RING = 17.0, 15.0
 
@@ -48,7 +48,7 @@ class CurvesPlot(ChartPanel):
         super().__init__("Curves", nothing)
         self._all: tuple[Curve, ...] = ()
         self._curves: tuple[Curve, ...] = ()
-        """Those that are drawn."""
+        """Drawn curves."""
         self._marked: float | None = None
         self.kind = ChoiceBox("Which curve", CURVE_NAMES, letters=8)
         self.of = ChoiceBox("Whose curves", letters=14)
@@ -64,7 +64,7 @@ class CurvesPlot(ChartPanel):
         if not curves and not self._all:
             return
         self._all = tuple(curves)
-        # The choice stays while it is among the groups of curves.
+        # The choice is kept while that group of curves exists.
         self.of.offer(dict.fromkeys(curve.of for curve in self._all).keys())
         self.of.setVisible(self.of.count() > 1)
         self._select_curves()
@@ -77,18 +77,18 @@ class CurvesPlot(ChartPanel):
         self.draw()
 
     def mark(self, posterior: float | None) -> None:
-        """Ring the point of the first curve from which on a detection of this posterior is kept."""
+        """Ring the point of the first curve at which a detection with this posterior is first kept."""
         if posterior != self._marked:
             self._marked = posterior
             self.draw_rings()
 
     def describe(self) -> Chart:
-        """Describe the curves of the kind chosen."""
+        """Describe the curves of the chosen kind."""
         of = self.of.currentText() if self.of.count() > 1 else ""
         return curve_chart(self._curves, self._kind, of)
 
     def draw_rings(self) -> None:
-        """Ring the point of the first curve that is marked."""
+        """Ring the marked point of the first curve."""
         rows = []
         if self._curves and len(self._curves[0].threshold) and self._marked is not None:
             rows = np.flatnonzero(self._curves[0].threshold <= self._marked)[:1].tolist()
@@ -100,7 +100,7 @@ class CurvesPlot(ChartPanel):
 
     @property
     def _first(self) -> int:
-        """The number of the mark that is the first curve: the diagonal of a ROC comes before it."""
+        """Index of the first curve's mark, which follows the diagonal of a ROC."""
         return int(self._kind == "roc")
 
     def _select_curves(self) -> None:
@@ -121,7 +121,7 @@ class CurvesPlot(ChartPanel):
 class CalibrationPlot(ChartPanel):
     """Calibration plot: a dot for each bin, larger for more cases; perfect posteriors lie on the diagonal."""
 
-    # from which posterior on and up to which the bin goes whose dot is chosen
+    # lowest and highest posterior of the bin of the chosen dot
     bin_chosen = Signal(float, float)
 
     def __init__(
@@ -138,7 +138,7 @@ class CalibrationPlot(ChartPanel):
         self.figure.point_chosen.connect(self._on_point)
 
     def set_lines(self, lines: Sequence[CalibrationLine]) -> None:
-        """Show methods, the one that matters first."""
+        """Show methods, the most important first."""
         self.lines = tuple(lines)
         self.set_filled(bool(lines))
         self.draw()
@@ -169,7 +169,7 @@ class CalibrationPlot(ChartPanel):
 
 
 class CrowdSizePlot(ChartPanel):
-    """Means over crowds drawn at random, with a bar of a standard error to each side."""
+    """Means over random crowds, with bars of one standard error."""
 
     def __init__(self) -> None:
         super().__init__("Crowd size", NO_CROWDS)
@@ -188,7 +188,7 @@ class CrowdSizePlot(ChartPanel):
         self.draw()
 
     def describe(self) -> Chart:
-        """Describe the lines of the measure and the stage chosen."""
+        """Describe the lines of the chosen measure and stage."""
         title = f"{self.measure.currentText()} {self.stage.currentText()}"
         named = [(_short(curve.method), curve) for curve in self._visible_curves()]
         return crowd_size_chart(named, str(self.measure.key), title)
@@ -203,7 +203,7 @@ class CrowdSizePlot(ChartPanel):
 
 
 class ReliabilityPlot(ChartPanel):
-    """A dot an annotator: reliability against the number of clicks."""
+    """Reliability by number of clicks, one dot per annotator."""
 
     annotator_chosen = Signal(int)
 
@@ -250,7 +250,7 @@ class ReliabilityPlot(ChartPanel):
         return reliability_chart(self._clicks, self._reliability, self._names, self._excluded)
 
     def draw_rings(self) -> None:
-        """Ring the annotator who is selected."""
+        """Ring the selected annotator."""
         rings = []
         for mark in (0, 1):
             rows = np.flatnonzero(self._annotators[self._excluded == mark] == self._chosen)
@@ -266,7 +266,7 @@ class ReliabilityPlot(ChartPanel):
 
 
 def _short(method: str) -> str:
-    """Drop the detector, which the choice box names."""
+    """Drop the detector from a method's name, because the choice box shows it."""
     return method.removesuffix(f", {DEM}").removesuffix(f", {MAJORITY}")
 
 
@@ -293,7 +293,7 @@ class ConvergencePlot(ChartPanel):
         self._trace = Trace(np.empty(0))
 
     def set_objective(self, objective: str) -> None:
-        """Set the label of the axis: the name of the objective, with its scale where it has one."""
+        """Set the label of the axis: the name of the objective, with its scale if it has one."""
         self._label = objective
         self.draw()
 
@@ -305,7 +305,7 @@ class ConvergencePlot(ChartPanel):
         best: int = -1,
         converged: bool | None = None,
     ) -> None:
-        """Show what an iteration did; see `Trace`."""
+        """Show the course of an iteration; see `Trace`."""
         self._trace = Trace(np.asarray(objective, dtype=float), components, removed, best, converged)
         self.set_filled(len(self._trace.objective) > 0)
         self.draw()
@@ -321,7 +321,7 @@ class DecisionKind:
 
     key: str
     title: str
-    # across, down: names of the axes
+    # across, down: labels of the axes
     across: str
     down: str
     each: bool = False  # whether it can be drawn of one annotator
@@ -336,13 +336,13 @@ class DecisionView:
     chosen: int  # its place
     kinds: tuple[DecisionKind, ...]
     annotators: tuple[str, ...]
-    # ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1
+    # ``lines(key, annotator)`` returns the lines of a quantity; of all annotators for -1
     lines: Callable[[str, int], Sequence[CourseLine]]
     text: str  # unit of a step
 
 
 class DecisionPlot(ChartPanel):
-    """Lines over time; boxes choose the quantity, the class that counts as a structure, and the annotator."""
+    """Rates over time; boxes choose the quantity, the class that counts as a structure, and the annotator."""
 
     became_visible = Signal()
     class_chosen = Signal(int)  # another class is to count as the structure
@@ -368,7 +368,7 @@ class DecisionPlot(ChartPanel):
         self.became_visible.emit()
 
     def set_view(self, view: DecisionView | None, nothing: str = NOTHING) -> None:
-        """Show another course; None for none, and why."""
+        """Show other lines; None for none, with the reason."""
         self._view = view
         self.set_nothing(nothing)
         for box in (self.kind, self.annotator_box, self.of):
@@ -384,7 +384,7 @@ class DecisionPlot(ChartPanel):
         self._on_choice()
 
     def describe(self) -> Chart:
-        """Describe the lines of the kind chosen."""
+        """Describe the lines of the chosen quantity."""
         kind = self._kind()
         if kind is None:
             return course_chart((), "Decisions", "step", "value", unit=True)

@@ -40,19 +40,19 @@ from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, us
 
 Part = TypeVar("Part")
 FAR = 1 << 20
-"""So many steps of an arrow key lead to the end of any figure."""
+"""Number of steps of an arrow key that reaches the end of any figure."""
 
 
 def row_of(numbers: NDArray[Any], number: int | None) -> int | None:
-    """Return the row of a number; None where it is not among them."""
+    """Return the row of a number; None if it is missing."""
     rows = np.flatnonzero(numbers == number)
     return int(rows[0]) if len(rows) else None
 
 
 class FigurePanel(TitledPage):
-    """A figure with its title above it, brief where there is little room; a sentence if nothing is drawn.
+    """A figure with its title above it, short if there is little space; a sentence if nothing is drawn.
 
-    `page` is shown in place of the figure that it contains.
+    `page`: widget that contains the figure, shown instead of it.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FigurePanel(TitledPage):
 
 
 class Figure(QWidget, Generic[Part]):
-    """Figure whose parts are pointed at, reached by arrow keys and selected with a click, Return or Space.
+    """Figure whose parts respond to pointing and arrow keys, and are selected by a click, Return or Space.
 
     A part is a result of `part_at`; `words` describes it, in the tooltip and for screen readers.
     """
@@ -98,7 +98,7 @@ class Figure(QWidget, Generic[Part]):
 
     @property
     def room(self) -> QRectF:
-        """The rectangle of the figure, in pixels of the usual text size."""
+        """The rectangle of the figure, in pixels at normal text size."""
         return QRectF(0.0, 0.0, self.width() / text_size(), self.height() / text_size())
 
     def part_at(self, _position: QPointF) -> Part | None:
@@ -114,11 +114,11 @@ class Figure(QWidget, Generic[Part]):
         return ""
 
     def step(self, _part: Part | None, _across: int, _down: int) -> Part | None:
-        """Return the part that an arrow key leads to; from None, the first."""
+        """Return the next part in the direction of an arrow key; from None, the first."""
         raise NotImplementedError
 
     def end(self, part: Part | None, across: int) -> Part | None:
-        """Return the part at the left (-1) or the right end (1) of what the arrow keys walk."""
+        """Return the part at the left (-1) or the right end (1) for the arrow keys."""
         first = self.step(None, 0, 0) if part is None else part
         if first is None:
             return None
@@ -129,7 +129,7 @@ class Figure(QWidget, Generic[Part]):
         return first
 
     def choose(self, _part: Part) -> None:
-        """Act on a click on a part."""
+        """Handle a click on a part."""
         raise NotImplementedError
 
     def draw(self, _painter: QPainter) -> None:
@@ -137,16 +137,16 @@ class Figure(QWidget, Generic[Part]):
         raise NotImplementedError
 
     def table(self) -> PlotTable:
-        """Return the numbers that are drawn."""
+        """Return the drawn numbers as a table."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Repaint the figure, also the cached part."""
+        """Repaint the figure, including the cached picture."""
         self._still = None
         self.update()
 
     def paint_still(self, painter: QPainter, paint: Callable[[QPainter], None]) -> None:
-        """Paint what keeps still: on the screen from a copy that is kept until `redraw`."""
+        """Paint static contents: on the screen from a picture that is cached until `redraw`."""
         if self._picturing:
             painter.save()
             paint(painter)
@@ -168,7 +168,7 @@ class Figure(QWidget, Generic[Part]):
         self._still = None
 
     def _on_look(self) -> None:
-        """Lay out again as well: the room may have changed."""
+        """Lay out again, because the available space may have changed."""
         self.resizeEvent(QResizeEvent(self.size(), self.size()))
         self.redraw()
 
@@ -189,14 +189,14 @@ class Figure(QWidget, Generic[Part]):
             self.pointed, self._picturing = pointed, False
 
     def point(self, part: Part | None) -> None:
-        """Mark a part as the one that is looked at."""
+        """Mark a part as the one under the pointer."""
         if part != self.pointed:
             self.pointed = part
             self.setAccessibleDescription(self.text_of(part) if part is not None else "")
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the figure, and a frame while it has the keys."""
+        """Paint the figure, and a frame while it has the keyboard focus."""
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             room = enlarge(painter, self.rect())
@@ -205,11 +205,11 @@ class Figure(QWidget, Generic[Part]):
                 paint_focus_frame(painter, room, theme.current())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Mark what is under the pointer."""
+        """Mark the part under the pointer."""
         self.point(self.part_at(usual(event.position())))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose what is under the pointer."""
+        """Select the part under the pointer."""
         part = self.part_at(usual(event.position()))
         if part is not None and event.button() == Qt.MouseButton.LeftButton:
             self.point(part)
@@ -225,7 +225,7 @@ class Figure(QWidget, Generic[Part]):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk with the arrows, Home and End, choose with Return or Space."""
+        """Move with the arrows, Home and End; select with Return or Space."""
         key = Qt.Key(event.key())
         if key in ARROWS:
             self.point(self.step(self.pointed, *ARROWS[key]))
@@ -274,15 +274,15 @@ class ModeSwitch(QWidget):
 
     @property
     def mode(self) -> str:
-        """Name of the mode that holds."""
+        """Name of the current mode."""
         return next(name for name, button in self.buttons.items() if button.isChecked())
 
     def set_mode(self, name: str) -> None:
-        """Choose a mode, with the signal of a click."""
+        """Set a mode, with the signal of a click."""
         self.buttons[name].setChecked(True)
 
     def set_available(self, name: str, available: bool, why_not: str = "") -> None:
-        """Enable or disable a mode, with a reason; the first one replaces a disabled mode."""
+        """Enable or disable a mode, with a reason; the first mode replaces a disabled one."""
         button = self.buttons[name]
         button.setEnabled(available)
         button.setToolTip(plain_tip(self._tips[name] if available else why_not))
@@ -324,7 +324,7 @@ class _Word(QAbstractButton):
 
 
 FEW_DISCS, FEW = 150, 12
-"""This many discs, or other symbols, are drawn one by one; of more, one is drawn and copied."""
+"""Maximum number of discs, and of other symbols, drawn one by one; of more, one is drawn and copied."""
 _SIDES = {
     "start": (0.0, Qt.AlignmentFlag.AlignLeft),
     "middle": (0.5, Qt.AlignmentFlag.AlignHCenter),
@@ -333,7 +333,7 @@ _SIDES = {
 
 
 class QtCanvas(Canvas):
-    """A canvas on an open painter with smooth edges."""
+    """Canvas on an active painter, with antialiasing."""
 
     def __init__(self, painter: QPainter) -> None:
         self._painter = painter
@@ -351,7 +351,7 @@ class QtCanvas(Canvas):
         self._painter.drawPolygon(polygon_of(points))
 
     def area(self, points: Points, fill: str, opacity: float = 1.0) -> None:
-        """Fill a large polygon without smooth edges, which takes less time."""
+        """Fill a large polygon without antialiasing, which is faster."""
         self._painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         self.polygon(points, fill, opacity)
         self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -403,7 +403,7 @@ class QtCanvas(Canvas):
             self._painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
 
     def rectangles(self, boxes: NDArray[np.floating], fill: str, opacity: float = 1.0) -> None:
-        """Fill rectangles, without smooth edges, so that neighbours touch."""
+        """Fill rectangles without antialiasing, so that neighbours touch."""
         painter, smooth = self._painter, QPainter.RenderHint.Antialiasing
         painter.setRenderHint(smooth, False)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -440,12 +440,12 @@ class QtCanvas(Canvas):
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the width of a text in the font of the window, pixels of the usual size."""
+    """Return the width of a text in the window's font, in pixels at normal text size."""
     return QFontMetricsF(theme.font(round(size))).horizontalAdvance(text)
 
 
 def polygon_of(points: Points) -> QPolygonF:
-    """Convert points, (P, 2), to a polygon of Qt."""
+    """Convert points, (P, 2), to a QPolygonF."""
     array = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 2)
     polygon = QPolygonF()
     polygon.resize(len(array))

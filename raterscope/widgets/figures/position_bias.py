@@ -1,4 +1,4 @@
-"""Plots of biases of annotators: choices by side, bias over time, knockoff statistics with their cut."""
+"""Plots of annotators' position bias: choices by side, bias over time, statistics with the cut."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ BEHAVIOUR_KEYS = tuple(
         zip(BEHAVIOUR_WORDS, BEHAVIOUR_INKS, BEHAVIOUR_DASHES, SHORT_WORDS, strict=True)
     )
 )
-"""Legend; short words are used in a narrow plot."""
+"""Legend; a narrow plot uses the short texts."""
 
 
 def behaviour_colour(behaviour: int) -> str:
-    """Return the colour of a behaviour in the theme in use."""
+    """Return the colour of a behaviour in the current theme."""
     return colour_of(BEHAVIOUR_INKS[behaviour], theme.current())
 
 
@@ -67,7 +67,7 @@ EQUAL = Segments(x=DIAGONAL, y=DIAGONAL, ink="third", dashes=(4.0, 4.0), stretch
 class SidesView:
     """The choices of p annotators."""
 
-    # left, right: (p,)
+    # left, right: (p,): number of choices of each side
     left: NDArray[np.integer]
     right: NDArray[np.integer]
     behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
@@ -81,7 +81,7 @@ class SidesView:
 
 
 class SideCounts(ChartPanel):
-    """Annotators without bias lie about the diagonal. A click chooses one; arrows walk by counts."""
+    """Choices by side; annotators without bias lie around the diagonal. A click selects, arrows move."""
 
     chosen = Signal(int)  # number of an annotator
 
@@ -101,7 +101,7 @@ class SideCounts(ChartPanel):
         self.show_sides(None)
 
     def show_sides(self, view: SidesView | None) -> None:
-        """Show annotators, or that there are none yet; the selection stays."""
+        """Show annotators, or that there are none yet; the selection is kept."""
         self._view = view
         if view is not None:
             self._take(view.flagged, view.behaviour)
@@ -110,7 +110,7 @@ class SideCounts(ChartPanel):
         self.draw()
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
-        """Mark others as flagged."""
+        """Mark annotators as flagged."""
         unchanged = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
         if self._view is not None and not unchanged:
             self._take(flagged, behaviour)
@@ -118,7 +118,7 @@ class SideCounts(ChartPanel):
 
     def _take(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
         self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
-        # Of symbols above each other, the first that is flagged is pointed at: it is on top.
+        # Among overlapping symbols, the first flagged one has priority, because it is on top.
         self._rows = np.argsort(~self._flagged, kind="stable")
 
     def select(self, number: int | None) -> None:
@@ -134,7 +134,7 @@ class SideCounts(ChartPanel):
         self.figure.first = (1, row or 0) if len(numbers) else None
 
     def describe(self) -> Chart:
-        """Describe the symbols; the flagged are drawn last."""
+        """Describe the symbols; flagged annotators are drawn last."""
         view = self._view
         scale: Scale = "log1p" if self.scale.mode == "log" else "linear"
         if view is None:
@@ -193,7 +193,7 @@ class OverTimeView:
     """An annotator's bias in K windows of answers."""
 
     at: NDArray[np.floating]  # (K,): position of each window, rising: its middle answer, or its time
-    # bias, low, high: (K,): estimates with 95 % intervals; NaN where a window has too few answers
+    # bias, low, high: (K,): estimates with 95 % intervals; NaN for a window with too few answers
     bias: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
@@ -231,7 +231,7 @@ class OverTimeView:
 
 
 class BiasOverTime(FigurePanel):
-    """A line with its interval; a click chooses a window of answers."""
+    """Bias over time with its interval; a click selects a window of answers."""
 
     chosen = Signal(int)  # window
 
@@ -271,7 +271,7 @@ class _Windows(ColumnFigure):
 
 
 WIDEST = 16
-"""Bars that fill the width at the least: fewer are as narrow."""
+"""Minimum number of bars across the width; fewer bars have the same width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,7 @@ class StatisticsView:
 
 
 class StatisticBars(ColumnFigure):
-    """Bars of a draw, or of the share of draws, with the cut. A column is a bar."""
+    """Bars of one draw, or of the share of draws, with the cut. A column is a bar."""
 
     chosen = Signal(int)  # number of the annotator of a bar
 
@@ -335,7 +335,7 @@ class StatisticBars(ColumnFigure):
         return theme.current().accent
 
     def show_statistics(self, view: StatisticsView | None) -> None:
-        """Show annotators, or none; the selection stays where it can."""
+        """Show annotators, or none; the selection is kept if possible."""
         self.point(None)
         self._view, self._draw = view, None
         if view is not None:
@@ -361,7 +361,7 @@ class StatisticBars(ColumnFigure):
         self.select(row_of(numbers, number))
 
     def text_of(self, part: Column) -> str:
-        """Describe an annotator: in how many draws it is selected, or its W."""
+        """Describe an annotator: the number of draws that select them, or W."""
         view, cut = self._view, self._cut
         assert view is not None
         assert cut is not None
@@ -379,7 +379,7 @@ class StatisticBars(ColumnFigure):
         return text + (", flagged" if cut.flagged[row] else "")
 
     def choose(self, part: Column) -> None:
-        """Select the annotator of a bar, and emit its number."""
+        """Select the annotator of a bar, and emit their number."""
         assert self._view is not None
         self.select_annotator(int(self._view.numbers[self._order[part[1]]]))
         self.chosen.emit(self._number)
@@ -391,7 +391,7 @@ class StatisticBars(ColumnFigure):
             self.show_charts((self._chart(self._view, self._cut),), (np.arange(float(len(self._order))),))
 
     def _chart(self, view: StatisticsView, cut: RateCut) -> Chart:
-        """Describe the bars: W by its root, so that a few large ones do not hide the cut."""
+        """Describe the bars: W on a square-root scale, so that a few large values do not hide the cut."""
         order, draw = self._order, self._draw
         flagged = cut.flagged[order]
         if draw is None:
@@ -453,11 +453,11 @@ MODES = {
 }
 ASIDE = "the slider moves the cut without a new fusion"
 LEAST, MOST = 1, round(100 * HIGHEST_RATE)
-"""Range of the rate in hundredths; W is not followed beyond it."""
+"""Range of the rate, in hundredths; statistics are not available beyond it."""
 
 
 class KnockoffBars(FigurePanel):
-    """A slider sets the rate; a listener to `rate_changed` answers with `set_cut`. Nothing is refitted."""
+    """Bars with a slider for the rate; a listener to `rate_changed` calls `set_cut`, without a new fit."""
 
     rate_changed = Signal(float)
     chosen = Signal(int)  # number of the annotator of a bar clicked
@@ -474,7 +474,7 @@ class KnockoffBars(FigurePanel):
         self.show_statistics(None)
 
     def show_statistics(self, view: StatisticsView | None) -> None:
-        """Show annotators, or that there are none yet; mode and draw stay where they can."""
+        """Show annotators, or that there are none yet; mode and draw are kept if possible."""
         self._view = view
         leave_keys_to(self, self.figure if view is not None else None)
         self.set_filled(view is not None)
@@ -495,7 +495,7 @@ class KnockoffBars(FigurePanel):
         self.set_cut(view.cut)
 
     def set_cut(self, cut: RateCut) -> None:
-        """Show what follows from the rate; the slider is where it was put."""
+        """Show the cut of a rate; the slider stays unchanged."""
         if self._view is None:
             return
         self.figure.set_cut(cut)
@@ -513,7 +513,7 @@ class KnockoffBars(FigurePanel):
 
     @property
     def rate(self) -> float:
-        """The rate the slider stands at."""
+        """Current rate of the slider."""
         return self.slider.value() / 100
 
     def _make_page(self) -> QWidget:

@@ -21,7 +21,7 @@ GUTTER, MARGIN, SPACE = 48.0, 6.0, 7.0
 SMALLEST, LARGEST = 22.0, 60.0
 WIDEST_NAME, PAD = 180.0, 6.0
 TWO_LINES = 34.0
-"""Height from which a card has the name below the rank."""
+"""Minimum height of a card with the name below the rank."""
 STRIP_SHARE, STRIP_LEAST, STRIP_MOST = 0.25, 24.0, 80.0
 REACH = 6.0
 
@@ -37,21 +37,20 @@ class RankingView:
     """
 
     names: Sequence[str]  # (n,)
-    # before, after: (n,): scores, the best item highest; NaN for an item that was never compared
+    # before, after: (n,): scores, highest for the best item; NaN for an item that was never compared
     before: NDArray[np.floating]
     after: NDArray[np.floating]
-    # before_interval, after_interval: (2, n): lower and upper ends of 95 %
+    # before_interval, after_interval: (2, n): bounds of the 95 % interval
     before_interval: NDArray[np.floating]
     after_interval: NDArray[np.floating]
-    # (n,): items of one component can be compared; negative for an item that was never compared
+    # (n,): component; items of the same component are comparable; negative for an item never compared
     component: NDArray[np.integer]
-    # rank_before, rank_after: (n,): rank within the component, from 1, which items of equal scores share; 0
-    # for one without a score
+    # rank_before, rank_after: (n,): rank within the component, from 1; equal scores share a rank; 0 without a
+    # score
     rank_before: NDArray[np.integer]
     rank_after: NDArray[np.integer]
     pictures: bool = False  # whether the items have pictures
-    # place_before, place_after: (n,): where an item stands in either row, in cards from the left; NaN for one
-    # without a rank
+    # place_before, place_after: (n,): position in either row, in cards from the left; NaN without a rank
     place_before: NDArray[np.floating] = field(init=False)
     place_after: NDArray[np.floating] = field(init=False)
     swapped: NDArray[np.bool_] = field(init=False)  # (n,): whether an item's rank differs
@@ -102,10 +101,10 @@ class RankingView:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The cards of a view on a piece of screen."""
+    """Layout of the cards of a view on a part of the screen."""
 
     view: RankingView
-    # width, height: of the screen, in pixels
+    # width, height: size of that part, in pixels
     width: float
     height: float
     scrolled: float  # offset of the rows to the left
@@ -131,7 +130,7 @@ class Rows:
 
     @property
     def pitch(self) -> float:
-        """From one card to the next."""
+        """Distance from one card to the next."""
         return self.card_width + SPACE
 
     @property
@@ -144,7 +143,7 @@ class Rows:
         return self.strip + 2 if row == BEFORE else self.height - self.strip - self.side - 4
 
     def x(self, positions: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the left edges of cards at places."""
+        """Return the left edges of cards at given positions."""
         return np.asarray(GUTTER + positions * self.pitch - self.scrolled)
 
     def card(self, item: int, row: int) -> QRectF:
@@ -159,7 +158,7 @@ class Rows:
         return np.asarray((left + self.card_width >= GUTTER) & (left <= self.width))
 
     def passing(self) -> NDArray[np.bool_]:
-        """Return which lines may be visible though neither card is."""
+        """Return which lines may be visible although neither of their cards is."""
         before, after = self.x(self.view.place_before), self.x(self.view.place_after)
         return np.asarray(
             (np.fmax(before, after) + self.card_width >= GUTTER) & (np.fmin(before, after) <= self.width)
@@ -191,10 +190,10 @@ class Rows:
 
 
 FAINT_FROM, FAINTEST = 60, 70
-"""Visible lines above which each is painted fainter, and the smallest opacity, of 255."""
+"""Number of visible lines above which lines are fainter, and minimum opacity, of 255."""
 
 MOST_PASSING = 250
-"""Most lines with which those that only pass by are painted."""
+"""Maximum number of lines to also paint those without a visible card."""
 
 
 def paint_rows(
@@ -207,8 +206,8 @@ def paint_rows(
 ) -> None:
     """Paint the visible rows.
 
-    `chosen`, `pointed`: items. `pictures`: loaded pictures by item. `row_at_keys`: the row in which the arrow
-    keys move.
+    `chosen`, `pointed`: selected items, and items under the pointer. `pictures`: loaded pictures by item.
+    `row_at_keys`: the row in which the arrow keys move.
     """
     palette = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -261,7 +260,7 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
 def _paint_card(
     painter: QPainter, box: QRectF, rank: str, name: str, picture: QPixmap | None, has_picture: bool
 ) -> None:
-    """Paint an item: picture, rank before correction, on either row to identify it, and name."""
+    """Paint an item: picture, name, and its rank before the correction, which identifies it in both rows."""
     palette = theme.current()
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(palette.raised))
@@ -284,7 +283,7 @@ def _paint_card(
 
 
 def _paint_scores(painter: QPainter, rows: Rows) -> None:
-    """Paint scores and intervals beside both rows, on a scale for those in sight."""
+    """Paint scores and intervals beside both rows, on a scale for the visible items."""
     view, palette = rows.view, theme.current()
     visible = [np.flatnonzero(rows.visible(row)) for row in (BEFORE, AFTER)]
     scores = (view.before, view.after)

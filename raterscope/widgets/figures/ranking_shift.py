@@ -1,4 +1,4 @@
-"""A ranking before and after its correction."""
+"""Figure of a ranking before and after its correction."""
 
 from __future__ import annotations
 
@@ -41,20 +41,21 @@ from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
 LONGEST_MEASURED = 50
 ROOMY = 1.08
-"""Letters are wider on some screens than their font says."""
+"""Factor for texts, which are wider on some screens than the font's metrics."""
 
 WIDEST = 8000
-"""Pixels of a saved picture, in those of the usual size: some hundreds of cards."""
+"""Maximum width of a saved picture, in pixels at normal text size: some hundreds of cards."""
 
 
 class RankingRows(QAbstractScrollArea):
-    """Two rows of cards and the lines between them, of which only the visible ones are painted.
+    """Two rows of cards and the lines between them; only visible ones are painted.
 
-    A click on a card or a line selects an item; where lines cross, the pair; Ctrl+click adds a second item.
+    A click on a card or a line selects an item, a click on a crossing of lines the pair; Ctrl+click adds a
+    second item.
     """
 
     item_chosen = Signal(int)
-    # the item chosen before and the one that was added, or the two whose lines cross
+    # the selected item and the added one, or the two items whose lines cross
     pair_chosen = Signal(int, int)
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class RankingRows(QAbstractScrollArea):
         theme.notifier().changed.connect(self._settle)
 
     def show_ranking(self, view: RankingView | None) -> None:
-        """Show items, or none; who is selected stays as far as there is one."""
+        """Show items, or none; the selection is kept if possible."""
         self.view = view
         number = 0 if view is None else len(view.names)
         self._chosen = tuple(item for item in self._chosen if item < number)
@@ -88,7 +89,7 @@ class RankingRows(QAbstractScrollArea):
         self._settle()
 
     def select(self, *items: int) -> None:
-        """Select an item, or a pair, without a signal; none of them selects nothing."""
+        """Select an item or a pair, without a signal; without arguments, clear the selection."""
         self._chosen = items
         if items:
             self._show(items[-1])
@@ -104,7 +105,7 @@ class RankingRows(QAbstractScrollArea):
         self._settle()
 
     def go_to_next_swap(self) -> None:
-        """Choose the next item to the right that swaps; after the last one the first."""
+        """Select the next item to the right that changes places, cyclically."""
         view = self.view
         if view is None or not view.swapped.any():
             return
@@ -125,7 +126,7 @@ class RankingRows(QAbstractScrollArea):
         return Rows(view, size.width(), size.height(), scrolled, self._intervals, self._name_width)
 
     def full_size(self) -> QSize:
-        """Return the size of all rows, up to a width of `WIDEST`; never less than is visible."""
+        """Return the size of the rows, up to a width of `WIDEST`, and not less than the visible size."""
         room, rows = self.room(), self.rows()
         across = 0 if rows is None else min(math.ceil(rows.total_width), WIDEST)
         return QSize(max(across, room.width()), room.height())
@@ -140,7 +141,7 @@ class RankingRows(QAbstractScrollArea):
         return () if rows is None else rows.parts_at(position)
 
     def _measure(self) -> None:
-        """Measure the longest name, which is among those with the most letters."""
+        """Measure the longest name, among those with the most letters."""
         metrics = QFontMetricsF(theme.font(theme.CAPTION))
         names = [] if self.view is None else heapq.nlargest(LONGEST_MEASURED, self.view.names, key=len)
         self._name_width = ROOMY * max(map(metrics.horizontalAdvance, names), default=0.0)
@@ -156,7 +157,7 @@ class RankingRows(QAbstractScrollArea):
     def _travel(self, rows: Rows) -> int:
         """Return the length of the scroll bar.
 
-        With the scroll bar the cards are smaller and may all fit. The bar stays nevertheless: otherwise it
+        With the scroll bar the cards are smaller and may all fit. It stays visible, because otherwise it
         would flicker.
         """
         room = _usual_size(self.maximumViewportSize())
@@ -166,7 +167,7 @@ class RankingRows(QAbstractScrollArea):
         return max(1, math.ceil(rows.total_width) - self.room().width())
 
     def _show(self, item: int) -> None:
-        """Scroll to an item's card in the row that has the keys, and to its other card where both fit."""
+        """Scroll to an item's card in the row of the arrow keys, and to its other card if both fit."""
         view, bar = self.view, self.horizontalScrollBar()
         if view is None or item >= len(view.names) or not view.rank_before[item]:
             return
@@ -208,7 +209,7 @@ class RankingRows(QAbstractScrollArea):
         return "" if view is None else " | ".join(map(view.text_of, items))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose an item; with Ctrl or Shift, or where lines cross, a pair."""
+        """Select an item; with Ctrl or Shift, or at a crossing of lines, a pair."""
         if event.button() != Qt.MouseButton.LeftButton:
             return
         parts = self.parts_at(usual(event.position()))
@@ -238,7 +239,7 @@ class RankingRows(QAbstractScrollArea):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk along a row, change the row, choose; N goes to the next swap."""
+        """Move along a row, change the row, select; N goes to the next swap."""
         view, key = self.view, Qt.Key(event.key())
         if view is None or not view.length:
             super().keyPressEvent(event)
@@ -297,11 +298,11 @@ class RankingRows(QAbstractScrollArea):
             self.paint(painter)
 
     def paint(self, painter: QPainter) -> None:
-        """Paint the rows, and where the keys are."""
+        """Paint the rows, and the keyboard focus."""
         self._paint(painter, self.room(), self.rows(), self._pointed, self._row if self.hasFocus() else None)
 
     def paint_whole(self, painter: QPainter) -> None:
-        """Paint as much as `whole` says, without what marks pointer and keys."""
+        """Paint an area of size `whole`, without the marks of pointer and keyboard focus."""
         size, rows = self.full_size(), self.rows()
         beyond = 0 if rows is None else max(math.ceil(rows.total_width) - size.width(), 0)
         scrolled = min(self.horizontalScrollBar().value(), beyond)
@@ -328,10 +329,10 @@ MODES = {
 
 
 class RankingShift(FigurePanel):
-    """Rows of the ranking with a header: the chosen item, the number of swaps, and the legend."""
+    """Rows of the ranking with a header: the selected item, the number of swaps, and the legend."""
 
     item_chosen = Signal(int)
-    # the item chosen before and the one that was added, or the two whose lines cross
+    # the selected item and the added one, or the two items whose lines cross
     pair_chosen = Signal(int, int)
 
     def __init__(self) -> None:
@@ -357,7 +358,7 @@ class RankingShift(FigurePanel):
         self.show_ranking(None)
 
     def show_ranking(self, view: RankingView | None) -> None:
-        """Show items, or that there is no ranking yet. Pictures, and who is selected, stay."""
+        """Show items, or that there is no ranking yet. Pictures and selection are kept."""
         self.figure.show_ranking(view)
         self.set_filled(view is not None)
         swaps = 0 if view is None else int(view.swapped.sum())
@@ -372,7 +373,7 @@ class RankingShift(FigurePanel):
         self._show_selected()
 
     def select(self, *items: int) -> None:
-        """Select an item, or a pair, without a signal; none of them selects nothing."""
+        """Select an item or a pair, without a signal; without arguments, clear the selection."""
         self.figure.select(*items)
         self._show_selected()
 
@@ -385,13 +386,13 @@ class RankingShift(FigurePanel):
         return self.figure.full_size()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint all rows; of very long lists, from the visible part on."""
+        """Paint all rows; for very long lists, from the visible part on."""
         size = self.picture_size()
         painter.setClipRect(0, 0, size.width(), size.height())
         self.figure.paint_whole(painter)
 
     def table(self) -> PlotTable:
-        """Return a row for each ranked item, the best before first."""
+        """Return a row for each ranked item, the best before the correction first."""
         view = self.figure.view
         assert view is not None
         order = view.in_order()

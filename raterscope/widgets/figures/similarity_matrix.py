@@ -36,7 +36,7 @@ STRIP = 18.0
 NEAR = 12.0
 FEW_LINES, FEW_MARKS = 400, 60
 STRENGTHS = (0.15, 0.35, 0.7)
-"""Colours of the weakest, middle and strongest third of lines, from the ground (0) to the text (1)."""
+"""Colours of the weakest, middle and strongest third of links, from the background (0) to the text (1)."""
 MOST_LINES = 4000
 
 
@@ -59,7 +59,7 @@ class _Network:
 
 
 class SimilarityMatrix(FigurePanel):
-    """A click on a cell chooses the annotators of its row and column; on a mark of the graph, the one."""
+    """Similarity; a click on a cell selects the annotators of its row and column, on a node its own."""
 
     def __init__(self) -> None:
         self.figure = _Similarity("Similarity")
@@ -77,12 +77,11 @@ class SimilarityMatrix(FigurePanel):
         label: str = "similarity",
         high: float = 1.0,
     ) -> None:
-        """Show the similarity of the annotators of every two rows.
+        """Show the similarity of the annotators of each pair of rows.
 
-        `values`: (m, m), 0 to 1, NaN where not known; rows and columns ordered by community. There are at
-        most some thousand rows; with more annotators, values are means over neighbours. `edges`: (C + 1,),
-        where each community's rows begin; the last is m. `names`: (m,), title of a row: a name, or "12
-        annotators".
+        `values`: (m, m), 0 to 1, NaN if unknown; rows and columns ordered by community. There are at most
+        some thousand rows; with more annotators, values are means over neighbours. `edges`: (C + 1,), first
+        row of each community; the last is m. `names`: (m,), title of a row: a name, or "12 annotators".
         `label`: name of the values. `high`: value of the brightest colour, also for values above it.
         """
         number, blocks = len(names), len(edges) - 1
@@ -103,9 +102,9 @@ class SimilarityMatrix(FigurePanel):
     ) -> None:
         """Show the similarity as a graph.
 
-        `positions`: (m, 2), positions of the marks in any unit, to the right and down. `edges`: (e, 2), the
-        two marks that each line joins. `weights`: (e,), strength of each line; of more than 4,000 the
-        strongest are drawn. `names`: (m,). `communities`: (m,), -1 for none.
+        `positions`: (m, 2), positions of the nodes in any unit, to the right and down. `edges`: (e, 2), the
+        two nodes of each link. `weights`: (e,), strength of each link; of more than 4,000 the strongest are
+        drawn. `names`: (m,). `communities`: (m,), -1 for none.
         """
         number = len(names)
         if positions.shape != (number, 2) or len(communities) != number:
@@ -233,7 +232,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return (nearest, nearest) if distance[nearest] <= NEAR else None
 
     def _towards(self, mark: int, across: int, down: int) -> tuple[int, int]:
-        """Return the mark that lies nearest in a direction, sideways counting double; or the same one."""
+        """Return the nearest node in a direction, with sideways distances doubled; or the same node."""
         away = self._positions() - self._positions()[mark]
         ahead = away @ np.array([across, down], dtype=float)
         lateral = np.abs(away @ np.array([down, across], dtype=float))
@@ -246,7 +245,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return QRectF(STRIP, STRIP, side, side)
 
     def _positions(self) -> NDArray[np.float64]:
-        """Return the positions of the marks, (m, 2) pixels."""
+        """Return the positions of the nodes, (m, 2) pixels."""
         if self._network is None or not len(self._network.names):
             return np.empty((0, 2))
         positions = np.asarray(self._network.positions, dtype=float)
@@ -322,7 +321,7 @@ class _Similarity(Figure[tuple[int, int]]):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(lines) <= FEW_LINES)
         ground, words = QColor(theme.current().surface), QColor(theme.current().third)
         for strength, third in zip(STRENGTHS, np.array_split(lines, len(STRENGTHS)), strict=True):
-            # Mixed, not see-through: that would take ten times as long.
+            # Mixed colours, because transparency would take ten times as long.
             painter.setPen(QPen(mixed(ground, words, strength), 1))
             painter.drawLines([QLineF(*line) for line in third.tolist()])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

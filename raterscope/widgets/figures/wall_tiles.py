@@ -36,7 +36,7 @@ MOST_BY_ITSELF = 160
 
 
 class WallTiles(QAbstractScrollArea):
-    """Tiles of annotators, one each, in the given order, by their rows in the `Tiles`.
+    """Widget of tiles, one per annotator, in a given order, by their rows in the `Tiles`.
 
     `words`: describes the tile of a row.
     """
@@ -65,13 +65,13 @@ class WallTiles(QAbstractScrollArea):
         theme.notifier().changed.connect(self._settle)
 
     def set_tiles(self, tiles: Tiles, captions: Sequence[str]) -> None:
-        """Show annotators, none of them selected; `set_order` says in which order."""
+        """Show annotators without a selection; `set_order` sets their order."""
         self._painter = TilePainter(tiles, captions)
         self._selected, self._lit, self._current = set(), None, -1
         self._order = np.empty(0, np.int64)
 
     def set_order(self, order: NDArray[np.integer]) -> None:
-        """Show these places, in this order; the current one stays current, where it is among them."""
+        """Show these rows, in this order; the current row is kept if possible."""
         before = self.current
         self._order = np.asarray(order, dtype=np.int64)
         indices = np.flatnonzero(self._order == (-1 if before is None else before))
@@ -83,22 +83,22 @@ class WallTiles(QAbstractScrollArea):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The places shown, in order."""
+        """Visible rows, in order."""
         return tuple(self._order.tolist())
 
     @property
     def current(self) -> int | None:
-        """The place that the keys are at."""
+        """Row with the keyboard focus."""
         return int(self._order[self._current]) if 0 <= self._current < len(self._order) else None
 
     @property
     def selected(self) -> tuple[int, ...]:
-        """The selected places: those shown, in order, then the others."""
+        """Selected rows: visible ones in order, then the others."""
         visible = [row for row in self._order.tolist() if row in self._selected]
         return (*visible, *sorted(self._selected.difference(visible)))
 
     def select(self, positions: Iterable[int]) -> None:
-        """Select places without a signal, and show the first."""
+        """Select rows without a signal, and show the first."""
         self._selected = set(positions)
         indices = np.flatnonzero(np.isin(self._order, list(self._selected)))
         self._current = int(indices[0]) if len(indices) else -1
@@ -109,17 +109,17 @@ class WallTiles(QAbstractScrollArea):
         self.viewport().update()
 
     def light(self, indices: Iterable[int] | None) -> None:
-        """Dim all places but these; None dims none."""
+        """Dim all rows except these; None dims none."""
         self._lit = None if indices is None else frozenset(indices)
         self.viewport().update()
 
     @property
     def side(self) -> int:
-        """The longer side of the largest matrix, in pixels."""
+        """Longer side of the largest matrix, in pixels."""
         return self._side if self._side is not None else self._fitting()
 
     def zoom(self, steps: int) -> None:
-        """Make the tiles larger or, by negative steps, smaller; 0 as large as suits their number."""
+        """Enlarge the tiles, or shrink them with negative steps; 0 restores the default size."""
         room = QRectF(QRect(QPoint(), self.room()))
         visible = self._current >= 0 and self._box(self._current).intersects(room)
         index = self._current if visible else self._first_seen()
@@ -128,16 +128,16 @@ class WallTiles(QAbstractScrollArea):
         self._show(index)
 
     def row_at(self, point: QPoint) -> int | None:
-        """Return the row at a point of the room."""
+        """Return the row at a position of the room."""
         index = self._index_at(point)
         return None if index is None else int(self._order[index])
 
     def box_of(self, row: int) -> QRectF:
-        """Return the rectangle of a row's tile; an empty one where it is not visible."""
+        """Return the rectangle of a row's tile; empty if it is not visible."""
         indices = np.flatnonzero(self._order == row)
         return self._box(int(indices[0])) if len(indices) else QRectF()
 
-    # -- where the tiles are
+    # -- layout of the tiles
 
     def room(self) -> QSize:
         """Return the visible size, in pixels of the usual text size."""
@@ -153,7 +153,7 @@ class WallTiles(QAbstractScrollArea):
         return -(-len(self._order) // grid.columns) * grid.down + 2 * MARGIN
 
     def _fitting(self) -> int:
-        """Return the usual size, or for a few annotators the largest one without scrolling."""
+        """Return the default size; for few annotators, the largest size without scrolling."""
         _, rows, cells = self._painter.tiles.mean.shape
         usual = min(max(USUAL, 4 * rows, 4 * cells), LARGEST)
         return next(
@@ -196,7 +196,7 @@ class WallTiles(QAbstractScrollArea):
         elif box.bottom() > self.room().height():
             bar.setValue(bar.value() + round(box.bottom()) - self.room().height())
 
-    # -- choosing
+    # -- selection
 
     def _move(self, index: int, modifiers: Qt.KeyboardModifier) -> None:
         self._current = min(max(index, 0), len(self._order) - 1)
@@ -229,7 +229,7 @@ class WallTiles(QAbstractScrollArea):
         self.setAccessibleDescription("" if row is None else self.text_of(row) + marked)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Select one; with Ctrl one more or less, with Shift all up to it; on the ground none."""
+        """Select a tile, toggle it with Ctrl, or extend to it with Shift; on the background, clear."""
         if event.button() != Qt.MouseButton.LeftButton:
             return
         index = self._index_at(usual(event.position()).toPoint())
@@ -242,7 +242,7 @@ class WallTiles(QAbstractScrollArea):
             self._move(index, event.modifiers())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Emit the annotator that is double-clicked."""
+        """Emit the double-clicked annotator."""
         row = self.row_at(usual(event.position()).toPoint())
         if row is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(row)
@@ -263,11 +263,11 @@ class WallTiles(QAbstractScrollArea):
     )
 
     def event(self, event: QEvent) -> bool:
-        """Keep / from the workspace, where it finds a class."""
+        """Handle / before the workspace, in which it finds a class."""
         return keeps_key(event, Qt.Key.Key_Slash) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk, select, zoom, find."""
+        """Move, select, zoom, find."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
         goal = self._goal(key)
@@ -293,7 +293,7 @@ class WallTiles(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def _goal(self, key: Qt.Key) -> int | None:
-        """Return the index that a key leads to."""
+        """Return the index of the next tile for a key."""
         grid = self._grid()
         columns = grid.columns
         page = columns * max(1, self.room().height() // grid.down)
@@ -327,12 +327,12 @@ class WallTiles(QAbstractScrollArea):
         self._settle()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show where the keys are."""
+        """Show the keyboard focus."""
         super().focusInEvent(event)
         self.viewport().update()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show that the keys are elsewhere."""
+        """Hide the keyboard focus."""
         super().focusOutEvent(event)
         self.viewport().update()
 
