@@ -1,4 +1,4 @@
-"""Rows, columns, stacks, scrolling regions and wrapping rows of widgets; contents made when shown."""
+"""Rows, columns, stacks, scroll areas and wrapping rows of widgets; contents filled when shown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NONE: Margins = (0, 0, 0, 0)
 def vertical(
     *parts: Part, inside: QWidget | None = None, margins: Margins | None = NONE, spacing: int | None = 0
 ) -> QVBoxLayout:
-    """Put parts below each other, in a widget if there is one; None for margins or spacing: the style's."""
+    """Place parts below each other, in `widget` if given; margins and spacing of None are the style's."""
     layout = QVBoxLayout() if inside is None else QVBoxLayout(inside)
     _fill(layout, parts, margins, spacing)
     return layout
@@ -53,14 +53,14 @@ def vertical(
 def horizontal(
     *parts: Part, inside: QWidget | None = None, margins: Margins | None = NONE, spacing: int | None = 0
 ) -> QHBoxLayout:
-    """Put parts beside each other, in a widget if there is one; None for margins or spacing: the style's."""
+    """Place parts beside each other, in `widget` if given; margins and spacing of None are the style's."""
     layout = QHBoxLayout() if inside is None else QHBoxLayout(inside)
     _fill(layout, parts, margins, spacing)
     return layout
 
 
 def stacked(*pages: QWidget) -> QStackedWidget:
-    """Put pages behind each other; the first is shown."""
+    """Stack pages; the first is shown."""
     stack = QStackedWidget()
     for page in pages:
         stack.addWidget(page)
@@ -88,9 +88,9 @@ def _fill(layout: QBoxLayout, parts: tuple[Part, ...], margins: Margins | None, 
 
 
 class LateContent(QObject):
-    """Fills a widget at once where it is visible, else when it is shown; only the last request counts.
+    """Filling of a widget, at once if it is visible, otherwise when shown; only the last request counts.
 
-    For contents that take long and change often, in a tab that is mostly hidden.
+    For slow contents that change often, in a tab that is mostly hidden.
     """
 
     def __init__(self, widget: QWidget) -> None:
@@ -100,17 +100,17 @@ class LateContent(QObject):
         widget.installEventFilter(self)
 
     def request(self, fill: Callable[[], object]) -> None:
-        """Call a function that fills the widget, in place of one that waits."""
+        """Call a function that fills the widget; it replaces a waiting one."""
         self._fill = fill
         if self._widget.isVisible():
             self._run()
 
     def cancel(self) -> None:
-        """Forget the function that waits."""
+        """Drop the waiting function."""
         self._fill = None
 
     def eventFilter(self, _widget: QObject, event: QEvent) -> bool:
-        """Fill the widget before its first picture."""
+        """Fill the widget before it is first painted."""
         if event.type() == QEvent.Type.Show:
             self._run()
         return False
@@ -132,7 +132,7 @@ def rule() -> QFrame:
 def scroll_area(page: QWidget) -> QScrollArea:
     """Create a panel that scrolls a page down and fits its width.
 
-    Fill the page afterwards: Qt styles at once what is in it, and again wherever the panel is put.
+    Fill the page afterwards, because Qt styles its contents at once, and again when the panel is moved.
     """
     theme.set_role(page, "panel")
     area = QScrollArea(widgetResizable=True)
@@ -144,9 +144,9 @@ def scroll_area(page: QWidget) -> QScrollArea:
 
 
 class ScrollRegion(QScrollArea):
-    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls.
+    """Scroll area that keeps its widget's size at normal text size; only larger text scrolls.
 
-    `always`: whether it also scrolls at the default text size, where it is lower than its widget.
+    `always`: whether it also scrolls at normal text size, if it is lower than its widget.
     """
 
     def __init__(self, inner: QWidget, parent: QWidget | None = None, *, always: bool = False) -> None:
@@ -155,14 +155,14 @@ class ScrollRegion(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._returned: set[tuple[bool, int, int]] = set()
-        """Minimum sizes and size hints that layouts may have stored."""
+        """Minimum sizes and size hints returned so far, which layouts may have stored."""
         self._held = _Held(inner, self.viewport(), always)
         theme.set_role(self._held, "panel")
         self.setWidget(self._held)
         theme.notifier().changed.connect(self._held.follow)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the widget's minimum at the default text size."""
+        """Return the widget's minimum size at normal text size."""
         hint, larger = self._held.least(), text_size()
         if larger > 1.0:
             hint = QSize(round(hint.width() / larger), round(hint.height() / larger))
@@ -178,7 +178,7 @@ class ScrollRegion(QScrollArea):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Update the geometry when the widget's layout changes its size hints.
 
-        To lay out the window after each change of a text would take longer than all else.
+        Laying out the window after each change of a text would be too slow.
         """
         if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
             self.minimumSizeHint()
@@ -190,7 +190,7 @@ class ScrollRegion(QScrollArea):
 
 
 class _Held(QWidget):
-    """Container as large as the space, and with larger text as large as its widget needs."""
+    """Container that fills the available space, and with larger text grows as its widget needs."""
 
     def __init__(self, inner: QWidget, parent: QWidget, always: bool) -> None:
         super().__init__(parent)
@@ -203,7 +203,7 @@ class _Held(QWidget):
         request, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
         if request.isNull():
             return hint
-        # As in Qt, an explicit size takes precedence over that of the parts.
+        # As in Qt, an explicit size has precedence over that of the parts.
         return QSize(request.width() or hint.width(), request.height() or hint.height())
 
     def follow(self) -> None:
@@ -214,7 +214,7 @@ class _Held(QWidget):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
-        """Return a minimum for larger text; with usual text at most a height."""
+        """Return a minimum size for larger text; with normal text only a height, if any."""
         if text_size() > 1.0:
             return self.least()
         return QSize(0, self.least().height() if self._always else 0)
@@ -240,15 +240,15 @@ class _Held(QWidget):
 
 
 class TabPages(QTabWidget):
-    """Tabs that are painted again only when they change, not whenever a layout in a page does."""
+    """Tabs that are repainted only when they change, not whenever a layout in a page changes."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._laid_out: tuple[QSize, bool, QSize] | None = None
-        """Size hint of the tabs, whether they are hidden, and size of the whole when it was laid out."""
+        """Size hint of the tabs, whether they are hidden, and size of the widget at the last layout."""
 
     def event(self, event: QEvent) -> bool:
-        """Lay out tabs and pages if need be: Qt paints all of them for it."""
+        """Lay out tabs and pages only if necessary, because Qt repaints all of them."""
         if event.type() == QEvent.Type.LayoutRequest:
             bar = self.tabBar()
             needed = bar.sizeHint(), bar.isHidden(), self.size()
@@ -282,10 +282,10 @@ class WrappingRow(QWidget):
 
 
 class Pair(QWidget):
-    """Two widgets, side by side from a certain width on, else stacked.
+    """Two widgets, side by side from a given width, otherwise one below the other.
 
-    `side_by_side_from`: width in pixels for text of normal size. It does not depend on the texts, so that
-    nothing jumps when they change. `across`, `down`: spacing in pixels.
+    `side_by_side_from`: width in pixels at normal text size. It does not depend on the texts, so that nothing
+    moves when they change. `across`, `down`: spacing in pixels.
     """
 
     def __init__(
@@ -321,7 +321,7 @@ class Pair(QWidget):
 
 
 def beside(*widgets: QWidget) -> QWidget:
-    """Put widgets into a row that does not wrap."""
+    """Place widgets in a row that does not wrap."""
     block = QWidget()
     horizontal(*widgets, inside=block, spacing=8)
     return block

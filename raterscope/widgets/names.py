@@ -1,4 +1,4 @@
-"""Short names: search by typed letters, and labels that distinguish similar names."""
+"""Search of names by typed letters, and short labels that distinguish similar names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import chain, compress
 from raterscope.algorithms.labels.class_tree import class_tree
 
 RANKED = 1000
-"""Number of matching texts that are ranked; further ones are not."""
+"""Maximum number of matching texts that are ranked."""
 
 WHOLE, START, WITHIN, SCATTERED = range(4)
 """Ranks of a match: text prefix, word prefix, substring, letters in order."""
@@ -27,7 +27,7 @@ class SearchText:
         self._scattered = [re.compile(".*?".join(map(re.escape, word)), re.DOTALL) for word in self.words]
 
     def fit(self, text: str) -> tuple[int, int] | None:
-        """Return the rank of a match in a lower-case text, lower is better; None for no match."""
+        """Return the rank of a match in a lower-case text (lower is better); None for no match."""
         worst = 0
         for word, scattered in zip(self.words, self._scattered, strict=True):
             index = text.find(word)
@@ -63,10 +63,10 @@ class SearchText:
         return positions
 
     def best(self, texts: Sequence[str], most: int) -> list[int]:
-        """Return the indices of the best matches among lower-case texts, the earlier ones among equals.
+        """Return the indices of the best matches among lower-case texts; among equals, earlier texts first.
 
-        Texts that contain the words literally rank first; fuzzy matches are searched only if there are
-        too few, so that 20,000 texts are searched within a frame.
+        Texts that contain the words literally rank first. Fuzzy matches are searched only if there are too
+        few, so that a search of 20,000 texts takes less than a frame.
 
         `most`: maximum number of results.
         """
@@ -87,11 +87,11 @@ class SearchText:
 
 
 def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
-    """Shorten names of one pattern to the words that distinguish them; the first word stays.
+    """Shorten names with the same pattern to the words that distinguish them; the first word is kept.
 
-    Words are separated by anything but letters, digits and decimal points. Names have one pattern
-    if they have the same first word and number of words. "cells_spot_snr10_img.png" beside
-    "cells_spot_snr5_img.png" becomes "cells…snr10"; a name without another of its pattern stays as it is.
+    Words are separated by anything but letters, digits and decimal points. Names have the same pattern if
+    they share the first word and the number of words. "cells_spot_snr10_img.png" beside
+    "cells_spot_snr5_img.png" becomes "cells…snr10"; a name with a unique pattern stays unchanged.
     """
     find_words = re.compile(r"[^\W_]+(?:\.\d[^\W_]*)*").findall
     labels = {name: name for name in names}
@@ -109,7 +109,7 @@ def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def short_names(names: tuple[str, ...]) -> dict[str, str]:
-    """Shorten names to what distinguishes them; a first word that all share is dropped.
+    """Shorten names to the words that distinguish them; a common first word is dropped.
 
     "Person 12" beside "Person 7" becomes "12".
     """
@@ -119,9 +119,9 @@ def short_names(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def short_class_names(names: tuple[str, ...]) -> dict[str, str]:
-    """Shorten class names: to the last part of a path where these differ, else to what distinguishes them.
+    """Shorten class names to the last part of a path if these differ, otherwise to the distinguishing words.
 
-    A first word that all share is dropped: "class 0193" becomes "0193".
+    A common first word is dropped: "class 0193" becomes "0193".
     """
     tree = class_tree(names)
     if tree is None or len({path[-1] for path in tree.paths}) < len(names):

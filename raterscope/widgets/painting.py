@@ -1,4 +1,4 @@
-"""Painting of words, bars and annotator glyphs, and a cache of thumbnails."""
+"""Painting of texts, bars and annotator symbols, and a cache of thumbnails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def paint_text(
     elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     brief: str = "",
 ) -> None:
-    """Paint one line of text in the painter's font; if it does not fit, its brief form, elided."""
+    """Paint one line of text in the painter's font; if it does not fit, paint its short form, elided."""
     painter.setPen(QColor(colour))
     metrics = QFontMetrics(painter.font())
     text = text.replace("\n", " ")  # a file's name may have an end of line
@@ -40,12 +40,12 @@ def paint_text(
 
 
 def fits(text: str, metrics: QFontMetrics, room: float) -> bool:
-    """Return whether text is not elided; its width in whole pixels may be that of the room already."""
+    """Return whether text fits without eliding; its width, in whole pixels, may equal the available one."""
     return metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room)) == text
 
 
 def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
-    """Break text into a line that fits and the rest, which may be too long."""
+    """Break text into a line that fits, and the rest, which may be too long."""
     words = text.split(" ")
     first = len(words)
     while first > 1 and not fits(" ".join(words[:first]), metrics, room):
@@ -78,7 +78,7 @@ def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None
 
 
 def paint_focus_frame(painter: QPainter, box: QRectF, palette: Theme = DARK) -> None:
-    """Paint the frame of a widget that has the keys, within its box."""
+    """Paint the frame of a widget with the keyboard focus, within its box."""
     painter.setPen(QPen(QColor(palette.accent), 1))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
@@ -86,7 +86,7 @@ def paint_focus_frame(painter: QPainter, box: QRectF, palette: Theme = DARK) -> 
 
 @lru_cache(maxsize=128)
 def symbol_path(symbol: str, radius: float) -> QPainterPath:
-    """Return the outline of a `Symbol` about the origin; `radius` is that of a disc of the same weight."""
+    """Return the outline of a `Symbol` around the origin; `radius`: radius of a disc of the same weight."""
     path = QPainterPath()
     if symbol == "disc":
         path.addEllipse(QPointF(), radius, radius)
@@ -124,7 +124,7 @@ def paint_annotator(
 def rater_colour(index: int) -> str:
     """Return the colour of an annotator's line, which has no symbol.
 
-    The palette repeats; raters of one case mostly have consecutive numbers.
+    The palette repeats, but raters of one case mostly have consecutive numbers.
     """
     return ANNOTATOR_COLOURS[index % len(ANNOTATOR_COLOURS)]
 
@@ -139,7 +139,7 @@ def paint_rater(painter: QPainter, box: QRectF, index: int) -> None:
 
 
 def readable(hue: str) -> QColor:
-    """Return a colour of the palette as it is read on the theme's ground: darker on a light one."""
+    """Return a colour of the palette that is readable on the theme's background: darker on a light one."""
     return QColor(colours.readable(hue, theme.current()))
 
 
@@ -171,7 +171,7 @@ class PictureShelf(QObject):
         self._settle_timer.start()
 
     def ask_again(self) -> None:
-        """Request again what was requested and did not arrive."""
+        """Repeat requests that were not answered."""
         self._requested.clear()
         self._settle_timer.start()
 

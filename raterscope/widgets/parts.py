@@ -1,4 +1,4 @@
-"""Parts that panels and dialogs share: labels, choices, headers, menus, dialogs of fields."""
+"""Common parts of panels and dialogs: labels, choices, headers, menus, dialogs of fields."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from raterscope.widgets.layouts import Part, horizontal, vertical
 from raterscope.widgets.theme import set_lengths
 
 ARROWS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
-"""Steps of the arrow keys, to the right and down."""
+"""Steps of the arrow keys: to the right, and down."""
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -73,7 +73,7 @@ def announce(widget: QWidget, text: str, *, urgent: bool = False) -> None:
 
 
 class Placeholder(QLabel):
-    """Text of an empty view, at its top; while its content is read, the state of the reading."""
+    """Text of an empty view, at its top; or the state, while its contents are read."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(textFormat=Qt.TextFormat.PlainText, wordWrap=True)
@@ -88,13 +88,13 @@ class Placeholder(QLabel):
         super().setText(text and (self._state or text))
 
     def show_state(self, state: str) -> None:
-        """Show a state in place of the text; an empty one restores the text."""
+        """Show a state instead of the text; an empty state restores the text."""
         self._state = state
         self.setText(self._text)
 
 
 def plain_tip(text: str) -> str:
-    """Escape a tooltip: Qt would interpret markup in it."""
+    """Escape a tooltip, because Qt would interpret markup in it."""
     return f"<qt>{html.escape(text)}</qt>" if text else ""
 
 
@@ -109,7 +109,7 @@ class ElidedLabel(QLabel):
         elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
         may_shrink: bool = True,
     ) -> None:
-        """Create a label; one that does not give way is narrower than its text only where it must be."""
+        """Create a label; unless `gives_way`, it is narrower than its text only if necessary."""
         super().__init__()
         self._elide, self._may_shrink = elide, may_shrink
         self.setTextFormat(Qt.TextFormat.PlainText)
@@ -120,7 +120,7 @@ class ElidedLabel(QLabel):
         self.setText(text)
 
     def minimumSizeHint(self) -> QSize:
-        """Allow any width if the label gives way."""
+        """Return a minimum width: any, or that of the text."""
         return QSize(0, super().minimumSizeHint().height()) if self._may_shrink else self.sizeHint()
 
     def setText(self, text: str) -> None:
@@ -153,7 +153,7 @@ class ElidedLabel(QLabel):
 
 
 class ScrolledText(QScrollArea):
-    """Paragraphs of plain text, as high as they need; where there is less room, they scroll."""
+    """Paragraphs of plain text in full height; with less space, they scroll."""
 
     def __init__(self, name: str, role: str = "") -> None:
         super().__init__(widgetResizable=True)
@@ -183,7 +183,7 @@ class ScrolledText(QScrollArea):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """Return the height of all paragraphs at the present width, at most that of `most_lines`."""
+        """Return the height of all paragraphs at the current width, at most that of `most_lines`."""
         most = self.most_lines * self._label.fontMetrics().lineSpacing()
         return QSize(0, min(self._page.heightForWidth(self.width()), most))
 
@@ -192,7 +192,7 @@ class ScrolledText(QScrollArea):
         return QSize(0, min(2 * self._label.fontMetrics().lineSpacing(), self.sizeHint().height()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Ask for another height at another width."""
+        """Request a new height for a new width."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()
@@ -211,17 +211,17 @@ class PaintedButton(QAbstractButton):
 
 
 class FilterField(QLineEdit):
-    """Field above a list; `left` asks to move the focus to the list."""
+    """Filter field above a list; the signal `left` requests to move the focus to the list."""
 
     left = Signal()
 
     def event(self, event: QEvent) -> bool:
-        """Keep Esc from the shortcuts of the window."""
+        """Handle Esc before the shortcuts of the window."""
         return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
 
 def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
-    """Give a part the panel's focus, or the panel itself while the part is hidden.
+    """Pass the panel's focus to a part, or keep it while the part is hidden.
 
     Hidden widgets cannot have the focus: keys would be lost.
     """
@@ -232,7 +232,7 @@ def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
 
 
 def let_wheel_pass(editor: QWidget) -> None:
-    """Ignore the wheel on a choice or number without focus, so that scrolling past does not change it."""
+    """Ignore the wheel on a choice or number without focus, so that scrolling over it does not change it."""
     editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     editor.installEventFilter(_Passing(editor))
 
@@ -246,14 +246,14 @@ class _Passing(QObject):
 
 
 BESIDE_WORDS = 40
-"""Margins and scroll bar of an open choice."""
+"""Width of margins and scroll bar of an open choice, in pixels."""
 
 
 class ChoiceBox(QComboBox):
-    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list.
+    """Choice that adapts to the available width; tooltip and open list show elided texts in full.
 
-    `name`: text for screen readers. `entries`: texts by key, or texts that are their own keys. `letters`:
-    least number of letters that there is room for.
+    `name`: text for screen readers. `entries`: texts by key, or texts that are also keys. `letters`: minimum
+    number of visible letters.
     """
 
     def __init__(
@@ -277,12 +277,12 @@ class ChoiceBox(QComboBox):
             self.addItem(words, key)
 
     def choose(self, key: Any) -> None:
-        """Choose an entry; the first one if none has this key."""
+        """Choose an entry; the first one for an unknown key."""
         keys = [self.itemData(index) for index in range(self.count())]
         self.setCurrentIndex(keys.index(key) if key in keys else 0)
 
     def offer(self, *entries: Mapping[Any, str] | Iterable[str]) -> None:
-        """Replace the entries without a signal; the chosen one stays chosen if its key is among them."""
+        """Replace the entries without a signal; the choice is kept if its key still exists."""
         chosen = self.key
         with QSignalBlocker(self):
             self.clear()
@@ -291,7 +291,7 @@ class ChoiceBox(QComboBox):
             self.choose(chosen)
 
     def event(self, event: QEvent) -> bool:
-        """Show elided text as tooltip, unless there is one."""
+        """Show elided text as tooltip, unless another tooltip is set."""
         if event.type() == QEvent.Type.ToolTip and not self.toolTip():
             assert isinstance(event, QHelpEvent)
             cut = self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
@@ -300,7 +300,7 @@ class ChoiceBox(QComboBox):
         return super().event(event)
 
     def showPopup(self) -> None:
-        """Open the list, as wide as its texts or the screen."""
+        """Open the list, as wide as its texts, at most as the screen."""
         room = self.screen().availableGeometry().width() * 2 // 3
         metrics = self.view().fontMetrics()
         widest = max(
@@ -333,15 +333,15 @@ WIDEST = (1 << 24) - 1
 
 
 NAME_SHARE = 0.6
-"""Share of a header's width up to which its name is shown whole before anything else."""
+"""Maximum share of a header's width for which its name has priority over everything else."""
 
 
 class Header(QWidget):
     """Header of a panel: title in capitals, name, and a text at the right.
 
     In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
-    name is elided. A name that takes more than `NAME_SHARE` of the width is elided before all of these. A
-    title that repeats that of its tab is hidden, and so is a header without anything else.
+    name is elided. A name wider than `NAME_SHARE` of the width is elided before all of these. A title that
+    repeats that of its tab is hidden, and so is a header with nothing else.
     """
 
     def __init__(
@@ -407,7 +407,7 @@ class Header(QWidget):
             repeats and not (self._name.text() or self._subtitle.text()) and beside.keys() <= {self._subtitle}
         )
         self.setMaximumHeight(0 if bare else WIDEST)
-        # Else the layout shares what is missing out among the two.
+        # Otherwise the layout would shrink both.
         room = left + beside.get(self._subtitle, 0) - (wide[title] + self.row.spacing() if titled else 0)
         self._subtitle.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
         full, brief = self._subtitles
@@ -444,10 +444,10 @@ class Header(QWidget):
 
 
 class Menu(QMenu):
-    """Menu whose letters and digits choose entries, before any shortcut of the focus widget.
+    """Menu in which letters and digits select entries, before any shortcut of the focus widget.
 
-    The focus widget keeps the keyboard while a menu is open, so its shortcuts would answer first: A would
-    accept the current spot, and no entry could be chosen by its digit.
+    The focus widget keeps the keyboard while a menu is open, and its shortcuts would come first: A would
+    accept the current spot.
     """
 
     def branch(self, title: str) -> Menu:
@@ -465,7 +465,7 @@ class Menu(QMenu):
 
 
 def keeps_key(event: QEvent, *keys: Qt.Key) -> bool:
-    """Keep keys for the focus widget that may be shortcuts of the window; return whether it is one."""
+    """Keep a key for the focus widget if it may be a shortcut of the window; return whether it was kept."""
     kept = (
         event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and event.key() in keys
     )
@@ -486,7 +486,7 @@ def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
 class FormDialog(QDialog):
     """Dialog with a heading, an explanation, fields, and Cancel beside a button that accepts.
 
-    `title`: of the window. `width`, `height`: its least size. Subclasses call `lay_out` once.
+    `title`: title of the window. `width`, `height`: its minimum size. Subclasses call `lay_out` once.
     """
 
     accepting: QPushButton
@@ -500,9 +500,10 @@ class FormDialog(QDialog):
         set_lengths(self, minimumWidth=width, minimumHeight=height)
 
     def lay_out(self, heading: str, about: str, *parts: Part | Mapping[str, QWidget], accept: str) -> None:
-        """Put heading, explanation, either may be empty, and parts below each other.
+        """Place heading, explanation (both may be empty) and parts below each other.
 
-        A mapping is a form: fields by label, which names those without a name for screen readers.
+        A mapping is a form: fields by label; the label is also the field's name for screen readers, unless it
+        has one.
         """
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.accepting = box.addButton(accept, QDialogButtonBox.ButtonRole.AcceptRole)
@@ -516,12 +517,12 @@ class FormDialog(QDialog):
             box,
             inside=self, margins=(16, 16, 16, 16), spacing=8,
         )  # fmt: skip
-        # The default button takes effect only for buttons that are in the dialog.
+        # The default button must already be in the dialog.
         box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.accepting.setDefault(True)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Make room for wrapped text: a dialog that Qt limits to two thirds of the screen squeezes it."""
+        """Reserve space for wrapped text, because Qt limits a dialog to two thirds of the screen."""
         super().showEvent(event)
         layout = self.layout()
         if layout is not None:
@@ -529,7 +530,7 @@ class FormDialog(QDialog):
 
 
 def form_of(fields: Mapping[str, QWidget]) -> QFormLayout:
-    """Put fields below each other, each beside its label, which is empty but for blanks if it has none."""
+    """Place fields below each other, each beside its label; a label of blanks only is empty."""
     form = QFormLayout()
     form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     for label, field in fields.items():
@@ -543,7 +544,7 @@ class FolderField(QWidget):
     """Field for a folder, with a button that opens a chooser.
 
     `name`: purpose of the folder, for screen readers and as the title of the chooser. `inside`: whether the
-    chosen folder is the parent: the present name is kept below it.
+    chosen folder is the parent; the current name is kept below it.
     """
 
     changed = Signal()

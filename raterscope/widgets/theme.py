@@ -203,12 +203,12 @@ def notifier() -> _Notifier:
 
 
 def annotator_style(index: int) -> tuple[str, Symbol]:
-    """Return the permanent colour and symbol of an annotator.
+    """Return the fixed colour and symbol of an annotator.
 
-    `index`: index in the order of first appearance. The colour is a hexadecimal one of the palette by Okabe
-    and Ito, the symbol the name of a shape. Both advance with every annotator, so that neighbours differ by
-    colour or shape; as 8 and 5 have no common divisor, no combination repeats. Annotators beyond all
-    combinations have a grey disc.
+    `index`: index in the order of first appearance. The colour is hexadecimal, from the palette of Okabe and
+    Ito; the symbol is the name of a shape. Both change with every annotator: neighbours differ in colour and
+    shape. Since 8 and 5 have no common divisor, no combination repeats. Annotators beyond all combinations
+    have a grey disc.
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:
@@ -217,7 +217,7 @@ def annotator_style(index: int) -> tuple[str, Symbol]:
 
 
 def colour(token: str, alpha: int = 255) -> QColor:
-    """Return the colour of a token, translucent where `alpha` is below 255."""
+    """Return the colour of a token; translucent if `alpha` is below 255."""
     color = QColor(token)
     color.setAlpha(alpha)
     return color
@@ -257,7 +257,7 @@ def set_role(widget: QWidget, role: str) -> None:
 
 def apply_theme(application: QApplication, theme: Theme) -> None:
     """Apply a theme to the application: style, palette, style sheet, text scale; notify painted widgets."""
-    # Once is enough, and under a style sheet the style does not tell its name any more.
+    # Only once, because under a style sheet the style no longer reports its name.
     if not application.property(STYLED):
         application.setStyle("Fusion")
         application.setProperty(STYLED, True)
@@ -272,7 +272,7 @@ def apply_theme(application: QApplication, theme: Theme) -> None:
 
 
 def system_theme(application: QApplication) -> Theme:
-    """Return the system's theme; dark if it does not say."""
+    """Return the system's theme; dark if it is unknown."""
     scheme = application.styleHints().colorScheme()
     return LIGHT if scheme == Qt.ColorScheme.Light else DARK
 
@@ -347,8 +347,8 @@ def usual(position: QPointF) -> QPointF:
 def set_lengths(widget: QWidget, **lengths: int) -> None:
     """Set lengths of a widget that follow the text scale.
 
-    `lengths`: properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height`
-    for a fixed one, in unscaled pixels. Lengths set earlier are kept.
+    `lengths`: properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...), or `width` and `height`
+    for fixed lengths, in unscaled pixels. Lengths set earlier are kept.
     """
     stored = {**(widget.property(LENGTHS) or {}), **lengths}
     widget.setProperty(LENGTHS, stored)
@@ -364,8 +364,8 @@ def follow_lengths() -> None:
 
 
 def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
-    # Least lengths first where they shrink: what is set below the least that still holds would stay at it.
-    # Where they grow they come last: else each of the thousands of rows of a list grows by itself.
+    # Shrink minimum lengths first: a length below the old minimum would be raised to it.
+    # Enlarge them last: otherwise each of the thousands of rows of a list is resized separately.
     least = {name for name in lengths if name.startswith("minimum")}
     grow = any(pixels(lengths[name]) > widget.property(name) for name in least)
     for name, length in sorted(lengths.items(), key=lambda item: (item[0] in least) == grow):

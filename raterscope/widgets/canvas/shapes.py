@@ -182,7 +182,7 @@ class Shapes(QObject):
         return handles if self._point is None else sorted({*handles, self._point})
 
     def _hold_at(self, position: QPointF) -> _Hold | None:
-        """Find the part that the mouse would grab; a spot has priority over a line, not over a grip or label."""
+        """Find the part that the mouse grabs; a spot has priority over a line, not over a grip or label."""
         chosen, view, index = self._seen, self._canvas.viewport, (position.x(), position.y())
         if chosen is not None and not chosen.fixed:
             grips = self._grips(chosen)

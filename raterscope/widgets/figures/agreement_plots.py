@@ -30,7 +30,7 @@ TOUCHING = 5.0
 SAMPLE_EDGE, LEAST_BAR = 22, 90
 """Space for colours instead of names, and minimum width of the colour bar, in pixels."""
 NAMES_FROM, NARROWEST_NAMES = 18, 60
-"""Minimum height of a cell, and width beside the cells, for names, in pixels; otherwise lines replace names."""
+"""Minimum height of a cell, and width beside the cells, for names; otherwise lines replace names."""
 
 
 class AgreementMatrix(FigurePanel):

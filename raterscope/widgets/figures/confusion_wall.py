@@ -63,7 +63,7 @@ class WallView:
 
 
 class ConfusionWall(QWidget):
-    """Wall of matrices. Click, Ctrl and Shift select; arrows move; / finds; Ctrl and the wheel, + and - zoom."""
+    """Wall of matrices. Click, Ctrl, Shift select; arrows move; / finds; Ctrl and the wheel, + and - zoom."""
 
     selection_changed = Signal(object)  # numbers of the annotators, in the order shown
     activated = Signal(int)  # number of the annotator that Return or a double click asks for

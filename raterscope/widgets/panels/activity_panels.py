@@ -39,7 +39,7 @@ class HistoryEntry:
     time: datetime  # shown in local time
     text: str  # "reject spot 11"
     tone: str = "plain"  # {"accepted", "rejected", "disputed", "plain"}
-    # "in effect"; or what happened to it: "undone" is struck through, "superseded" and "no effect" dimmed
+    # "in effect"; "undone" is struck through, "superseded" and "no effect" are dimmed
     status: str = IN_EFFECT
 
 
@@ -61,7 +61,7 @@ class HistoryPanel(QWidget):
         self.set_undoable("", "")
 
     def minimumSizeHint(self) -> QSize:
-        """Leave room for both buttons with their text; the title is shortened first."""
+        """Reserve space for both buttons with their text; the title is shortened first."""
         return QSize(pixels(NARROWEST), super().minimumSizeHint().height())
 
     def set_entries(self, entries: Sequence[HistoryEntry]) -> None:
@@ -333,9 +333,9 @@ LONGEST = 1000
 
 
 class CommentField(QLineEdit):
-    """Field that shows a comment, and edits it; hidden while there is none.
+    """Field that shows and edits a comment; hidden while there is none.
 
-    Return and leaving the field store the text, Esc restores the comment.
+    Return, or leaving the field, stores the text; Esc restores the comment.
     """
 
     stored = Signal(str)  # the changed text; empty to remove the comment
@@ -365,7 +365,7 @@ class CommentField(QLineEdit):
         self.selectAll()
 
     def event(self, event: QEvent) -> bool:
-        """Keep Esc from the workspace."""
+        """Handle Esc before the workspace."""
         return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

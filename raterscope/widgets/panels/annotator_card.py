@@ -1,4 +1,4 @@
-"""Panels of an annotator: card of all kinds, or of two; bias in a pairs study with its tests; keys."""
+"""Panels of an annotator: card over all kinds, for one or two annotators; position bias with tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Figures = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class CardLine:
-    """A line of the card: a kind's heading, or a value of one annotator or of two."""
+    """A line of the card: a kind's heading, or a value of one or two annotators."""
 
     title: str
     texts: tuple[str, ...] = ()  # a value for each annotator; of a heading one text at the right
@@ -48,8 +48,8 @@ class CardView:
     names: tuple[str, ...]  # one or two
     subtitle: str = ""  # state: "excluded", "one-sided"
     tone: str = "plain"  # {"plain", "rejected", "disputed"}
-    # number, caption, interval: the most unusual value, or the one with the most marks; empty while two are
-    # compared
+    # number, caption, interval: the most unusual value, or that with the most marks; empty while two
+    # annotators are compared
     number: str = ""
     caption: str = ""
     interval: str = ""
@@ -114,9 +114,9 @@ class CardLineKind(LineKind[CardLine]):
 
 
 def _below(header: Header, nothing: str, page: QWidget, panel: QWidget, *pinned: QWidget) -> QStackedWidget:
-    """Lay out a panel: below its header a text while it is empty, else the page.
+    """Lay out a panel: below its header, a text while it is empty, otherwise the page.
 
-    `pinned`: widgets at the bottom. Then the page scrolls above them if the text is large.
+    `pinned`: widgets at the bottom; with large text, the page scrolls above them.
     """
     label = Placeholder(nothing)
     label.setContentsMargins(12, 0, 12, 0)
@@ -137,7 +137,7 @@ def _number_row() -> tuple[QLabel, ElidedLabel, ElidedLabel, QHBoxLayout]:
 
 
 class AnnotatorCard(QWidget):
-    """Panel with the card and the keys, which are drawn, not bound."""
+    """Panel with the card and the keys; these are drawn, not bound."""
 
     exclude_requested = Signal()
     weigh_requested = Signal()
@@ -191,7 +191,7 @@ class AnnotatorCard(QWidget):
         self.feedback.setEnabled(view.selected == 1)
 
     def set_sentences(self, sentences: Sequence[str]) -> None:
-        """Replace the sentences, as when more is known of an exclusion."""
+        """Replace the sentences, for example when the effect of an exclusion is known."""
         self._sentence.setText("\n".join(sentences))
         self._sentence.setVisible(bool(sentences))
 
@@ -251,7 +251,7 @@ FACTS = {
     "swapped": "with sides swapped",
 }
 GATHERED = ("doubtful", "clear")
-"""Rows whose values come later than those of the others."""
+"""Rows whose values are computed later than the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +269,8 @@ class BiasView:
     bias: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    # match, crowd_match, match_original: share of answers that agree with the corrected ranking: of this
-    # annotator, of all, and of this annotator with the ranking of all answers
+    # match, crowd_match, match_original: share of answers that agree with the corrected ranking, of this
+    # annotator and of all; and of this annotator with the ranking of all answers
     match: float = math.nan
     crowd_match: float = math.nan
     match_original: float = math.nan
@@ -386,7 +386,7 @@ class BiasPanel(QWidget):
         )
         texts = view.facts()
         for key, (name, value) in self._facts.items():
-            # A row that is hidden for a moment would make all below jump.
+            # Hiding a row for a moment would make all rows below it jump.
             kept = view.gathering and key in GATHERED and not name.isHidden()
             value.setText(texts.get(key, ""))
             name.setVisible(key in texts or kept)
@@ -396,7 +396,7 @@ class BiasPanel(QWidget):
         self._sentence.setVisible(bool(sentence))
 
     def _fill(self, page: QWidget) -> None:
-        """Make the contents, parents first: Qt styles all descendants of a widget that is moved."""
+        """Make the contents, parents first, because Qt restyles all descendants of a moved widget."""
         scrolled, evidence = QWidget(), QWidget()
         below = vertical(ScrollRegion(scrolled, always=True), inside=page)
         self.over_time = BiasOverTime()
@@ -435,7 +435,7 @@ def _small(value: float) -> str:
 
 
 def _caption(view: BiasView) -> str:
-    """Describe which side is preferred, if the interval excludes 0."""
+    """Describe the preferred side, if the interval excludes 0."""
     if not math.isfinite(view.bias):
         return "bias unknown"
     if view.low > 0 or view.high < 0:

@@ -1,4 +1,4 @@
-"""Cards of spots, tasks and communities: grids for deciding on many at once, and a filtered list of tasks."""
+"""Cards of spots, tasks and communities: grids to decide on many at once, and a filtered list of tasks."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from raterscope.widgets.theme import enlarge, set_lengths
 PICTURE = 112
 
 KINDS = {"disputed": "disputed", "detected": "detected", "rejected": "rejected", "decided": "decided by you"}
-"""Lists of spots that can be shown."""
+"""Lists of spots, by key."""
 
 DOUBTFUL_CLASS, OF_CLASS = "class in doubt", "class "
-"""Further lists where spots have classes; the name of the class follows the second."""
+"""Keys of further lists, if spots have classes; the class name follows the second key."""
 
 WHERE = {"image": "on this image", "study": "on all images"}
 
@@ -124,8 +124,8 @@ class SpotGrid(CardGrid):
     def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
         """Show spots.
 
-        `scale`: width of each crop: "40 px". `reset`: whether to show them from the first on, or at the
-        present position.
+        `scale`: width of each crop: "40 px". `reset`: whether to scroll to the first spot; otherwise the
+        position is kept.
         """
         where = "on any image" if self.everywhere else "on this image"
         total = len(spots.numbers)
@@ -300,7 +300,7 @@ class _Card(PaintedButton):
         set_lengths(self, width=WIDTH, height=height)
 
     def _title(self, index: int) -> list[str]:
-        """Return the number and name of a community in a few lines."""
+        """Return the number and name of a community, broken into lines."""
         name = self._view.names[index]
         text = name if name.startswith("community ") else f"{index + 1} {name}"
         room = WIDTH - 2 * PAD - SYMBOL
@@ -394,10 +394,10 @@ NO_MATCHES = {
 """Message for an empty list, by filter."""
 
 LEAST_SHARE = 0.005
-"""Probability below which the second class is not shown."""
+"""Minimum probability to show the second class."""
 
 WHOLE_ROW = 3
-"""Largest number of classes whose posteriors are all shown; else the two largest are."""
+"""Maximum number of classes to show all posteriors; with more, only the two largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,14 +408,14 @@ class TasksView:
     order: NDArray[np.integer]  # (M,): tasks shown, in display order
     classes: tuple[str, ...]  # (J,)
     votes: NDArray[np.integer]  # (N,)
-    # decided, known: (N,): class that the expert decided, and class known otherwise; -1 for none
+    # decided, known: (N,): class decided by the expert, and class known otherwise; -1 for none
     decided: NDArray[np.integer]
     known: NDArray[np.integer]
     posterior: NDArray[np.floating] | None = None  # (N, J): none before there is a fusion
     contested: frozenset[int] = frozenset()  # tasks that several experts decided differently
-    # by task: its numbers of comments and bookmarks
+    # task to its numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    # parents in the hierarchy of the classes; in `decided` they follow the classes
+    # parent classes; in `decided`, they are numbered after the classes
     parents: tuple[str, ...] = ()
 
     @property
@@ -425,7 +425,7 @@ class TasksView:
 
     @cached_property
     def _brief(self) -> tuple[str, ...]:
-        """Class names shortened to what distinguishes them, for narrow lines."""
+        """Class names shortened to the distinguishing words, for narrow lines."""
         brief = short_class_names(self.classes)
         return tuple(brief[name] for name in self.classes)
 
@@ -458,7 +458,7 @@ def posterior_text(classes: Sequence[str], posterior: NDArray[np.floating]) -> s
 
 
 def _apart(name: str) -> str:
-    """Separate a name that ends in a digit from the number that follows."""
+    """Separate a name that ends in a digit from the following number."""
     return f"{name}:" if name[-1:].isdigit() else name
 
 
@@ -469,7 +469,7 @@ class TaskList(LongQueue):
         super().__init__("Tasks", FILTERS, empty=NO_MATCHES)
 
     def set_tasks(self, tasks: TasksView | None) -> None:
-        """Show other tasks, or that there are none; the current task and the scroll position stay."""
+        """Show other tasks, or that there are none; the current task and the scroll position are kept."""
         self.set_view(tasks)
 
 
@@ -483,7 +483,7 @@ class GridView:
     classes: tuple[str, ...]  # (J,)
     posterior: NDArray[np.floating] | None = None  # (N, J)
     outputs: tuple[str, ...] = ()  # (L,)
-    # (M,): the output that was given to each of `tasks`; -1 for none
+    # (M,): output given to each of `tasks`; -1 for none
     answers: NDArray[np.integer] | None = None
     pictures: bool = True  # whether the tasks have pictures
 
@@ -525,7 +525,7 @@ class TaskGrid(CardGrid):
         self.show_tasks(None)
 
     def show_tasks(self, view: GridView | None) -> None:
-        """Show tasks, or how they come here. Known pictures are kept."""
+        """Show tasks, or how to get some. Known pictures are kept."""
         self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_subtitle("" if view is None else counted(len(view.tasks), "task"))
         nothing = (

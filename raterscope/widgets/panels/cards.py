@@ -57,7 +57,7 @@ class Card:
     """Text of one card."""
 
     title: str
-    # second, figure: side by side below the title
+    # second, figure: texts side by side below the title
     second: str = ""
     figure: str = ""
     third: str = ""  # below these, or the second column of a line
@@ -186,7 +186,7 @@ class CardModel(TableModel):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of the rows of cards, and of cards beside each other."""
+        """Numbers of rows, and of cards per row."""
         return -(-self.many // self.columns), self.columns
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -332,7 +332,7 @@ class CardGrid(QWidget):
         self.view.scrollToTop()
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
-        """Replace the cards in place: the scroll position and the current index stay."""
+        """Replace the cards in place; scroll position and current index are kept."""
         index = self._model.position_of(self.view.currentIndex())
         scrolled = self.view.verticalScrollBar().value()
         self._take(cards, nothing, name)
@@ -361,7 +361,7 @@ class CardGrid(QWidget):
 
     @property
     def visible_items(self) -> list[int]:
-        """Numbers of the cards whose picture is entirely visible."""
+        """Numbers of the cards with an entirely visible picture."""
         room = self.view.viewport().rect()
         visible = (
             index
@@ -372,7 +372,7 @@ class CardGrid(QWidget):
         return [number for number in numbers if self.pictures.kept.get(number) is not None]
 
     def number_at(self, index: Index) -> int | None:
-        """Return the card number at an index; None where there is no card."""
+        """Return the card number at an index; None without a card."""
         position = self._model.position_of(index)
         return int(self.numbers[position]) if position >= 0 else None
 
@@ -399,7 +399,7 @@ class CardGrid(QWidget):
         room = self.width() - 16 - self.view.verticalScrollBar().sizeHint().width()
         columns = max(1, room // pixels(self._size.width())) if pictures else 1
         if reset or columns != self._model.columns:
-            # What was current is another place of the table now; what is meant stays the same.
+            # The current card is at another place in the table now.
             index = -1 if reset else self._model.position_of(self.view.currentIndex())
             high = self._size.height() if pictures else LINE
             set_lengths(self.view.verticalHeader(), defaultSectionSize=high)

@@ -24,19 +24,19 @@ from raterscope.widgets.theme import set_lengths
 
 CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
 HIGH, LOW_BAR = 32, 23
-"""Layouts of a line: bar below the name, or beside it."""
+"""Heights of a line, in pixels: with the bar below the name, and beside it."""
 FEWEST_LINES = 2
 """Number of classes that are always visible."""
 FEW = 3
-"""Largest number of classes with high lines."""
+"""Maximum number of classes with high lines."""
 NAME_SHARE = 0.45
-"""Share of a low line for the name."""
+"""Share of a low line that the name takes."""
 LEAST_BAR = 40.0
-"""Smallest width of a bar, and that beside which the number of votes is written."""
+"""Minimum width of a bar, and minimum width of a bar with the number of votes beside it."""
 FOLDED, UNFOLDED = "▸", "▾"
 MARKS = f"{FOLDED}{UNFOLDED} "
 KEYED = 9
-"""Largest number of classes in the curator's order; more are sorted, the most probable first."""
+"""Maximum number of classes in the original order; more classes are sorted, the most probable first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ClassBar:
 
 
 def summed_bar(bars: Sequence[ClassBar], index: int, name: str, note: str) -> ClassBar:
-    """Return the bar of several classes together."""
+    """Return the bar for several classes together."""
     votes = -1 if bars[0].votes < 0 else sum(bar.votes for bar in bars)
     return ClassBar(index, name, float(sum(bar.share for bar in bars)), bars[0].tone, note, votes=votes)
 
@@ -62,7 +62,7 @@ def summed_bar(bars: Sequence[ClassBar], index: int, name: str, note: str) -> Cl
 def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
     """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
 
-    Classes beyond the ninth have none, and are selected by a click or with Return.
+    Further classes have none; they are selected by a click or with Return.
     """
     if all(len(name) == 1 and name in "0123456789" for name in classes):
         return tuple(classes)
@@ -70,18 +70,17 @@ def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
 
 
 def has_many(classes: Sequence[str]) -> bool:
-    """Return whether there are too many classes for digits in the curator's order."""
+    """Return whether there are too many classes for digits in the original order."""
     return len(classes) > KEYED and keys_of(classes) != tuple(classes)
 
 
 def listed_order(
     classes: Sequence[str], posterior: NDArray[np.floating] | None, votes: NDArray[np.integer] | None
 ) -> list[int]:
-    """Return the order in which classes are listed: the curator's with at most nine classes.
+    """Return the order of classes in the list: the original one with at most nine classes.
 
     Otherwise the most probable classes come first, then those with most votes, then the others in the
-    curator's order. `posterior`, `votes`: (J,), probabilities and numbers of votes; None if unknown or
-    hidden.
+    original order. `posterior`, `votes`: (J,), probabilities and numbers of votes; None if unknown or hidden.
     """
     number = np.arange(len(classes))
     if not has_many(classes):
@@ -134,9 +133,9 @@ class ClassBars(LineList[ClassBar]):
 class _BarKind(LineKind[ClassBar]):
     height = HIGH
     highlights = False
-    """Whether the current line is marked without the focus too."""
+    """Whether the current line is marked even without the focus."""
     longest = 0.0
-    """Width of the longest name, for which bars of many classes make room."""
+    """Width of the longest name, for which bars of many classes reserve space."""
 
     def key(self, line: ClassBar) -> Hashable:
         return line.index, line.name
@@ -191,7 +190,7 @@ class _BarKind(LineKind[ClassBar]):
             name = QRectF(left, box.top(), share, box.height())
             bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
         if line.note:
-            # Beside the name where there is room for both, else at the end of the bar: the name comes first.
+            # Beside the name if both fit, otherwise at the end of the bar, because the name has priority.
             needed = painter.fontMetrics().horizontalAdvance(line.name) + 8
             painter.setFont(theme.font(theme.CAPTION))
             width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
@@ -214,7 +213,7 @@ class _BarKind(LineKind[ClassBar]):
 class ClassFinder(QWidget):
     """The classes of a task, with a field that filters them by typed text.
 
-    Digits select the first nine lines; while the field is open they are text.
+    Digits select the first nine lines; while the field is open, they are text.
     """
 
     decided = Signal(int)  # index of the class
@@ -254,9 +253,9 @@ class ClassFinder(QWidget):
         lines: Sequence[ClassBar] = (),
         parents: Sequence[ClassBar] = (),
     ) -> None:
-        """Show the classes in this order, or those that match the open field; for a tree show its lines.
+        """Show the classes in this order, or those that match the open field; for a tree, show its lines.
 
-        `parents`: parents in a tree, which only the open field lists, after the classes.
+        `parents`: parent classes, listed after the classes only while the field is open.
         """
         self._bars, self._low, self._lines = tuple(bars), low, tuple(lines)
         self._findable = (*bars, *parents)
@@ -268,7 +267,7 @@ class ClassFinder(QWidget):
         return next((bar.index for bar in self._lines or self._bars if bar.digit == digit), None)
 
     def open_field(self) -> None:
-        """Let the user type a part of a class's name."""
+        """Open the field, to type a part of a class's name."""
         self.field.show()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._show()
@@ -293,7 +292,7 @@ class ClassFinder(QWidget):
             self.bars.setCurrentIndex(self.bars.index_of_row(0))
 
     def _matches(self) -> list[int]:
-        """Return the rows that match: the name itself, then by kind of match, then as listed."""
+        """Return the matching rows: exact names first, then by kind of match, then as listed."""
         text = self.field.text().strip().casefold()
         typed = SearchText(text)
         matches = []
@@ -318,7 +317,7 @@ class ClassFinder(QWidget):
 
 
 class _FindField(FilterField):
-    """Field whose Return, Esc, Up and Down are for the list below it."""
+    """Field that passes Return, Esc, Up and Down to the list below it."""
 
     entered = Signal()
     moved = Signal(int)

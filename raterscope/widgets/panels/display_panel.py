@@ -35,7 +35,7 @@ COLOURS: dict[str, Colour] = {
 WIDTH, BAR_HEIGHT, SWATCH = 268, 46, 14
 EDGE, FROM_TOP = 12, 48
 KEY_STEP = 0.01
-"""Share of the range by which an arrow key moves an end."""
+"""Step of an arrow key, as a share of the range."""
 
 
 class RangeBar(QWidget):
@@ -89,7 +89,7 @@ class RangeBar(QWidget):
                 paint_focus_frame(painter, box, colours)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take the nearer end."""
+        """Grab the nearer end."""
         x, wide = usual(event.position()).x(), self.width() / theme.text_size()
         away = [abs(self._x(value, wide) - x) for value in self._ends]
         self._dragged = 0 if away[0] <= away[1] else 1
@@ -102,7 +102,7 @@ class RangeBar(QWidget):
             self._move(self._dragged, self._value(usual(event.position()).x(), wide))
 
     def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
-        """Let go of the end."""
+        """Release the end."""
         self._dragged = None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -189,7 +189,7 @@ class _ChannelRow(QWidget):
 
     @property
     def automatic(self) -> ChannelDisplay:
-        """The display with the darkest and the brightest thousandth as black and white."""
+        """Display with the darkest and the brightest thousandth as black and white."""
         low, high = self._values.automatic
         return replace(self.display, low=low, high=high, gamma=1.0)
 
@@ -286,7 +286,7 @@ class DisplayPanel(QWidget):
             row.set_display(replace(row.display, stain=stain if row.name == COLOUR else None))
 
     def place(self) -> None:
-        """Stay in the upper left corner of the image, below the chips; rows scroll if there is no room."""
+        """Stay in the upper left corner of the image, below the chips; rows scroll if necessary."""
         parent, layout = self.parentWidget(), self.layout()
         if parent is None or layout is None:
             return
@@ -304,7 +304,7 @@ class DisplayPanel(QWidget):
         self.setGeometry(QRect(corner, self.sizeHint().boundedTo(room)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the size of the image, and go with it."""
+        """Follow the size of the image, and hide with it."""
         if event.type() == QEvent.Type.Resize and self.isVisible():
             self.place()
         elif event.type() == QEvent.Type.Hide and self.isVisible():

@@ -1,4 +1,4 @@
-"""Rates of annotators: confusion matrix with its worst confusions, drift over time, a list of who changed."""
+"""Rates of annotators: confusion matrix with its worst confusions, drift over time, list of changes."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ FIGURES = {
 }
 CHOOSE = "Select an annotator to plot their rates over time."
 SUMMARY_FROM = 210
-"""Minimum height at which the change is described above the figure; below it, in the header's tooltip."""
+"""Minimum height to describe the change above the figure; in a lower panel, the header's tooltip does."""
 MARGINS, SPACING = (12, 8, 12, 8), 4
 FRAME_MS = 40
 FRAMES = 150
-"""Number of frames of a complete playback: six seconds, regardless of the number of votes."""
+"""Number of frames of a complete playback: six seconds for any number of votes."""
 
 
 class DriftPanel(QWidget):
@@ -202,7 +202,7 @@ class DriftPanel(QWidget):
         return handled
 
     def _arrange(self) -> None:
-        """Leave the room to the panels beside where only a sentence is shown."""
+        """Give the space to neighbouring panels while only a sentence is shown."""
         highest = WIDEST
         if self._view is None and self.changed.isHidden():
             left, top, right, bottom = MARGINS
@@ -294,7 +294,7 @@ class DriftPanel(QWidget):
 
 
 ONE_LINE_FROM = 480.0
-"""Width from which names and figures are in one line."""
+"""Minimum width for names and numbers on one line."""
 LOW, HIGH = 24, 38
 FIGURES_WIDTH = 190.0
 ARROW = " → "
@@ -318,10 +318,10 @@ class Confusion:
     """An answer that names another class than the true one."""
 
     cell: tuple[int, int]  # indices of class and answer
-    # true, given: their names
+    # true, given: names of the classes
     true: str
     given: str
-    # rate, low, high: how often the answer is given where the class is true, and the 95 % interval
+    # rate, low, high: rate of the answer on tasks of the true class, with its 95 % interval
     rate: float
     low: float
     high: float
@@ -336,14 +336,14 @@ class Confusion:
 
 
 class WorstConfusions(ChoiceList[Confusion]):
-    """Confusions, the highest lower end of the interval first; a selected one is chosen as a cell is."""
+    """List of confusions, the highest lower bounds first; selecting one acts like a click on a cell."""
 
     def __init__(self) -> None:
         self._kind = _ConfusionKind()
         super().__init__(self._kind, "Worst confusions")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Write figures below the names where the list is narrow."""
+        """Place numbers below the names in a narrow list."""
         super().resizeEvent(event)
         height = LOW if self.viewport().width() / text_size() >= ONE_LINE_FROM else HIGH
         if height != self._kind.height:
@@ -388,7 +388,7 @@ class _ConfusionKind(LineKind[Confusion]):
 
 
 def worst_confusions(view: MatrixView) -> list[Confusion]:
-    """Return the confusions with at least half a vote, the highest lower ends of the rates first."""
+    """Return the confusions with at least half a vote, the highest lower bounds of the rates first."""
     if view.meaning is None:
         return []
     wrong = (view.meaning >= 0) & (view.meaning != np.arange(len(view.classes))[:, None])
@@ -404,13 +404,13 @@ def worst_confusions(view: MatrixView) -> list[Confusion]:
 
 
 LEAST_MATRIX, AROUND_ROWS = 176, 80
-"""Smallest height of the panel, and the height of what is around the rows, with the subtitle."""
+"""Minimum height of the panel, and height of everything besides the rows, with the subtitle."""
 
 
 class ConfusionPanel(FigurePanel):
-    """Confusion matrix, or a list of the worst confusions, with which many classes begin.
+    """Confusion matrix, or a list of the worst confusions, the default with many classes.
 
-    A click on a cell or a line selects the votes behind it.
+    A click on a cell or a line selects its votes.
     """
 
     cell_chosen = Signal(int, int)  # true class and output
@@ -437,12 +437,12 @@ class ConfusionPanel(FigurePanel):
     def minimumSizeHint(self) -> QSize:
         """Return a height at which the rates of four classes are readable.
 
-        It is no minimum: in a small window the matrix becomes lower instead of covering what is below it.
+        It is not enforced: in a small window the matrix becomes lower, instead of covering the widgets below.
         """
         return super().minimumSizeHint().expandedTo(QSize(0, pixels(LEAST_MATRIX)))
 
     def show_matrix(self, view: MatrixView) -> None:
-        """Show a matrix; the mode stays for the same classes, where it can."""
+        """Show a matrix; for the same classes, the mode is kept if possible."""
         half = LONGEST_TITLE // 2
         long = len(view.title) > LONGEST_TITLE
         title = f"{view.title[:half]}…{view.title[-half:]}" if long else view.title
@@ -494,7 +494,7 @@ class ConfusionPanel(FigurePanel):
         self.modes.set_mode(mode)
 
     def _on_mode(self, mode: str) -> None:
-        """Show the matrix, or the list in its place."""
+        """Show the matrix, or the list instead."""
         if mode in CELLS:
             self.figure.set_mode(mode)
         view, part = self._view, 0
@@ -507,7 +507,7 @@ class ConfusionPanel(FigurePanel):
         leave_keys_to(self, (self.figure, self.worst, None)[part])
 
     def _on_cell(self, true: int, output: int) -> None:
-        """Choose a cell; one of parents stands for several, and has no list of votes."""
+        """Select a cell; a cell of parent classes stands for several, and has no list of votes."""
         if self.modes.mode != "parents":
             self.cell_chosen.emit(true, output)
 

@@ -1,4 +1,4 @@
-"""Evaluation of methods: comparison, crowd size, cross-validation, calibration."""
+"""Panels for the evaluation of methods: comparison, crowd size, cross-validation, calibration."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class FormBesidePlot(QWidget):
         self._busy = False
 
     def set_busy(self, busy: bool, fraction: float = 0.0) -> None:
-        """Show whether a measurement runs, and its progress."""
+        """Show whether a measurement is running, and its progress."""
         self._busy = busy
         self.cancel.setVisible(busy)
         self.button.setText(f"Measuring {percent(fraction)}" if busy else "Measure")
         self._on_changed()
 
     def set_facts(self, text: str) -> None:
-        """Show when and how the displayed values were measured."""
+        """Show time and settings of the displayed measurement."""
         self.facts.setText(text)
         self.facts.setVisible(bool(text))
 
@@ -80,7 +80,7 @@ class FormBesidePlot(QWidget):
 
 
 def scrolled(panel: FormBesidePlot, name: str) -> QScrollArea:
-    """Put a page into a scroll area, because it may be wider than the other pages."""
+    """Place a page in a scroll area, because it may be wider than the other pages."""
     page = QScrollArea(widgetResizable=True)
     page.setFrameShape(QScrollArea.Shape.NoFrame)
     page.setAccessibleName(name)
@@ -276,7 +276,7 @@ class CrowdSizePanel(FormBesidePlot):
         self.button.clicked.connect(self._on_requested)
 
     def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
-        """Show the measured curves, and a sentence about when and how they were measured."""
+        """Show the measured curves, with a sentence on time and settings of the measurement."""
         self.plot.set_curves(curves)
         self.set_facts(facts)
 
@@ -309,7 +309,7 @@ MEASURES = (
 
 
 def _above(plot: QWidget, table: ComparisonTable) -> QSplitter:
-    """Put a plot above its table, which is hidden until it has rows."""
+    """Place a plot above its table, which is hidden until it has rows."""
     table.hide()
     column = QSplitter(Qt.Orientation.Vertical, handleWidth=1)
     column.addWidget(plot)
@@ -366,7 +366,7 @@ NO_COST = (
 
 
 class CostPanel(FormBesidePlot):
-    """Accuracy against votes per task, and what the stop rule would have saved."""
+    """Accuracy by votes per task, and the votes that the stop rule would have saved."""
 
     def __init__(self) -> None:
         self.curve = ChartPanel("Accuracy against votes", NO_COST)
@@ -420,7 +420,7 @@ class TrustPanel(QWidget):
         return self._label.text()
 
     def show_trust(self, lines: Sequence[CalibrationLine], text: str) -> None:
-        """Show calibrations and their summary; without either, what belongs here."""
+        """Show calibrations and their summary; without either, the text of the empty state."""
         self.plot.set_lines(lines)
         self.plot.setVisible(bool(lines) or not text)
         self._label.setText(text)

@@ -31,7 +31,7 @@ _SIDE = 152
 
 NARROWEST, LOWEST = 320, 360
 MOST_CLASSES = 6
-"""Classes in sight; more are scrolled."""
+"""Maximum number of visible classes; more classes scroll."""
 
 CHOOSE = (
     "Select a spot on the image, or press Tab for the next disputed one, "
@@ -61,8 +61,8 @@ class Evidence:
     """Evidence for one spot."""
 
     title: str  # "Spot 14"
-    # one of "detected", "rejected", "disputed", "accepted", "turned down", "added"; of a covered one
-    # "undecided"
+    # one of "detected", "rejected", "disputed", "accepted", "turned down", "added"; "undecided" for a covered
+    # spot
     state: str
     # probability, low, high: posterior and its 95 % interval; NaN if unknown
     probability: float
@@ -73,12 +73,12 @@ class Evidence:
     votes: int
     annotators: int
     lines: tuple[VoterLine, ...] = ()  # the most reliable first
-    # sources and their statements, a line each: "votes" and "5 of 14 marked it"
+    # sources and their statements, one line each: "votes" and "5 of 14 marked it"
     says: tuple[tuple[str, str], ...] = ()
     why: str = ""  # why they differ, in one or two sentences
     neighbours: tuple[EvidenceLine, ...] = ()  # the nearest first
     where: str = ""  # name of the image if it is not on screen
-    # whether votes and posterior are hidden; `before` then describes the spot decided last
+    # whether votes and posterior are hidden; `before` then describes the last decided spot
     covered: bool = False
     before: str = ""
     crop: NDArray[np.uint8] | None = None  # (H, W) or (H, W, 3): the spot and its surroundings
@@ -128,7 +128,7 @@ class EvidencePanel(QWidget):
             return
         tone = TONES[evidence.state]
         self._header.set_title(evidence.title, evidence.where)
-        # Without a name the state follows the title: at the right, large text would scroll it out of view.
+        # Without a name, the state follows the title, because at the right large text would hide it.
         self._header.row.setStretch(1, int(bool(evidence.where)))
         words = WORDS.get(evidence.state, evidence.state)
         self._header.set_subtitle(words, tone, brief=words.removesuffix(" by you"))
@@ -179,7 +179,7 @@ class EvidencePanel(QWidget):
         self._crop.set_side(_SIDE if self.height() >= HIGH else SMALL_SIDE)
 
     def set_undoable(self, undo: bool, text: str = "") -> None:
-        """Show which decision Undo takes back, if any."""
+        """Show which decision Undo reverts, if any."""
         self.undo.setEnabled(undo)
         self.undo.setToolTip(plain_tip(f"Undo: {text}" if text else "Undo the last decision"))
 
@@ -223,7 +223,7 @@ class EvidencePanel(QWidget):
         vertical(self._before, STRETCH, inside=self._last, margins=(12, 12, 12, 0), spacing=None)
 
     def _reasons(self) -> QWidget:
-        """Describe what the votes say, what the model says, and why they differ."""
+        """Describe the answers of votes and model, and why they differ."""
         self._why_title = plain_label("WHY", "caption")
         self._why = plain_label("", "second", wrap=True, selectable=True)
         self._rows = [

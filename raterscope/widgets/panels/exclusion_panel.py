@@ -26,7 +26,7 @@ COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the t
 
 
 class ReasonField(QWidget):
-    """Reason for a decision: common reasons on keys, and a line of free text.
+    """Field for the reason of a decision: common reasons on keys, and a line of free text.
 
     `reasons`: reasons offered on the keys Alt+1, Alt+2 ...
     """
@@ -68,7 +68,7 @@ class ReasonField(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One label that would change: item, value before and value after; `key` is emitted when it is chosen."""
+    """An answer that would change: item, value before and after; `key` is emitted when it is selected."""
 
     key: int
     name: str
@@ -77,7 +77,7 @@ class Change:
 
 
 class Preview(Protocol):
-    """Preview of the changes that an exclusion or a weight would make."""
+    """Preview of the changes by an exclusion or a weight."""
 
     def summary(self) -> str:
         """Summarise the changes: "would change 4 of 963 labels"."""
@@ -88,7 +88,7 @@ class Preview(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExclusionPreview:
-    """The labels that an exclusion would change."""
+    """Preview of the labels that an exclusion would change."""
 
     tasks: NDArray[np.integer]  # (M,): tasks whose label would change
     # before, after: (M,): class before and after
@@ -147,7 +147,7 @@ class ChangeKind(LineKind[Change]):
 
 
 NAMED = 0.56
-"""Share of a line that the name of a changed item takes."""
+"""Share of a line for the name of a changed item."""
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
 OUT = "out"
 STEPS = 1000
@@ -160,9 +160,9 @@ class ExclusionPanel(QWidget):
     """Preview of an exclusion. Exclude with a reason decides, Esc cancels.
 
     `subject`: the annotators to exclude, such as "annotator 79142" or "301 annotators". `reasons`: reasons
-    offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`: nouns of the
-    annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that can replace an
-    exclusion.
+    offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`: nouns of the excluded
+    annotations, and of the answers that may change: "votes" and "labels". `weights`: weights that can replace
+    an exclusion.
     """
 
     choice_changed = Signal()  # another choice was made, see `weight`; a preview of it is requested
@@ -183,13 +183,13 @@ class ExclusionPanel(QWidget):
         self._subject, self._marks = subject, marks
         self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
         self._again = False
-        """Another choice discards a reason that was given for this one."""
+        """Whether the preview follows another choice in the open panel; a given reason is then kept."""
         theme.set_role(self, "panel")
         self.setAccessibleName("Exclude")
         self._changes: Sequence[Change] = ()
         self._summary = ElidedLabel("", "small")
         self.also = ""
-        """What the changes include besides this exclusion."""
+        """Text on changes that have another cause than this exclusion."""
         choosing = self._make_choosing()
         choosing.setHidden(not weights)
         self._title = plain_label("", wrap=True)
@@ -198,7 +198,7 @@ class ExclusionPanel(QWidget):
         self._working = self._make_working()
         self._form = self._make_form(reasons)
         self._rest = QWidget()
-        """Empty space goes below, where no list takes it."""
+        """Space below, used if no list takes it."""
         vertical(
             choosing,
             self._summary,
@@ -245,7 +245,7 @@ class ExclusionPanel(QWidget):
         self._ask("shown")
 
     def show_unknown(self, sentence: str) -> None:
-        """Show why the changes are unknown, and ask for a reason all the same."""
+        """Show why the changes are unknown, and ask for a reason nevertheless."""
         self._error.setText(sentence)
         self._summary.setText("")
         self._ask("unknown")
@@ -298,7 +298,7 @@ class ExclusionPanel(QWidget):
         return page
 
     def _ask(self, state: str) -> None:
-        """Ask for a reason; keep one that was given before another choice was made."""
+        """Ask for a reason; keep a reason that was given before another choice."""
         keep_reason, self._again = self._again, False
         self._set_state(state)
         if not keep_reason:
@@ -360,7 +360,7 @@ class ExclusionPanel(QWidget):
 
     def _on_cancel(self) -> None:
         if self.state == "working":
-            # The caller ends the preview, by `show_unknown`.
+            # The caller then ends the preview by `show_unknown`.
             self._cancel.setEnabled(False)
             self._cancel.setText("Cancelling")
         self.cancelled.emit()

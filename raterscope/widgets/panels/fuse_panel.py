@@ -61,7 +61,7 @@ class AlgorithmPicker(QWidget):
         return self._forms[self.algorithm]
 
     def settings(self) -> Settings:
-        """Return the settings entered; raises SettingsError for an invalid value."""
+        """Return the entered settings; raises SettingsError for an invalid value."""
         return self.form.settings()
 
     def error(self) -> str:
@@ -69,11 +69,11 @@ class AlgorithmPicker(QWidget):
         return self.form.error()
 
     def build(self) -> None:
-        """Make the rows of the selected algorithm's form."""
+        """Build the rows of the selected algorithm's form."""
         self.form.build()
 
     def default(self, algorithm: str) -> tuple[str, Settings]:
-        """Return an algorithm, or the first for an unknown name, with the settings it has by default."""
+        """Return an algorithm with its default settings; for an unknown name, the first one."""
         name = algorithm if algorithm in self._algorithms else next(iter(self._algorithms))
         return name, self._algorithms[name].settings()
 
@@ -218,7 +218,7 @@ WIDTH = 480
 class RunRequest:
     """Request for a run: algorithm, settings and scope.
 
-    `algorithm`, `detector`: names in the catalogues; the second is empty if there is one step.
+    `algorithm`, `detector`: names in the catalogues; the detector is empty if there is only one step.
     `settings`, `detection`, `assignment`: settings of the steps; None for a missing step.
     """
 
@@ -235,7 +235,7 @@ class FusePanel(QWidget):
     """Panel for a fusion: algorithm, settings, start, progress, comparison of runs.
 
     `algorithms`, `detectors`: the two steps of a fusion, in which imported truth can be held fixed; without
-    detectors there is one step. `between`: settings of the step between the two, or after a single one.
+    detectors there is one step. `between`: settings of the step between the two, or after a single step.
     `titles`: titles of the choices. `item`: noun for the item of a fusion: "image", "case". `all_compared`:
     whether all runs are compared, without check boxes.
     """
@@ -298,7 +298,7 @@ class FusePanel(QWidget):
         """Request for a study without runs."""
 
     def setVisible(self, visible: bool) -> None:
-        """Show or hide the panel; the forms are made before it is shown, as its size depends on them."""
+        """Show or hide the panel; the forms are built first, because its size depends on them."""
         if visible:
             for form in self._forms():
                 form.build()
@@ -310,13 +310,13 @@ class FusePanel(QWidget):
         return QSize(pixels(WIDTH), self._body.sizeHint().height() + footer + 3)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Report that settings or runs take another height."""
+        """Report that the height of settings or runs has changed."""
         if event.type() == QEvent.Type.LayoutRequest:
             self.size_changed.emit()
         return super().eventFilter(watched, event)
 
     def set_changes(self, text: str) -> None:
-        """Show what changed since the last run, empty for nothing."""
+        """Show the changes since the last run; empty for none."""
         self._changes.setText(text)
         self._changes.setVisible(bool(text))
 
@@ -331,7 +331,7 @@ class FusePanel(QWidget):
         self._offer_scope()
 
     def _offer_scope(self) -> None:
-        """Offer one item or all if there are several and no run is in progress."""
+        """Offer the choice between one item and all, if there are several and no run is in progress."""
         for button in (self.this_item, self.all_items):
             button.setVisible(self._several and not self.run.isHidden())
 
@@ -384,7 +384,7 @@ class FusePanel(QWidget):
         return [form for form in (self.algorithm, self.assignment, self.detector) if form is not None]
 
     def request(self) -> RunRequest:
-        """Return the request as entered; raises SettingsError for an invalid value."""
+        """Return the entered request; raises SettingsError for an invalid value."""
         return RunRequest(
             algorithm=self.algorithm.algorithm,
             settings=self.algorithm.settings(),
@@ -396,7 +396,7 @@ class FusePanel(QWidget):
         )
 
     def set_defaults(self, algorithm: str, detector: str) -> None:
-        """Choose what a study without runs is fused with; an unknown name is the first one listed."""
+        """Set the algorithms for a study without runs; the first one replaces an unknown name."""
         shown = not self.edited and self.request() == self.defaults
         name, settings = self.algorithm.default(algorithm)
         self.defaults = replace(self.defaults, algorithm=name, settings=settings)
@@ -407,7 +407,7 @@ class FusePanel(QWidget):
             self.set_request(self.defaults)
 
     def set_request(self, request: RunRequest) -> None:
-        """Set algorithms and settings as in a request; the scope stays."""
+        """Set algorithms and settings as in a request; the scope is kept."""
         self.algorithm.choose(request.algorithm, request.settings)
         if self.detector is not None:
             self.detector.choose(request.detector, request.detection)

@@ -30,10 +30,10 @@ class LineKind(RowDelegate, Generic[Line]):
     """Painting, height and text of one kind of list line."""
 
     height = 26
-    """Height in unscaled pixels; the box passed to `paint_line` has the same unit."""
+    """Height in unscaled pixels, the unit of the box passed to `paint_line`."""
 
     def key(self, line: Line) -> Hashable:
-        """Return what identifies a line; lines with equal keys are the same line, changed."""
+        """Return the identity of a line; lines with equal keys are the same line, possibly changed."""
         return line
 
     def text_of(self, line: Line) -> str:
@@ -54,9 +54,9 @@ class LineKind(RowDelegate, Generic[Line]):
 
 
 class LineList(QTableView, Generic[Line]):
-    """List whose lines are painted, not widgets, so that there may be thousands.
+    """List with painted lines instead of widgets, for thousands of lines.
 
-    It is a table of one column, because a list view measures all lines whenever one changes.
+    It is a table with one column, because a list view measures all lines whenever one changes.
 
     `name`: accessible name of the list.
     """
@@ -83,11 +83,11 @@ class LineList(QTableView, Generic[Line]):
         return self._model.lines
 
     def set_lines(self, lines: Sequence[Line]) -> None:
-        """Replace the lines; if their keys are the same, the current line stays."""
+        """Replace the lines; if their keys are the same, the current line is kept."""
         self._model.set_lines(tuple(lines))
 
     def change_line(self, row: int, line: Line) -> None:
-        """Replace one line by a changed one of the same key."""
+        """Replace one line by a changed line with the same key."""
         self._model.change(row, line)
 
     def remove_line(self, row: int) -> None:
@@ -99,7 +99,7 @@ class LineList(QTableView, Generic[Line]):
         self._model.insert(row, line)
 
     def index_of_row(self, row: int) -> QModelIndex:
-        """Return the model index of a row; invalid where there is none."""
+        """Return the model index of a row; invalid without one."""
         return self._model.index(row)
 
     def index_of(self, key: Hashable) -> QModelIndex:
@@ -111,13 +111,13 @@ class LineList(QTableView, Generic[Line]):
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        """Move to the first line with Home and the last with End, not to the ends of a row."""
+        """Move to the first line with Home and the last line with End, instead of the ends of a row."""
         ends = {QAbstractItemView.CursorAction.MoveHome: 0,
                 QAbstractItemView.CursorAction.MoveEnd: len(self.lines) - 1}  # fmt: skip
         return self._model.index(ends[action]) if action in ends else super().moveCursor(action, modifiers)
 
     def keyboardSearch(self, _letters: str) -> None:
-        """Do nothing: letters are shortcuts, and Qt would compare the texts of all lines with any other."""
+        """Do nothing: letters are shortcuts, and Qt would compare other keys with the texts of all lines."""
 
 
 class ChoiceList(LineList[Line]):
@@ -142,7 +142,7 @@ class ChoiceList(LineList[Line]):
 
 
 class LinesOnDemand(Sequence[Line]):
-    """Lines that are made when they are looked at.
+    """Sequence of lines that are made on access.
 
     `numbers`: (N,), the number of each line. `make`: returns the line of a number.
     """
@@ -164,23 +164,23 @@ class LinesOnDemand(Sequence[Line]):
 
 
 class LongList(LineList[Line]):
-    """List of lines created on demand, so that there may be millions."""
+    """List of lines created on demand, for millions of lines."""
 
     def set_lines(self, lines: Sequence[Line]) -> None:
-        """Replace the lines; none is current, and the scroll position stays."""
+        """Replace the lines; none is current, and the scroll position is kept."""
         position = self.verticalScrollBar().value()
         self._model.replace(lines)
         self.executeDelayedItemsLayout()  # later it would paint all of them a second time
         self.verticalScrollBar().setValue(position)
 
     def renew_lines(self, lines: Sequence[Line]) -> None:
-        """Replace the lines by as many with the same keys; only those that changed are painted again."""
+        """Replace the lines by lines with the same keys; only changed lines are repainted."""
         height = self.viewport().height()
         first, last = self.rowAt(0), self.rowAt(height - 1)
         self._model.renew(lines, range(max(first, 0), last + 1 if last >= 0 else len(lines)))
 
     def step_to(self, row: int) -> None:
-        """Make a line current; one out of sight comes to the middle, so that few steps scroll."""
+        """Make a line current; an invisible line is scrolled to the middle, so that few steps scroll."""
         top, height = self.rowViewportPosition(row), self.rowHeight(row)
         if not 0 <= top <= self.viewport().height() - height:
             self.scrollTo(self._model.index(row), QAbstractItemView.ScrollHint.PositionAtCenter)
@@ -231,7 +231,7 @@ class _LineModel(QAbstractListModel):
                 self.dataChanged.emit(self.index(row), self.index(row))
 
     def _own(self) -> list[Any]:
-        """Return the lines as a list that may be changed."""
+        """Return the lines as a mutable list."""
         if not isinstance(self.lines, list):
             self.lines = list(self.lines)
         return self.lines
@@ -255,7 +255,7 @@ class _LineModel(QAbstractListModel):
 
 
 NAME_SHARE, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
-"""Share of a line for the name; width in pixels for the gain, with and without a unit."""
+"""Share of a line for the name; width of the gain in pixels, with and without a unit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Measurements on an image, and parasitaemia."""
+"""Panels of measurements on an image, and of parasitaemia."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class MeasurePanel(QWidget):
         self.show_lines((), ())
 
     def show_scale(self, text: str, removal: str) -> None:
-        """Show the pixel size and its source, and the button that removes a scale; empty shows none."""
+        """Show the pixel size and its source, and the button that removes a scale; an empty text hides it."""
         self.scale_label.setText(text)
         self.unscale.setText(removal or REMOVE_SCALE)
         self.unscale.setToolTip(REMOVALS.get(removal, ""))
@@ -191,9 +191,9 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class FigureLine:
-    """Derived value with the formula that gives it."""
+    """Derived value with its formula."""
 
-    # title, value, interval, formula: without a value, the formula names what is missing
+    # title, value, interval, formula: without a value, the formula states the missing input
     title: str
     value: str
     interval: str
@@ -291,7 +291,7 @@ class ParasitaemiaPanel(QWidget):
         self.show_figures((), "")
 
     def show_counted(self, counted: Counted, noun: str) -> None:
-        """Show the stored counts; `noun` is the name of the counted structures in figures."""
+        """Show the stored counts; `noun`: noun of the counted structures in figures."""
         self.noun.setPlaceholderText(noun)
         if counted.noun != self._noun:  # otherwise a name that is being entered stays
             self._noun = counted.noun

@@ -52,7 +52,7 @@ EMPTY = {
 
 FUSE_FIRST = "Press Fuse (F5) to test every annotator for bias."
 BY_FUSION = frozenset({"flagged", "bad", "ugly", "good", "not decidable"})
-"""Filters that are empty until a fusion has run."""
+"""Filters that are empty before the first fusion."""
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
 DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
@@ -65,17 +65,17 @@ class AnnotatorsView:
     names: Sequence[str]  # (p,)
     total: int  # number of annotators with comparisons
     order: NDArray[np.integer]  # (M,): annotators shown, in display order
-    # left, right: (p,)
+    # left, right: (p,): number of choices of each side
     left: NDArray[np.integer]
     right: NDArray[np.integer]
-    # (p,): numbers in `BEHAVIOURS`; -1 for untested annotators and before a fusion
+    # (p,): indices into `BEHAVIOURS`; -1 for untested annotators and before a fusion
     behaviour: NDArray[np.integer]
     decided: NDArray[np.integer]  # (p,): `OPEN`, `FLAGGED` or `CLEARED`
     # (p,): length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested
     doubt: NDArray[np.floating] | None = None
     by_flips: bool = False  # whether the bars are 1 - q value
     contested: frozenset[int] = frozenset()  # annotators with conflicting decisions of several experts
-    # by annotator: their numbers of comments and bookmarks
+    # annotator to the numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def item(self, number: int) -> QueueItem:
@@ -139,20 +139,20 @@ class PairsView:
 
     name: str  # annotator or items of the comparisons: "obs_13", "05 and 11"
     comparison: NDArray[np.integer]  # (M,): identifiers used in signals
-    # left, right: (M,): items
+    # left, right: (M,): item numbers
     left: NDArray[np.integer]
     right: NDArray[np.integer]
-    # (M,): above 0 where the left item was preferred, below for the right one, 0 for a tie
+    # (M,): above 0 if the left item was preferred, below 0 for the right one, 0 for a tie
     choice: NDArray[np.floating]
-    # others_left, others: (M,): number of other annotators of the same two items who preferred the item that
-    # is left here, and number who preferred either
+    # others_left, others: (M,): of the other annotators who compared the two items, number who preferred the
+    # left one, and number who preferred either
     others_left: NDArray[np.integer]
     others: NDArray[np.integer]
     ranking: NDArray[np.floating]  # (M,): score of the left item minus that of the right one; NaN if unknown
     names: Sequence[str]  # names of all items
     pictures: bool = False  # whether the items have pictures
     annotators: tuple[str, ...] = ()  # (M,): annotator of each comparison, if there are several
-    # (M,): whether a comparison counts against its annotator; by default if the answer differs from the
+    # (M,): whether a comparison is evidence against its annotator; by default if the answer differs from the
     # majority or, without a majority, from the ranking
     against: NDArray[np.bool_] | None = None
     covered: bool = False  # whether other annotators' answers and the evidence are hidden
@@ -190,7 +190,7 @@ class PairsView:
         )
 
     def _others(self, row: int) -> str:
-        """Describe the other annotators' answers; if they disagree or there are none, the ranking's."""
+        """Describe the other annotators' answers; if they disagree or there are none, also the ranking's."""
         count, left = int(self.others[row]), int(self.others_left[row])
         most, side = (left, "left") if 2 * left >= count else (count - left, "right")
         answer = (
@@ -223,8 +223,8 @@ class PairLine:
 class PairGrid(QWidget):
     """Grid of comparisons: two items, the preferred one framed, and the other annotators' answers.
 
-    `of_items`: whether the comparisons are of two items by all annotators. Those of one annotator are grouped
-    by the evidence they give.
+    `of_items`: whether the comparisons are of two items by all annotators. Comparisons of one annotator are
+    grouped by the evidence that they give.
     """
 
     chosen = Signal(int)  # number of the selected comparison
@@ -257,7 +257,7 @@ class PairGrid(QWidget):
         self.show_pairs(None)
 
     def show_pairs(self, view: PairsView | None) -> None:
-        """Show comparisons, or how they come here. Known pictures are kept."""
+        """Show comparisons, or how to get some. Known pictures are kept."""
         self._view = view
         self._kind.pictures = self.pictures.kept if view is not None and view.pictures else None
         self.header.set_title("Pairs", "" if view is None else view.name)
@@ -268,7 +268,7 @@ class PairGrid(QWidget):
         self.view.scrollToTop()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Request the pictures that came into view."""
+        """Request the pictures that became visible."""
         super().resizeEvent(event)
         self.pictures.rest()
 

@@ -1,4 +1,4 @@
-"""Items of a review queue: what they hold, how a line is painted, filters, and display order."""
+"""Items of a review queue: contents, painting of lines, filters, and display order."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from raterscope.widgets.panels.lists import LineKind
 FLAG = "\N{BLACK FLAG}"
 COMMENT = "\N{LOWER RIGHT PENCIL}"
 NOTES = {"bookmarked": "bookmarks", "commented": "comments"}
-"""Numbers of an item that filters ask for, by the filter's key."""
+"""By key of a filter, the number of an item that it tests."""
 _NOTES = (("bookmarks", BOOKMARK, "bookmarked"), ("comments", COMMENT, "with comment"))
-"""Numbers of an item that symbols stand for, the symbols and the words."""
+"""By number of an item, its symbol and noun."""
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
-"""Part of a name that is shortened first."""
+"""Pattern of the part of a name that is shortened first."""
 _SENTENCE = re.compile(r"(\S+ ){4}.*\D$", re.DOTALL)
-"""A text as a title, which is known by its first words; the names of files differ at both ends."""
+"""Pattern of a sentence as a title, which is shortened at its end; file names differ at both ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class QueueItem:
     """One line of the queue."""
 
     key: Hashable  # identity of the item; equal keys are the same item
-    # title, detail: name, and state in a few words
+    # title, detail: name, and a short description of the state
     title: str
     detail: str
     score: float | None  # doubt, 0 and more; None before there is any
@@ -46,7 +46,7 @@ class QueueItem:
 
 
 def chance_of_error(doubt: float) -> str:
-    """Write the probability that a result is wrong."""
+    """Format the probability that a result is wrong."""
     return f"{100 * doubt:.0f} %"
 
 
@@ -75,10 +75,8 @@ class QueueFilter:
 class QueuedItems:
     """Items of a queue, finished ones last, prepared for display.
 
-    For 10,000 items this takes longer than a frame: another thread can do it.
-
-    `short`: short titles, as in earlier items; they are made again for other titles. `done_last`: whether
-    finished items come last.
+    For 10,000 items this takes longer than a frame: create it in another thread. `short`: short titles of
+    earlier items; they are computed again if titles changed. `done_last`: whether finished items come last.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class QueuedItems:
     ) -> None:
         self._done_last = done_last
         self._rank = {item.key: rank for rank, item in enumerate(items)}
-        """Positions of the items as they were given."""
+        """Positions of the items in the input."""
         self._known = {item.key: item for item in items}
         self._items = sorted(items, key=self._sort_key)
         self._scores = sorted(item.score for item in items if item.score is not None)
@@ -108,7 +106,7 @@ class QueuedItems:
         return max(1.0, self._scores[-1]) if self._scores else 1.0
 
     def sorted_by(self, rank: Mapping[Hashable, float]) -> QueuedItems:
-        """Return the items by rank, finished or not, and those without a rank after them."""
+        """Return the items by rank, finished or not, then those without a rank."""
         items = sorted(self._items, key=lambda item: rank.get(item.key, math.inf))
         return QueuedItems(items, self.short, done_last=False)
 
@@ -128,7 +126,7 @@ class QueuedItems:
             insort(self._scores, item.score)
 
     def row_in(self, lines: Sequence[QueueItem], item: QueueItem) -> int:
-        """Return the row at which an item is listed, or belongs."""
+        """Return the row at which an item is listed, or would be."""
         return bisect_left(lines, self._sort_key(item), key=self._sort_key)
 
     def _sort_key(self, item: QueueItem) -> tuple[bool, int]:
@@ -150,7 +148,7 @@ class QueueKind(LineKind[QueueItem]):
 
     height = 54
     most = 1.0
-    """Value that fills the bar: 1 for a probability, else the largest value of the queue."""
+    """Value of a full bar: 1 for a probability, otherwise the largest value of the queue."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Review queues with filters, also for hundreds of thousands of lines."""
+"""Panels of review queues with filters, for up to hundreds of thousands of lines."""
 
 from __future__ import annotations
 
@@ -74,19 +74,19 @@ class QueueFrame(QWidget):
         self._top.addWidget(widget)
 
     def show_instead(self, panel: QWidget | None) -> None:
-        """Show another panel in place of title, filter and list; None shows these again."""
+        """Show another panel instead of title, filter and list; None shows these again."""
         if panel is not None and self._pages.indexOf(panel) < 0:
             self._pages.addWidget(panel)
         focused = QApplication.focusWidget()
         self._pages.setCurrentIndex(0 if panel is None else self._pages.indexOf(panel))
         if focused is not None and self.isAncestorOf(focused) and not focused.isVisible():
-            # Qt has given the focus to the filter, which would take the keys of decisions as text.
+            # Qt has moved the focus to the filter, in which the keys of decisions would be text.
             (panel if isinstance(panel, QueueFrame) else self)._view.setFocus()
 
     def set_progress(self, share: float, *text: str, skipped: int = 0, tip: str = "") -> None:
-        """Show the progress, one sentence a line, and the number of skipped items; `tip` explains it.
+        """Show the progress, one sentence per line, and the number of skipped items; `tip` explains it.
 
-        Without text it is hidden.
+        Without text, hide it.
         """
         self.progress = share, text
         self._progress.show_progress(share, (*text, f"{skipped:,} skipped") if skipped else text)
@@ -99,7 +99,7 @@ class QueueFrame(QWidget):
         self.doubt.setVisible(bool(text))
 
     def announce_current(self) -> None:
-        """Let a screen reader speak the line that became current; Qt does so where the list has the focus."""
+        """Let a screen reader speak the new current line; Qt does so only while the list has the focus."""
         index = self._view.currentIndex()
         if index.isValid() and not self._view.hasFocus():
             announce(self._view, index.data(Qt.ItemDataRole.AccessibleTextRole))
@@ -162,12 +162,12 @@ class QueuePanel(QueueFrame):
         self._refilter()
 
     def set_items(self, items: Sequence[QueueItem] | QueuedItems) -> None:
-        """Replace the items, finished ones last; the current item and the scroll position stay."""
+        """Replace the items, finished ones last; the current item and the scroll position are kept."""
         self._given = items if isinstance(items, QueuedItems) else QueuedItems(items, self._given.short)
         self._sort()
 
     def set_order(self, rank: Mapping[Hashable, float] | None, measures: Mapping[Hashable, str]) -> None:
-        """Sort by rank and show measures in place of the doubt; None restores the order of the items."""
+        """Sort by rank and show measures instead of the doubt; None restores the order of the items."""
         self._rank, self._kind.measures = rank, measures
         self._sort()
 
@@ -183,7 +183,7 @@ class QueuePanel(QueueFrame):
         self._refilter()
 
     def set_groups(self, groups: Mapping[Hashable, str]) -> None:
-        """Set the group of each item that has one; without any, there is no filter by group."""
+        """Set the groups of items; without groups, there is no filter by group."""
         if groups == self._group_of:
             return
         self._group_of = dict(groups)
@@ -196,7 +196,7 @@ class QueuePanel(QueueFrame):
         return group is None or self._group_of.get(item.key) == group
 
     def _show_group(self) -> None:
-        """Show how much there is in the chosen group, whatever the other filters."""
+        """Show the totals of the chosen group, regardless of other filters."""
         chosen = self.group.key is not None
         self._group_label.setVisible(chosen)
         if not chosen:
@@ -209,7 +209,7 @@ class QueuePanel(QueueFrame):
         self._group_label.setText(" | ".join(words))
 
     def update_item(self, item: QueueItem) -> None:
-        """Replace an item by a changed one; only its row changes, and moves where it is finished now."""
+        """Replace an item by a changed one; only its row changes, and moves if the item is newly finished."""
         queued, lines = self._queued, self.view.lines
         before = queued.of(item.key)
         assert before is not None
@@ -242,7 +242,7 @@ class QueuePanel(QueueFrame):
             self.view.viewport().update()
 
     def row_of(self, key: Hashable) -> int | None:
-        """Return the row of an item; None where it is not listed."""
+        """Return the row of an item; None if it is not listed."""
         item, lines = self._queued.of(key), self.view.lines
         row = len(lines) if item is None else self._queued.row_in(lines, item)
         return row if row < len(lines) and lines[row].key == key else None
@@ -365,7 +365,7 @@ class _Progress(QWidget):
 
 
 class QueueView(Protocol):
-    """Content of a queue: total, order and lines."""
+    """Contents of a queue: total, order and lines."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -377,14 +377,14 @@ class QueueView(Protocol):
 
     @property
     def order(self) -> NDArray[np.integer]:
-        """Indices of the items shown, in display order."""
+        """Indices of the visible items, in display order."""
 
     def item(self, number: int) -> QueueItem:
         """Return the line of an item."""
 
 
 class LongQueue(QueueFrame):
-    """Queue in the given order; its owner applies the filter, which may take longer than a frame.
+    """Queue in a given order; its owner applies the filter, which may take longer than a frame.
 
     `filters`: keys and labels of the queue's filters. `empty`: texts for empty lists, by the keys of the
     filters.
@@ -413,7 +413,7 @@ class LongQueue(QueueFrame):
         self.set_view(None)
 
     def set_view(self, view: QueueView | None) -> None:
-        """Show other items, or that there are none; the current item and the scroll position stay."""
+        """Show other items, or that there are none; the current item and the scroll position are kept."""
         before, self._shown = self._shown, view
         lines = () if view is None else LinesOnDemand(view.order, view.item)
         self._quiet = True
@@ -455,7 +455,7 @@ class LongQueue(QueueFrame):
     def go(self, by: int) -> None:
         """Move down (`by` > 0) or up by some undecided lines, and emit the new current item."""
         row = self._row(self._current)
-        # Where what was current has left the list, the first one shown is the next.
+        # If the current item has left the list, the next one is the first visible.
         self._go_from(row + by if row >= 0 else 0, by)
 
     def begin(self, by: int) -> None:

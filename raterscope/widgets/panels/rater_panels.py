@@ -1,4 +1,4 @@
-"""Raters of masks: local weight, tree of distances, and alternative consensuses."""
+"""Panels of raters of masks: local weight, dendrogram, and alternative consensuses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from raterscope.widgets.parts import ChoiceBox, Header, PaintedButton, plain_lab
 from raterscope.widgets.theme import enlarge, set_lengths
 
 SHARP = 4.0
-"""Pixels per voxel in exported pictures, so that they stay sharp."""
+"""Pixels per voxel in exported pictures, to keep them sharp."""
 
 NO_RATER = "Select a rater to see where the consensus follows that rater."
 
@@ -65,9 +65,9 @@ class LocalWeight(TitledPage):
     ) -> None:
         """Show a crop of a rater's weight or tau.
 
-        `title`: such as "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W), or None if there
-        is nothing to show. `high`: end of the scale, which begins at 0. `aspect`: height of a voxel over its
-        width. `corner`: row and column of the slice at which the crop begins.
+        `title`: "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W), or None if there is
+        nothing to show. `high`: upper end of the scale, which begins at 0. `aspect`: height of a voxel over
+        its width. `corner`: row and column of the slice at which the crop begins.
         """
         self.header.set_title(title)
         known = values is not None and values.size > 0
@@ -130,7 +130,7 @@ class _Map(Figure[tuple[int, int]]):
         return min(max(row + down, 0), rows - 1), min(max(column + across, 0), columns - 1)
 
     def choose(self, part: tuple[int, int]) -> None:
-        """Ignore the selection of a voxel: it selects nothing elsewhere."""
+        """Ignore the selection of a voxel, because it has no effect elsewhere."""
         self.point(part)
 
     def table(self) -> PlotTable:
@@ -201,8 +201,7 @@ class AlternativeCard:
 
     title: str  # "Consensus 1"
     weight: float  # its share of the mixture, 0 to 1
-    # sequence of (name, number, responsibility): the raters, and how far each belongs to it, 0 to 1; those
-    # who belong most first
+    # (name, number, responsibility) of the raters; responsibilities are 0 to 1, the largest first
     members: Sequence[tuple[str, int, float]]
     picture: QImage | None = None
 
@@ -251,7 +250,7 @@ class AlternativesPanel(QWidget):
         )
 
     def set_nothing(self, reason: str = "") -> None:
-        """Show why the panel is empty; by default what belongs here."""
+        """Show why the panel is empty; by default the text of the empty state."""
         self._nothing.setText(reason or NO_ALTERNATIVES)
 
     def select(self, index: int) -> None:

@@ -23,7 +23,7 @@ _TEXT_MARGIN = 16
 
 
 class CaseStrip(QWidget):
-    """Cases of a session in their order: read, not read, and the case on screen."""
+    """Strip of the cases of a session, in order: read, not read, and the case on screen."""
 
     chosen = Signal(int)  # index of a case
 
@@ -82,7 +82,7 @@ class CaseStrip(QWidget):
 
 
 class ReadingHeader(QWidget):
-    """Name of the study, case and session on screen, and the way out."""
+    """Name of the study, case and session on screen, and the button to leave."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class ReadingHeader(QWidget):
 
     @property
     def text(self) -> str:
-        """Case and session in words."""
+        """Description of case and session."""
         return f"{self._case.text()}, {self._session.text()}"
 
 
@@ -165,7 +165,7 @@ class ReadingPanel(QWidget):
         vertical((self._scroll, 1), rule(), self._footer, inside=self)
 
     def add_to_footer(self, keys: Sequence[ReadingKey]) -> None:
-        """Add keys below the list, which are always in sight."""
+        """Add keys below the list, which are always visible."""
         for key in keys:
             button = KeyButton(key.key, key.word, "accent" if key.name == "next" else "second", key.tip)
             button.clicked.connect(self._on_clicked)
@@ -199,7 +199,7 @@ class ReadingPanel(QWidget):
 
 
 class ComparedItems(QWidget):
-    """Two items beside each other, each a picture, a text or both; the chosen one has a frame."""
+    """Two items side by side, each a picture, a text or both; the chosen item has a frame."""
 
     chosen = Signal(str)  # "left" or "right": a picture was double-clicked
 

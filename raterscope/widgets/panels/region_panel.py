@@ -1,4 +1,4 @@
-"""One disputed region: volume, raters, sentence, and decision keys."""
+"""Panel of one disputed region: volume, raters, explanation, and decision keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112
 MOST_IN_SIGHT = 9
-"""Number of raters for which the list requests space."""
+"""Maximum number of raters for which the list requests space."""
 LEAST_MM = 0.05
 
 
@@ -34,8 +34,8 @@ class RegionVote:
     number: int  # index that determines the colour
     name: str
     inside: float  # share of the region's volume that the rater marks, 0 to 1
-    # how far the rater draws beyond the consensus (positive) or short of it (negative) where they differ most
-    # in the region; NaN if unknown
+    # largest distance of the rater's outline from the consensus in the region, positive if outside, negative
+    # if inside; NaN if unknown
     distance_mm: float = math.nan
     weight: float = math.nan  # local weight in the region, 0 to 1; NaN if unknown
     unit: str = "mm"  # of the distance: "px" if the pixel size is unknown
@@ -47,7 +47,7 @@ class RegionVote:
         return f"{self.name}{PROGRAM}" if self.program else self.name
 
     def direction(self) -> str:
-        """Return the distance in words: "6.1 mm beyond"."""
+        """Describe the distance: "6.1 mm beyond"."""
         if math.isnan(self.distance_mm):
             return ""
         if abs(self.distance_mm) < LEAST_MM:
@@ -66,7 +66,7 @@ class RegionVotes(ChoiceList[RegionVote]):
         super().__init__(_VoteKind(), "Votes by rater")
 
     def set_lines(self, lines: Sequence[RegionVote]) -> None:
-        """Replace the raters and request the space they need."""
+        """Replace the raters, and request the necessary space."""
         super().set_lines(lines)
         self.updateGeometry()
 
@@ -157,10 +157,10 @@ class RegionEvidence:
 
 
 class _EvidencePage(QWidget):
-    """Page of a region, not lower than its wrapped sentence and two raters need."""
+    """Page of a region, at least as high as its wrapped sentence and two raters."""
 
     def minimumSizeHint(self) -> QSize:
-        """Return the minimum at the present width."""
+        """Return the minimum at the current width."""
         hint, layout = super().minimumSizeHint(), self.layout()
         return hint if layout is None else QSize(hint.width(), layout.minimumHeightForWidth(self.width()))
 
@@ -178,7 +178,7 @@ class RegionPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        # gives the raters in the order of their digits
+        # returns the raters in the order of their digits
         self.rater_order: Callable[[], Sequence[str]] = tuple
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
@@ -228,7 +228,7 @@ class RegionPanel(QWidget):
             announce(self, region)
 
     def show_covered(self, region: RegionEvidence | None) -> None:
-        """Hide what the raters drew until the expert has drawn the region."""
+        """Hide the raters' masks until the expert has drawn the region."""
         self.show_region(None)
         self.accept.set_word(*ACCEPT_DRAWN)
         self.accept.setEnabled(True)
@@ -239,7 +239,7 @@ class RegionPanel(QWidget):
             self._header.set_subtitle(STATES[region.state][1], "disputed")
 
     def set_tool(self, tool: str | None) -> None:
-        """Show the tool in use: "brush", "eraser" or None."""
+        """Show the current tool: "brush", "eraser" or None."""
         self.brush.setChecked(tool == "brush")
         self.erase.setChecked(tool == "eraser")
 
@@ -250,7 +250,7 @@ class RegionPanel(QWidget):
         self.interpolate.setEnabled(interpolating)
 
     def open_take(self) -> None:
-        """Open the menu of raters whose version can be taken; digits choose, as they do for solo."""
+        """Open the menu of raters whose version can be used; digits select, as for solo."""
         if self._evidence is None or not self._evidence.votes:
             return
         self._menu.clear()

@@ -21,9 +21,8 @@ LABEL_WIDTH = 132
 class SettingsForm(QWidget):
     """Form with one row per setting: label and unit, editor, range or error message.
 
-    The rows are made when the form is first shown, because most forms of a window never are.
-
-    `settings`: initial settings; by default the defaults.
+    The rows are built when the form is first shown, because most forms of a window never are. `settings`:
+    initial settings; by default the defaults.
     """
 
     changed = Signal()  # something was edited, whether it will do or not
@@ -35,7 +34,7 @@ class SettingsForm(QWidget):
         self._rows: dict[str, _Row] = {}
 
     def build(self) -> None:
-        """Make the rows now, where the size of the form is needed before it is shown."""
+        """Build the rows now, if the size of the form is needed before it is shown."""
         if self.layout() is not None:
             return
         self._rows = {spec.name: _Row(spec, self) for spec in self._class.specs()}
@@ -63,15 +62,12 @@ class SettingsForm(QWidget):
         self.set_settings(self._initial)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Make the rows."""
+        """Build the rows."""
         self.build()
         super().showEvent(event)
 
     def settings(self) -> Settings:
-        """Return the settings entered.
-
-        Raises `SettingsError` with the sentence that the form shows.
-        """
+        """Return the entered settings. Raises `SettingsError` with the message that the form shows."""
         if not self._rows:
             return self._initial
         return self._class(**{name: row.value() for name, row in self._rows.items()})
@@ -109,7 +105,7 @@ class SettingsForm(QWidget):
 
     def _update_text(self, sentence: str) -> None:
         beside = [row.refresh() for row in self._rows.values()]
-        # A problem shown at its row is not repeated for the whole form.
+        # An error shown at its row is not repeated for the whole form.
         self._error.setText("" if any(beside) else sentence)
         self._error.setVisible(bool(self._error.text()))
 
@@ -154,7 +150,7 @@ class _Row(QWidget):
             line.addWidget(plain_label(spec.unit, "second"))
         line.addWidget(self.estimated)
         vertical(line, self._hint, inside=self, spacing=2)
-        # Shown only now: a widget that is shown before it has a parent is a window of its own for a moment.
+        # Shown only now, because a widget shown without a parent would briefly be a separate window.
         self.estimated.setVisible(spec.optional)
         self._hint.setVisible(bool(self._hint.text()))
         self.estimated.toggled.connect(self._on_estimated)

@@ -40,7 +40,7 @@ class LiveLine:
     text: str  # activity: "reading", "waiting for new clicks"
     paused: bool
     since: float | None  # seconds since something came; None where nothing has
-    # clicks, annotators, images: so far
+    # clicks, annotators, images: numbers so far
     clicks: int
     annotators: int
     images: int
@@ -139,7 +139,7 @@ class ReplayLine:
     """State of a replay."""
 
     annotators: int  # of the image
-    # steps, ready: that there will be, and that are worked out
+    # steps, ready: total number of steps, and number of computed steps
     steps: int
     ready: int
     position: int  # the step on screen, from 1; 0 is before the first
@@ -291,7 +291,7 @@ class Offers(WrappingRow):
         self._resume.hide()
 
     def set_replayable(self, why_not: str = "") -> None:
-        """Show why nothing can be replayed; an empty text enables the replay."""
+        """Show why a replay is not possible; an empty text enables it."""
         self.replay.setEnabled(not why_not)
         self._replay_label.setText(why_not or REPLAY)
         self._choose_first()
@@ -366,7 +366,7 @@ class StreamPanel(QWidget):
         self._show_stop_rule()
 
     def show_idle(self) -> None:
-        """Show what can be started."""
+        """Show the start page."""
         self._show(self.offers)
         self._header.set_title("Stream")
         self._header.set_subtitle("")
@@ -392,8 +392,8 @@ class StreamPanel(QWidget):
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.
 
-        `history`: history of the image; None if no clicks have come. `step`: the step on screen, from 1; 0 is
-        before the first.
+        `history`: history of the image; None before the first clicks. `step`: the step on screen, from 1; 0
+        is before the first step.
         """
         known = history is not None and 1 <= step <= len(history)
         self._state.setVisible(known)
@@ -472,7 +472,7 @@ class StreamPanel(QWidget):
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)
         self.stopping = settings
-        """The stop rule as last set without an error."""
+        """Last valid stop rule."""
         self._summary.setText(settings.in_words().removeprefix("stop rule "))
 
     def _on_stopping(self) -> None:

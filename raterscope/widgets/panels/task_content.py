@@ -40,7 +40,7 @@ from raterscope.widgets.theme import enlarge, pixels
 
 _HEIGHT, _TICK_MS, _STEP = 140, 40, 5.0
 TEXT_SIZE = 18
-"""Size of the letters of a task that is read to decide."""
+"""Font size of a task's text, in pixels."""
 
 
 class Player(Protocol):
@@ -48,17 +48,17 @@ class Player(Protocol):
 
     @property
     def position(self) -> float:
-        """Seconds that were played."""
+        """Seconds played so far."""
 
     @property
     def playing(self) -> bool:
         """Return whether the sound is being played."""
 
     def play(self, start: float) -> None:
-        """Play from a time on. Raises OSError if there is no sound device."""
+        """Play from a given time. Raises OSError if there is no sound device."""
 
     def pause(self) -> None:
-        """Stop where it is."""
+        """Stop at the current position."""
 
 
 class SoundView(QWidget):
@@ -114,7 +114,7 @@ class SoundView(QWidget):
         self.button.set_word("play", "accent", "Play the sound")
 
     def go_to(self, seconds: float) -> None:
-        """Go to a time, and play on if the sound is being played."""
+        """Go to a time; continue playing if the sound is being played."""
         self._position = min(max(seconds, 0.0), self.seconds)
         if self._player is not None and self._player.playing:
             self._player.pause()
@@ -127,7 +127,7 @@ class SoundView(QWidget):
         self.stop()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go back or on with the arrow keys."""
+        """Go back or forward with the arrow keys."""
         steps = {Qt.Key.Key_Left: -_STEP, Qt.Key.Key_Right: _STEP}
         if event.key() in steps:
             self.go_to(self._position + steps[Qt.Key(event.key())])
@@ -224,22 +224,23 @@ _MARGIN = 12
 
 @dataclass(frozen=True, eq=False)
 class TaskContent:
-    """What annotators saw of one task."""
+    """Content of one task that annotators saw."""
 
     name: str
     has_picture: bool = False  # whether an image of the study shows the task
     pixels: NDArray[np.uint8] | None = None  # (rows, columns, 3): the picture, once it is read
     texts: Mapping[str, str] = field(default_factory=dict)  # by field: in order; empty if the file held none
-    # pair of fields: two fields that are shown side by side, as those whose names end in a and b
+    # pair of fields to show side by side, such as fields whose names end in a and b
     sides: tuple[str, str] = ("", "")
     problem: str = ""  # why a picture, sound or film cannot be shown, in a sentence
     film: str = ""  # name of a film, which the system's player shows
 
 
 class ContentBrowser(QTextBrowser):
-    """Texts of a task. Nothing is loaded, run or followed: links are reported.
+    """Browser of a task's texts.
 
-    `size`, `margin`: size of the letters, and margin around the text.
+    It loads, executes and follows nothing; links are reported. `size`, `margin`: font size, and margin around
+    the text.
     """
 
     link_chosen = Signal(str)  # address of a link to the web
@@ -255,7 +256,7 @@ class ContentBrowser(QTextBrowser):
         theme.notifier().changed.connect(self._on_theme)
 
     def loadResource(self, _type: int, _address: QUrl | str) -> Any:
-        """Load nothing: texts come from untrusted files."""
+        """Load nothing, because texts come from untrusted files."""
         return None
 
     def show_texts(self, texts: Mapping[str, str], sides: tuple[str, str] = ("", "")) -> None:
@@ -350,7 +351,7 @@ def _record(text: str) -> dict[str, Any] | None:
 
 
 class TaskContentView(QWidget):
-    """A task, large."""
+    """Large view of a task."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One task of a labelling question: votes, class probabilities, and decision keys."""
+"""Panel of one task of a labelling question: votes, class probabilities, and decision keys."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from raterscope.widgets.theme import set_lengths, text_size
 
 HIDDEN = -1
 PROGRAM = " (program)"
-"""End of the name of a program."""
+"""Suffix of the displayed name of a program."""
 
 WEIGHT, TIME = 44.0, 104.0
 LABELLED = 0.62
-"""Share of a vote's line that its label takes before the annotator's name, at most."""
+"""Maximum share of a vote's line for its label, before the annotator's name."""
 TIME_FROM = 360.0
-"""Width below which the time is in the tooltip only."""
+"""Minimum width to show the time; in a narrower list it is only in the tooltip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,19 @@ class TaskVote:
     name: str
     label: str
     agrees: bool  # whether the output stands for the class that the model finds most probable
-    # what the vote weighs for that class, as a natural logarithm of odds: below 0 it speaks against it. NaN
-    # if unknown.
+    # weight of the vote for that class, in log odds; negative against it; NaN if unknown
     weight: float = math.nan
     time: str = ""  # local time, empty if unknown
     brief: str = ""  # short form of `label` that distinguishes it from other outputs
     brief_name: str = ""  # short form of `name` that distinguishes it from the other annotators
     program: bool = False  # whether it is the answer of a program, with its probability, and no vote
-    # whether the output stands for another class than your decision, or else the ground truth; None if
+    # whether the output stands for another class than the decision or, without one, the ground truth; None if
     # neither is known
     wrong: bool | None = None
 
     @property
     def marked(self) -> bool:
-        """Whether the vote is drawn as wrong: by what is known, or else by the model."""
+        """Whether the vote is drawn as wrong: by decision or ground truth, otherwise by the model."""
         return not self.agrees if self.wrong is None else self.wrong
 
 
@@ -106,7 +105,7 @@ class TaskVotes(LineList[TaskVote]):
 
 
 def _sign(vote: TaskVote) -> str:
-    """Return the mark of a wrong answer, so that its colour is not its only one."""
+    """Return the symbol of a wrong answer, which must not be marked by colour alone."""
     return "✗ " if vote.marked else ""
 
 
@@ -120,7 +119,7 @@ class _VoteKind(LineKind[TaskVote]):
     _widest = ("", "")  # of all lines: name and answer
 
     def set_widest(self, votes: Sequence[TaskVote]) -> None:
-        """Find the widest texts: all names are shortened, or none, so that they have one form."""
+        """Measure the widest texts: either all names are shortened or none."""
         width = QFontMetrics(theme.font()).horizontalAdvance
         names, answers = {vote.name for vote in votes}, {_sign(vote) + vote.label for vote in votes}
         self._widest = max(names, key=width, default=""), max(answers, key=width, default="")
@@ -166,33 +165,33 @@ class _VoteKind(LineKind[TaskVote]):
 
 SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
-"""Width below which, or height below which with votes underneath, the picture is smaller.
+"""Width below which the picture is smaller, and height below which it is with votes underneath.
 
-Below that height the sentence on the votes is the header's tooltip.
+Below this height, the sentence on the votes moves to the header's tooltip.
 """
 
 BESIDE_FROM, WITHOUT_PICTURE = 560, 460
-"""Width from which the votes are beside the classes instead of below."""
+"""Minimum widths, with and without a picture, to place the votes beside the classes instead of below."""
 
 SHARES = ((7, 3), (5, 4))
-"""Share of the classes and the votes, stacked and side by side."""
+"""Shares of classes and votes, stacked and side by side."""
 
 LEAST = QSize(256, 224)
-"""Fixed minimum width, so that the layout can change when the panel shrinks."""
+"""Fixed minimum width, so that the layout can adapt when the panel shrinks."""
 
 LEAST_VOTES = 24
 INDENT = "    "
 CERTAIN = 0.95
 MOST_LETTERS = 24
-"""Letters of a task's name in the sentence on what a decision contradicts: its name may be a long text."""
+"""Maximum length of a task's name in the message on a contradiction, because it may be a long text."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaskView:
     """Votes, posterior and decision of one task.
 
-    `decided`, `known`: the class that the expert decided, and that known otherwise; -1 for none. From J on,
-        `decided` is a parent.
+    `decided`, `known`: class decided by the expert, and class known otherwise; -1 for none. From J on,
+        `decided` is a parent class.
     """
 
     name: str  # of the task: "cell-0417"
@@ -201,7 +200,7 @@ class TaskView:
     votes: tuple[TaskVote, ...] = ()
     picture: QImage | None = None
     pictures: bool = True  # whether tasks have pictures at all; an empty frame is shown where one is missing
-    # majority, majority_votes: the class that most votes stand for, -1 where none leads, and how many do
+    # majority, majority_votes: class with the most votes (-1 for a tie), and their number
     majority: int = -1
     majority_votes: int = 0
     decided: int = -1
@@ -212,7 +211,7 @@ class TaskView:
     contested: str = ""  # what several experts decided differently: "anna: cat; ben: dog"
     tally: NDArray[np.integer] | None = None  # (J,) or None: number of votes for each class; None if unknown
     fixed: bool = False  # the run held the class of the task fixed, so that its posterior is no evidence
-    # tuple of three int: median and ends of the 95 % interval of ordered classes
+    # median and bounds of the 95 % interval of ordered classes
     grades: tuple[int, int, int] | None = None
 
     @property
@@ -225,7 +224,7 @@ class TaskView:
         return -1 if self.posterior is None else int(np.argmax(self.posterior))
 
     def sentence(self) -> str:
-        """Describe where experts, or votes and model, differ, and any known class."""
+        """Describe disagreements of experts, or of votes and model, and any known class."""
         sentences = []
         differ = self.contested and self.decided < 0 and not self.covered
         first = f"Experts differ: {self.contested}.\n" if differ else ""
@@ -248,15 +247,14 @@ class TaskView:
         return sum(not vote.program for vote in self.votes)
 
     def _against_majority(self) -> str:
-        """Return what outweighs the majority: annotators, or programs if these alone answered otherwise."""
+        """Return what outweighs the majority: annotators, or programs if only these answered otherwise."""
         those = {vote.program for vote in self.votes if vote.agrees}
         return "the program" if those == {True} else "the annotators who disagree"
 
     def objection(self, number: int) -> str:
         """Describe what a decision for a class contradicts; empty if nothing, or while votes are hidden.
 
-        That is ground truth, at least two votes that all name another class, or another class with a
-        posterior of 0.95 or more.
+        It may contradict the ground truth, two or more unanimous votes, or a posterior of at least 0.95.
         """
         if self.blind:
             return ""
@@ -282,18 +280,18 @@ class TaskView:
 
 
 class TaskPanel(QWidget):
-    """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound."""
+    """Panel of one task: leading class, one bar per class, votes. Keys are drawn, not bound."""
 
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
         self._view: TaskView | None = None
         self._stacked = True
-        """Whether the votes are below the classes, which then have low lines."""
+        """Whether the votes are below the classes; these then have low lines."""
         self._toggled: frozenset[tuple[str, ...]] = frozenset()
-        """Nodes of the classes' tree that are not folded as usual."""
+        """Nodes of the class tree whose folding the user has changed."""
         self._nodes: list[tuple[str, ...]] = []
-        """Nodes of the classes' tree that are listed."""
+        """Listed nodes of the class tree."""
         self._lead: tuple[int, str] | None = None
         """Index and name of the class to keep visible."""
         self._header = Header("Task")
@@ -345,20 +343,20 @@ class TaskPanel(QWidget):
         self.search.setVisible(many)
 
     def show_objection(self, text: str) -> None:
-        """Show what the latest decision contradicts, with an offer to undo it; without words, remove that."""
+        """Show what the latest decision contradicts, with a button to undo it; an empty text hides this."""
         self._objection.setText(text)
         self._note.setVisible(bool(text))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least size at which the keys are whole."""
+        """Return the minimum size at which the keys are completely visible."""
         return super().minimumSizeHint().expandedTo(LEAST)
 
     def hasHeightForWidth(self) -> bool:
-        """Let the lists become lower with larger text, so that the keys stay visible."""
+        """Allow the lists to shrink with larger text, so that the keys stay visible."""
         return False
 
     def find_class(self) -> None:
-        """Open the field in which a class is found by its name."""
+        """Open the field that finds a class by its name."""
         if self._view is not None:
             self.classes.open_field()
 
@@ -367,7 +365,7 @@ class TaskPanel(QWidget):
         return None if self._view is None else self.classes.class_of(digit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the votes beside the classes if there is room."""
+        """Place the votes beside the classes if there is space."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -463,7 +461,7 @@ class TaskPanel(QWidget):
         self._show_leading()
 
     def _parent_bars(self, by_index: Mapping[int, ClassBar]) -> list[ClassBar]:
-        """List the parents, each with the sums of its classes, for the field that finds a class."""
+        """List the parent classes, each with the sums of its classes, for the field that finds a class."""
         view = self._view
         tree = None if view is None else class_tree(tuple(view.classes))
         if view is None or tree is None:
@@ -477,7 +475,7 @@ class TaskPanel(QWidget):
     def _tree_lines(
         self, tree: ClassTree, bars: Sequence[ClassBar], shares: NDArray[np.floating], lead: int
     ) -> list[ClassBar]:
-        """List the classes below their nodes; those of the most probable class are unfolded at first."""
+        """List the classes below their nodes; the nodes of the most probable class are initially unfolded."""
         chosen = self._view is not None and self._lead is not None
         path = tree.paths[lead] if chosen else ()
         unfolded = frozenset(path[:end] for end in range(1, len(path) + 1)) ^ self._toggled
@@ -551,12 +549,12 @@ _brief_names = lru_cache(maxsize=4)(distinguishing_labels)
 
 
 def _enumerated(words: Sequence[str]) -> str:
-    """Write "one", "one and two" or "one, two and three"."""
+    """Join names: "one", "one and two" or "one, two and three"."""
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
 
 
 def _order_text(view: TaskView) -> str:
-    """Describe which classes the digits select, where a task has many."""
+    """Describe which classes the digits select, if a task has many."""
     if view.covered:
         return f"1 to 9: the first of {len(view.classes):,} classes"
     best = "most voted" if view.posterior is None else "most probable"

@@ -31,11 +31,11 @@ WIDTHS: dict[Form, int] = {
     "annotator": 148, "count": 64, "share": 112, "value": 92, "signed": 92, "p": 72, "words": 124,
 }  # fmt: skip
 WIDEST = 1.6
-"""Times its usual width that a column may take."""
+"""Maximum width of a column, as a multiple of its default width."""
 MOST_WORDS = 220
-"""Largest width that the words of a column take, in unscaled pixels; the tooltip has them all."""
+"""Maximum width of a text column, in unscaled pixels; the tooltip shows the full text."""
 PADDING = 20
-"""Room beside the words of a cell or header, in unscaled pixels."""
+"""Padding beside the text of a cell or header, in unscaled pixels."""
 FIGURE_WIDTH = 38
 """Width of the number beside its bar, in unscaled pixels."""
 
@@ -45,15 +45,15 @@ class GridColumn:
     """A column of N values."""
 
     name: str  # identity
-    # group, title: two lines of its header: "labels", "accuracy"
+    # group, title: the two lines of the header: "labels", "accuracy"
     group: str
     title: str
     help: str  # tooltip of the header
-    # "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": at least 0;
-    # "signed": with its sign; "p": a p value; "words"
+    # "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": 0 or more;
+    # "signed": with its sign; "p": a p value; "words": a text
     form: Form
     values: NDArray[Any]  # (N,) array: numbers, NaN where unknown, or texts
-    # low, high: (N,)
+    # low, high: (N,): bounds of the interval
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     marked: NDArray[np.bool_] | None = None  # (N,): values that stand out
@@ -61,14 +61,14 @@ class GridColumn:
     shown: bool = True  # whether it is shown at first; the menu of the header shows and hides columns
 
     def interval(self, row: int) -> tuple[float, float]:
-        """Return the ends of a value's interval; NaN if unknown."""
+        """Return the bounds of a value's interval; NaN if unknown."""
         if self.low is None or self.high is None:
             return math.nan, math.nan
         return float(self.low[row]), float(self.high[row])
 
     @cached_property
     def _usual_interval(self) -> tuple[float, float]:
-        """Return the interval of median width: all values of a column have the digits that it supports."""
+        """Return the interval of median width, which determines the digits of all values in a column."""
         if self.low is None or self.high is None:
             return math.nan, math.nan
         known = np.flatnonzero(np.isfinite(self.low) & np.isfinite(self.high))
@@ -79,11 +79,11 @@ class GridColumn:
 
     @cached_property
     def longest(self) -> str:
-        """The longest text of a column of words."""
+        """Longest text of a text column."""
         return max(map(str, self.values), key=len, default="") if self.form == "words" else ""
 
     def text_of(self, row: int, *, brief: bool = False) -> str:
-        """Return a value as text, with its interval unless it is brief; empty where it is unknown."""
+        """Return a value as text, with its interval unless `brief`; empty if unknown."""
         value = self.values[row]
         if self.form in ("annotator", "words"):
             return str(value)
@@ -112,7 +112,7 @@ EMPTY = AnnotatorGrid((), np.empty(0, np.int64), np.empty(0, bool), ())
 
 
 class GridModel(SortedModel):
-    """Rows of a grid in an order, those that pass a mask."""
+    """Model of the rows of a grid that pass a mask, in order."""
 
     def __init__(self) -> None:
         super().__init__("marks", falling=True)
@@ -187,7 +187,7 @@ class GridModel(SortedModel):
 
 
 class GridDelegate(RowDelegate):
-    """Cells of the grid: a name with its symbol, a number with a bar of its interval, words."""
+    """Delegate for cells of the grid: a name with its symbol, a number with a bar of its interval, a text."""
 
     height = ROW_HEIGHT
 
@@ -235,7 +235,7 @@ class GridDelegate(RowDelegate):
 
 
 class _FilterField(FilterField):
-    """Field of the filter, from which Esc, Return and Down lead to the table."""
+    """Filter field; Esc, Return and Down move the focus to the table."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave the field, or edit its text."""
@@ -280,7 +280,7 @@ class AnnotatorGridView(QWidget):
         self._quiet = False
         self._columns: tuple[tuple[str, bool], ...] = ()
         self._hidden: dict[str, bool] = {}
-        """Columns that the expert showed or hid."""
+        """Columns that the user showed or hid."""
         top = vertical(
             self.header, self.filter, self._problem, self._nothing, margins=(12, 12, 12, 4), spacing=8
         )
@@ -294,7 +294,7 @@ class AnnotatorGridView(QWidget):
         theme.notifier().changed.connect(self._set_widths)
 
     def set_grid(self, grid: AnnotatorGrid, passing: NDArray[np.bool_] | None = None) -> None:
-        """Replace the annotators; selection and scroll position stay."""
+        """Replace the annotators; selection and scroll position are kept."""
         position = self.view.verticalScrollBar().value()
         self._keeping_selection(lambda: self.model.set_grid(grid, passing))
         columns = tuple((column.name, column.shown) for column in grid.columns)
@@ -308,7 +308,7 @@ class AnnotatorGridView(QWidget):
         self._settle()
 
     def choose_rows(self, passing: NDArray[np.bool_] | None, problem: str = "") -> None:
-        """Keep the rows of a mask, or show why the filter cannot be read and keep the rows as they are."""
+        """Show the rows of a mask; or show an error of the filter, and keep the rows unchanged."""
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
         if not problem:
@@ -375,7 +375,7 @@ class AnnotatorGridView(QWidget):
         self._share_room()
 
     def _share_room(self) -> None:
-        """Widen the columns where the view has room for more."""
+        """Widen the columns if the view has more space."""
         columns = [
             (at, self._usual_width(column))
             for at, column in enumerate(self.model.grid.columns)
@@ -390,7 +390,7 @@ class AnnotatorGridView(QWidget):
             self.view.horizontalHeader().resizeSection(at, int(factor * width) if wide else width)
 
     def _usual_width(self, column: GridColumn) -> int:
-        """Return the width of a column, which a count gives to its title and words to their text."""
+        """Return the default width of a column: for its title, or for the text of a text column."""
         usual = pixels(WIDTHS[column.form])
         if column.form == "count":
             title = self.view.horizontalHeader().fontMetrics().horizontalAdvance(f"{column.title} \u25be")
@@ -399,7 +399,7 @@ class AnnotatorGridView(QWidget):
         return max(usual, pixels(min(words, MOST_WORDS)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the room between the columns."""
+        """Divide the space among the columns."""
         super().resizeEvent(event)
         self._share_room()
 

@@ -40,7 +40,7 @@ from raterscope.widgets.tables.rows import (
 from raterscope.widgets.theme import pixels, set_lengths, usual
 
 DOTS_FROM = 6.0
-"""Minimum distance between two images, in pixels, for drawing dots as well as the line."""
+"""Minimum distance between two images, in pixels, to draw dots on the line."""
 
 COURSE_PEN = 1.3
 
@@ -91,7 +91,7 @@ class Course:
         )
 
     def place_at(self, share: float) -> int:
-        """Return the index of the image nearest to a share of the line's length."""
+        """Return the index of the image nearest to a given share of the line's length."""
         return round(min(max(share, 0.0), 1.0) * (len(self.images) - 1))
 
 
@@ -125,9 +125,9 @@ def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
 
 @lru_cache(maxsize=256)
 def _dense_outlines(course: Course, columns: int, pen: float) -> tuple[QPolygonF, ...]:
-    """Outline what a line of many images covers in each column of pixels, in the unit square.
+    """Return the outline of a line over many images: its range in each column of pixels, in the unit square.
 
-    Its strokes would take as long to draw as the rest of the window.
+    Drawing its strokes would take as long as drawing the rest of the window.
     """
     known = np.flatnonzero(np.isfinite(course.reliability))
     if not len(known):
@@ -171,7 +171,7 @@ class AnnotatorRow:
     index: int  # gives colour and symbol
     name: str
     clicks: int
-    # reliability, sensitivity, precision: (value, low, high): NaN if unknown
+    # reliability, sensitivity, precision: (value, low, high); NaN if unknown
     reliability: Figures
     sensitivity: Figures
     precision: Figures
@@ -201,7 +201,7 @@ class AnnotatorRow:
 
 
 class AnnotatorModel(ShownModel[AnnotatorRow]):
-    """Annotators that a filter keeps."""
+    """Model of the annotators that pass a filter."""
 
     def __init__(self) -> None:
         super().__init__(HELP, "clicks", falling=True)
@@ -212,7 +212,7 @@ class AnnotatorModel(ShownModel[AnnotatorRow]):
         return row.index
 
     def choose(self, text: str) -> None:
-        """Keep the rows whose name or reason contains all words."""
+        """Filter the rows whose name or reason contains all words."""
         self._filter = text.casefold().split()
         self.arrange()
 
@@ -270,7 +270,7 @@ def _text(row: AnnotatorRow, column: str) -> str:
 
 
 class AnnotatorDelegate(RowDelegate):
-    """Cells of the table of annotators."""
+    """Delegate for the cells of the table of annotators."""
 
     def paint_cell(self, painter: QPainter, box: QRectF, index: Index, **_: bool) -> None:
         """Paint name, number, weight, course, or an estimate with a bar of its interval."""
@@ -328,7 +328,7 @@ def course_box(cell: QRect | QRectF) -> QRectF:
 
 
 def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
-    """Paint the weight as a chip, and the reason as far as there is room."""
+    """Paint the weight as a chip, and the reason as far as it fits."""
     palette = theme.current()
     tone = QColor(palette.rejected if row.excluded else palette.second)
     chip = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(row.part) + 10, 17)
@@ -392,7 +392,7 @@ class AnnotatorTable(ShownTable[AnnotatorRow]):
 
     def _settle(self) -> None:
         super()._settle()
-        # Its room belongs to the figures as long as all count fully.
+        # While all annotators count fully, the space of the weight is used for other columns.
         self.view.setColumnHidden(COLUMNS.index("weight"), not any(row.part for row in self.model.rows))
         by_image = any(row.course is not None for row in self.model.rows)
         self.view.setColumnHidden(COLUMNS.index("by image"), not by_image)

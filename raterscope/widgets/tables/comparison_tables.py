@@ -1,4 +1,4 @@
-"""Tables that compare: runs or methods, with the best values marked, and the items of a ranking."""
+"""Comparison tables: runs or methods with the best values marked, and the items of a ranking."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from raterscope.widgets.tables.rows import Index, TableModel, set_up_view
 from raterscope.widgets.theme import pixels, set_lengths
 
 _SIDE, _ABOVE = 8, 3
-"""Margin beside the text of cells and headers."""
+"""Margins beside and above the text of cells and headers."""
 
 
 class ComparisonDelegate(QStyledItemDelegate):
@@ -91,12 +91,12 @@ class Measure:
 
     name: str  # title of the column: "precision"
     help: str  # explanation in one sentence
-    # value in bold: the highest, the lowest, the one nearest to 0, or none
+    # bold value: the highest, the lowest, the nearest to 0, or none
     best: Literal["highest", "lowest", "nearest 0", "none"] = "highest"
     write: Write = estimate  # ``write(value, low, high)`` formats a value in one or two lines
 
     def worth(self, value: float) -> float:
-        """Return a key that is greater for a better value; NaN if no value is better."""
+        """Return a key that is larger for a better value; NaN if no value is better."""
         if self.best == "none":
             return math.nan
         return {"highest": value, "lowest": -value, "nearest 0": -abs(value)}[self.best]
@@ -107,7 +107,7 @@ class ComparisonRow:
     """Row of the table: a run with one (value, low, high) per measure; NaN where unknown."""
 
     key: object  # of the run; None for what is no run
-    # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title
+    # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break is below the title
     title: str
     text: str
     figures: tuple[Figures, ...]
@@ -115,9 +115,9 @@ class ComparisonRow:
 
 
 class ComparisonTable(TitledPage):
-    """Runs as rows; the best value of each column is bold.
+    """Table of runs; the best value of each column is bold.
 
-    `nothing`: message if there are no runs. `subject`: noun for a row.
+    `nothing`: message if there are no runs. `subject`: noun of a row.
     """
 
     run_chosen = Signal(object)  # key of the selected run
@@ -161,13 +161,13 @@ class ComparisonTable(TitledPage):
 
 class _Table(QTableView):
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Take the focus without selecting the first run, as item views do."""
+        """Accept the focus without selecting the first run, unlike other item views."""
         QWidget.focusInEvent(self, event)
         self.viewport().update()
 
 
 class _ComparisonModel(TableModel):
-    """Model: the first column names the run, then one column a measure."""
+    """Model: the first column is the run, the others are measures."""
 
     def __init__(self, measures: tuple[Measure, ...], parent: QObject, subject: str) -> None:
         super().__init__(parent)
@@ -238,7 +238,7 @@ SIDE, SHARE_WIDTH, WIDEST_SHARE = 24, 76, 160
 ROOM = 12
 LONGEST_MEASURED = 16
 STRONGEST = 0.45
-"""Strength of the colour of a share of 0 or 1."""
+"""Opacity of the colour for a share of 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,11 +247,9 @@ class RankingRows:
 
     items: NDArray[np.integer]  # (n,): numbers used in signals
     names: Sequence[str]  # (n,)
-    # sequence of n tuples of str: texts of the columns, without the item's name: rank, score, won, lost,
-    # tied, share
+    # n tuples of texts of the columns, without the item's name: rank, score, won, lost, tied, share
     cells: Sequence[tuple[str, ...]]
-    # (n, n) or None: share that the item of the row won against the one of the column; None for too many
-    # items
+    # (n, n) or None: share won by the item of the row against that of the column; None with too many items
     share: NDArray[np.floating] | None
     # ``against(row, column)`` describes the comparisons of two items in a sentence
     against: Callable[[int, int], str]
@@ -263,7 +261,7 @@ class RankingRows:
 
 
 class RankingTable(TitledPage):
-    """Items by rank. A click on a share chooses the pair of items."""
+    """Table of items by rank. A click on a share selects the pair of items."""
 
     pair_chosen = Signal(int, int)
 
@@ -297,7 +295,7 @@ class RankingTable(TitledPage):
         self.pictures.ask_again()
 
     def _widest(self, rows: RankingRows, column: int) -> int:
-        """Measure the widest cell, which is among those with the most letters, and the heading."""
+        """Measure the widest cell, among those with the most letters, and the heading."""
         texts = [rows.text(row, column) for row in range(len(rows.names))]
         longest = heapq.nlargest(LONGEST_MEASURED, range(len(texts)), key=lambda row: len(texts[row]))
         widths = [self.view.sizeHintForIndex(self.model.index(row, column)).width() for row in longest]

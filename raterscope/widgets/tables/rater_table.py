@@ -1,4 +1,4 @@
-"""Tables of raters: compared with the consensus, and a mask model's estimates (bias, Sigma, dof, tau)."""
+"""Tables of raters: comparison with the consensus, and a mask model's estimates (bias, Sigma, dof, tau)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95 mm": 1, "HD": 1}
 
 @dataclass(frozen=True, slots=True)
 class RaterRow:
-    """One rater of one case, or of all.
+    """One rater, in one case or in all.
 
     `dice`, `sensitivity`, `specificity`: against the consensus, 0 to 1.
     """
@@ -63,8 +63,8 @@ class RaterRow:
     number: int  # index that determines the colour
     name: str
     weight: float = math.nan  # 0 to 1
-    # bias_mm, deviation_mm: mean and standard deviation of the distance from the consensus, positive where
-    # the rater draws beyond it
+    # bias_mm, deviation_mm: mean and standard deviation of the distance from the consensus, positive outside
+    # of it
     bias_mm: float = math.nan
     deviation_mm: float = math.nan
     dof: float = math.nan  # degrees of freedom; infinite for Gaussian errors
@@ -135,12 +135,12 @@ class RaterModel(FiguresModel[RaterRow]):
         return None
 
     def is_blank(self, row: RaterRow) -> bool:
-        """Return whether a row has a note and no figures, in a table with figures."""
+        """Return whether a row has a note and no values, in a table with values."""
         blank = row.note and all(math.isnan(self.figure(row, column)) for column in FIGURES)
         return bool(blank) and any(map(self.known, FIGURES))
 
     def note_width(self, metrics: QFontMetrics, row: RaterRow) -> int:
-        """Return the room of a row's note beside its name; 0 for a note in the place of missing figures."""
+        """Return the space for a row's note beside its name; 0 for a note in place of missing values."""
         width = metrics.horizontalAdvance(row.note) if row.note else 0
         inside = math.isnan(row.weight) and self.known("weight") and width <= WIDTHS["weight"] - NOTE_EDGES
         return 0 if inside or not width or self.is_blank(row) else width + NOTE_GAP
@@ -192,18 +192,21 @@ WIDTHS = {
     "spec.": 50,
 }  # fmt: skip
 NAME_WIDTH, NAME_EDGES, NOTE_GAP, NOTE_EDGES, WIDEST_NAME = 92, 46, 8, 3, 150
-"""Least width of names; room beside a name, before a note, and beside a note among the weights; widest column
-without a note for which other columns are hidden."""
+"""Widths of the name column, in pixels.
+
+In this order: minimum; space beside a name, before a note, and beside a note among the weights; maximum,
+without a note, for which other columns are hidden.
+"""
 EDGES = 24
 """Margins above, between and below titles and raters."""
 MOST_IN_SIGHT, LEAST_IN_SIGHT = 9, 3
-"""Numbers of raters for which the table requests space, and needs it in a low window."""
+"""Number of raters for which the table requests space, and minimum number in a low window."""
 LAST_KEPT = ("weight", "bias mm", "Dice", "HD95 mm", "spread", "dof", "sens.", "spec.", "HD")
-"""Columns by priority: those that do not fit are in the name's tooltip."""
+"""Columns by priority; those that do not fit are in the name's tooltip."""
 
 
 class RaterTable(ShownTable[RaterRow]):
-    """Table of raters by name. Columns without values or without room are hidden."""
+    """Table of raters by name. Columns without values or space are hidden."""
 
     KEY_HELP = keys_in("In the rater table")
 
@@ -220,13 +223,13 @@ class RaterTable(ShownTable[RaterRow]):
         self._set_widths()
 
     def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
-        """Replace the raters, with lengths in a unit; order and selection stay."""
+        """Replace the raters, with the unit of lengths; order and selection are kept."""
         self.model.unit = unit
         super().set_rows(rows)
         self.updateGeometry()
 
     def columns_shown(self) -> list[str]:
-        """Return the columns that have values and room."""
+        """Return the columns with values that fit."""
         return [name for i, name in enumerate(self.model.columns) if not self.view.isColumnHidden(i)]
 
     def sizeHint(self) -> QSize:
@@ -274,7 +277,7 @@ class RaterTable(ShownTable[RaterRow]):
         self._join_blank_cells()
 
     def _join_blank_cells(self) -> None:
-        """Join the cells of rows without figures, so that their note has room."""
+        """Join the cells of rows without values, to make space for their note."""
         self.view.clearSpans()
         columns = [at for at in range(1, len(self.model.columns)) if not self.view.isColumnHidden(at)]
         if len(columns) > 1:
@@ -350,13 +353,13 @@ class ModelRow:
     sigma_mm: float = math.nan
     deviation_mm: float = math.nan
     dof: float = math.nan
-    # tau, tau_here: where raters differ, and at the crosshair
+    # tau, tau_here: median where raters differ, and value at the crosshair
     tau: float = math.nan
     tau_here: float = math.nan
 
 
 class ModelTable(RowsTable[ModelRow]):
-    """Raters as rows; columns without values are hidden."""
+    """Table of a model's estimates, one rater per row; columns without values are hidden."""
 
     def __init__(self) -> None:
         self.model: _ModelModel = _ModelModel(MODEL_HELP, MODEL_FIELDS)
@@ -369,7 +372,7 @@ class ModelTable(RowsTable[ModelRow]):
         set_lengths(header, minimumSectionSize=40)
 
     def set_rows(self, rows: Sequence[ModelRow], unit: str = "mm", subtitle: str = "") -> None:
-        """Replace the raters, with lengths in a unit; order and selection stay."""
+        """Replace the raters, with the unit of lengths; order and selection are kept."""
         self.model.unit = unit
         super().set_rows(rows)
         self.header.set_subtitle(subtitle if rows else "")

@@ -1,4 +1,4 @@
-"""Tables with one row per record: models in an order, cells, views, and widgets that select and hide rows."""
+"""Tables with one row per record: sorted models, cells, views, and widgets that select and hide rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TableModel(QAbstractTableModel):
 
 
 class SortedModel(TableModel):
-    """Model of records in the order of a column; `falling`: whether the initial order is descending."""
+    """Model of records sorted by a column; `falling`: whether the initial order is descending."""
 
     def __init__(self, column: str, parent: QObject | None = None, *, falling: bool) -> None:
         super().__init__(parent)
@@ -106,7 +106,7 @@ class SortedModel(TableModel):
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.names) - 1)
 
     def arrow(self, name: str) -> str:
-        """Return the arrow behind the title of a column: empty unless the rows are sorted by it."""
+        """Return the arrow after the title of a column: empty unless the rows are sorted by it."""
         return f" {'▾' if self._falling else '▴'}" if name == self._column else ""
 
     def _arrange(self) -> None:
@@ -115,7 +115,7 @@ class SortedModel(TableModel):
 
 
 class RowsModel(SortedModel, Generic[Row]):
-    """Model of records as sorted and filtered rows.
+    """Model of records with sorting and filter.
 
     `columns`: explanations of columns by name. `column`: initial sort column. `falling`: whether the initial
     order is descending.
@@ -162,7 +162,7 @@ class RowsModel(SortedModel, Generic[Row]):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Name the columns."""
+        """Return the titles of the columns."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return self.columns[section]
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
@@ -183,7 +183,7 @@ def _unknown(key: float | str) -> bool:
 
 
 class TextRowsModel(RowsModel[Row]):
-    """Model of records of text: a column shows the field of its name, and all of it as a tip."""
+    """Model of records of text: a column shows the field of its name, with the full text as tooltip."""
 
     def sort_key(self, row: Row, column: str) -> str:
         """Return the text of a cell."""
@@ -191,7 +191,7 @@ class TextRowsModel(RowsModel[Row]):
         return text
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the text of a cell; all of it as its tip."""
+        """Return the text of a cell; the full text as tooltip."""
         text = self.sort_key(self.at(index.row()), self.columns[index.column()])
         if role == Qt.ItemDataRole.DisplayRole:
             return text
@@ -199,7 +199,7 @@ class TextRowsModel(RowsModel[Row]):
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Cells of rows of one height, on the ground of the selection."""
+    """Delegate for rows of equal height, on the background of the selection."""
 
     height = ROW_HEIGHT
 
@@ -208,7 +208,7 @@ class RowDelegate(QStyledItemDelegate):
         return QSize(pixels(60), pixels(self.height))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint the ground of a cell, and its content."""
+        """Paint background and content of a cell."""
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -218,7 +218,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.restore()
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        """Paint the ground of a cell."""
+        """Paint the background of a cell."""
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box, QColor(theme.current().raised))
 
@@ -237,7 +237,7 @@ def paint_interval(
 ) -> None:
     """Paint a bar from 0 to 1: background, interval, and a tick at the value.
 
-    `tick`: by how much it stands out above and below the bar.
+    `tick`: length of the tick above and below the bar.
     """
     painter.fillRect(bar, QColor(theme.current().line))
     low, high = interval
@@ -272,7 +272,7 @@ def set_up_view(
 
 
 def row_view(model: SortedModel, delegate: QStyledItemDelegate, name: str) -> QTableView:
-    """Create a view that selects single rows and sorts by its header, at first as the model does."""
+    """Create a view that selects single rows and sorts by its header, initially in the model's order."""
     view = QTableView()
     set_up_view(view, model, name, delegate)
     sort_by_header(view, model)
@@ -280,14 +280,14 @@ def row_view(model: SortedModel, delegate: QStyledItemDelegate, name: str) -> QT
 
 
 def sort_by_header(view: QTableView, model: SortedModel) -> None:
-    """Let a view sort by its header, at first as the model does; the name of a column shows the order."""
+    """Let a view sort by its header, initially in the model's order; a column's title shows the order."""
     view.horizontalHeader().setSortIndicator(*model.sorted_by)
     view.setSortingEnabled(True)
     view.horizontalHeader().setSortIndicatorShown(False)
 
 
 class TextTable(QTableView):
-    """Table of records of text, sorted by its header, at first by the first column."""
+    """Table of records of text, sorted by its header, initially by the first column."""
 
     def __init__(self, columns: Mapping[str, str], name: str, records: Sequence[Any] = ()) -> None:
         super().__init__()
@@ -303,10 +303,10 @@ class TextTable(QTableView):
 
 
 class RowsTable(TitledPage, Generic[Row]):
-    """Table with its title above it, or a sentence if there are no rows; order and selection stay.
+    """Table with its title above it, or a sentence if there are no rows; order and selection are kept.
 
-    `title`, `name`: text of the header, and for screen readers. `nothing`: sentence in an empty table;
-    without one the headings stay.
+    `title`, `name`: text of the header, and text for screen readers. `nothing`: sentence in an empty table;
+    without one, the headings stay.
     """
 
     selected = Signal(object)  # key of the selected row; None for none
@@ -364,18 +364,18 @@ class RowsTable(TitledPage, Generic[Row]):
             self.selected.emit(self.current)
 
     def _settle(self) -> None:
-        """Fit titles and columns to the rows and the room."""
+        """Fit titles and columns to the rows and the space."""
         self.set_filled(bool(self.model.rows) or not self._belongs)
 
 
 class ShownModel(RowsModel[Row]):
-    """Model of records whose marks are drawn elsewhere: some are hidden, or one is alone."""
+    """Model of records with marks in another view: some may be hidden, or only one shown."""
 
     hidden: frozenset[Any] = frozenset()
     solo: Any = None
 
     def set_shown(self, hidden: frozenset[Any], solo: Any) -> None:
-        """Set which records are hidden or alone, by key."""
+        """Set which records are hidden, or the only one shown, by key."""
         self.hidden, self.solo = hidden, solo
         if self.rowCount():
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(self.columns) - 1))
@@ -390,7 +390,7 @@ class ShownTable(RowsTable[Row]):
     """Table whose rows can be shown alone, hidden and excluded.
 
     Return shows a row alone, Space hides or shows it, Delete excludes or restores; the context menu does the
-    same. `noun`, `marks`: what a row is, and what is hidden of it: "annotator" and "clicks".
+    same. `noun`, `marks`: nouns of a row and of its hidden marks: "annotator" and "clicks".
     """
 
     soloed = Signal(object)  # key of the row that is shown alone; None for all
@@ -491,7 +491,7 @@ class ShownTable(RowsTable[Row]):
         (self.include_requested if out else self.exclude_requested).emit(key)
 
     def _on_menu(self, position: QPoint) -> None:
-        """Open the context menu of the row under the mouse, which is selected."""
+        """Open the context menu of the row under the mouse, which is then selected."""
         under = self.view.indexAt(position)
         if under.isValid():
             self.view.selectRow(under.row())

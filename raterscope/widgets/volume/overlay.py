@@ -1,4 +1,4 @@
-"""Painting over a slice in every frame: crosshair, letters, words, brush; measurements, never stored."""
+"""Overlays painted over a slice in every frame: crosshair, letters, texts, brush, measurements."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from raterscope.widgets.volume.plane import Box, Index, Plane
 EDGE = 12
 TITLE_ALPHA = 170
 GAP = 9.0
-"""Gap of the crosshair around the voxel, which stays visible."""
+"""Gap of the crosshair around the voxel, so that this stays visible, in pixels."""
 
 BESIDE_BAR = 176.0
-"""Offset of the letters at top and bottom of a narrow view, clear of title and scale bar."""
+"""Offset of the letters at top and bottom of a narrow view, to avoid title and scale bar."""
 
 LABEL_GAP = 8.0
 LABEL_LINES = 19.0, 17.0
@@ -52,7 +52,7 @@ class RegionBox:
 def paint_cross_hair(
     painter: QPainter, viewport: Viewport, position: tuple[float, float], *, faint: bool
 ) -> None:
-    """Paint thin lines through a place of the plane, with a gap about it."""
+    """Paint thin lines through a position of the plane, with a gap around it."""
     x, y = (round(value) + 0.5 for value in viewport.to_screen(*position))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.setPen(QPen(theme.colour(theme.DARK.accent, 70 if faint else 190), 1))
@@ -86,9 +86,9 @@ _BREAKS = re.compile(r"(?<!\b[xyz])(?<!/) (?!/|mm\b)")
 
 
 def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.inf) -> QRectF:
-    """Paint which plane this is and which of its slices, and lines below; return their rectangle.
+    """Paint the name of the plane and the slice number, and lines below; return their rectangle.
 
-    `width`: screen pixels of the view; longer lines are broken.
+    `width`: width of the view in screen pixels; longer lines are broken.
     """
     painter.save()
     enlarge(painter, QRectF())
@@ -107,7 +107,7 @@ def paint_title(painter: QPainter, title: str, *lines: str, width: float = math.
 
 
 def _broken(text: str, metrics: QFontMetrics, room: float) -> list[str]:
-    """Break a line between words into rows that fit a width; "x -21.0" and "25 / 48" stay together."""
+    """Break a line between words into rows that fit into a width; "x -21.0" and "25 / 48" stay together."""
     if not text or metrics.horizontalAdvance(text) <= room:
         return [text] if text else []
     rows: list[str] = []
@@ -121,7 +121,7 @@ def _broken(text: str, metrics: QFontMetrics, room: float) -> list[str]:
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, text: str) -> None:
-    """Paint what a drag is changing, at the top."""
+    """Paint at the top the values that a drag changes."""
     painter.save()
     frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
@@ -142,7 +142,7 @@ def paint_brush(
     *,
     puts_in: bool,
 ) -> None:
-    """Paint the disc that would be covered, with a plus or a minus and its radius beside it."""
+    """Paint the disc of the brush, with a plus or minus and its radius beside it."""
     x, y = viewport.to_screen(*position)
     reach = radius * viewport.scale
     hue = theme.DARK.painted
@@ -164,14 +164,14 @@ def paint_brush(
 
 
 def on_screen(viewport: Viewport, box: Box) -> QRectF:
-    """Return the rectangle of a box of the plane in the widget."""
+    """Convert a box of the plane to a rectangle in the widget."""
     left, top = viewport.to_screen(box[0], box[1])
     right, bottom = viewport.to_screen(box[2], box[3])
     return QRectF(left, top, right - left, bottom - top)
 
 
 def _box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
-    """Return the rectangle of a region's label beside its box, without its second line if only that fits."""
+    """Return the rectangle of a region's label beside its box; without the second line if both do not fit."""
     frame, first, second = on_screen(viewport, box), *map(pixels, LABEL_LINES)
     title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title) + 4.0
     line = QFontMetrics(theme.widget_font(theme.CAPTION)).horizontalAdvance(region.line) + 4.0
@@ -188,8 +188,8 @@ def box_labels(
 ) -> dict[int, QRectF]:
     """Return the rectangles of the labels of regions by their numbers; none overlaps another.
 
-    The label of the selected region keeps its place, but above the scale bar `bar` and what is below it;
-    others move down, below the labels in their way.
+    The label of the selected region keeps its place, above the scale bar `bar`; others move down, below the
+    labels in their way.
     """
     rooms: dict[int, QRectF] = {}
     for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
@@ -216,10 +216,10 @@ def paint_box(
     quiet: bool,
     label: QRectF | None,
 ) -> None:
-    """Paint a disputed region's box and, where there is room, its label.
+    """Paint a disputed region's box and, if it fits, its label.
 
-    A quiet one is seen without hiding the tissue and the outlines of the region that is looked at; so is a
-    settled one, in another colour.
+    A quiet box is faint, so that tissue and outlines of the selected region stay visible. So is a settled
+    box, in another colour.
     """
     quiet = quiet or (region.settled and not selected)
     colour = theme.DARK.accent if region.settled else theme.DARK.disputed
@@ -246,7 +246,7 @@ def paint_box(
 
 
 def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, text: str, hue: str) -> None:
-    """Write words with a dark edge, so that they are read on bright tissue."""
+    """Paint text with a dark edge, to be readable on bright tissue."""
     painter.setPen(theme.colour(theme.DARK.canvas, 200))
     for across, down in ((-1, 0), (1, 0), (0, -1), (0, 1), (1, 1)):
         painter.drawText(room.translated(across, down), where, text)
@@ -255,7 +255,7 @@ def _shaded(painter: QPainter, room: QRectF, where: Qt.AlignmentFlag, text: str,
 
 
 def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index, unit: str) -> str:
-    """Describe a voxel: "-23 HU, x 12.3, y -45.1, z 88.0 mm"; without a known position, its row and column.
+    """Describe a voxel: "-23 HU, x 12.3, y -45.1, z 88.0 mm"; with an unknown position, its row and column.
 
     Positions are those of DICOM: x to the patient's left, y to the back, z to the head.
     """
@@ -281,16 +281,16 @@ def _after(unit: str) -> str:
 
 
 RULER, ROI = "ruler", "roi"
-"""Tools: corners of a line, one by one, and an ellipse by dragging."""
+"""Measuring tools: a line by its corners, and an ellipse by dragging."""
 LONGEST = 3
-"""Points of a ruler: a length, and with a third one the angle at the second."""
+"""Maximum number of points of a ruler: two give a length, three also the angle at the second."""
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Points on a slice, in the plane's units; of an ellipse two corners of its box."""
+    """Measurement on a slice: points in the plane's units; for an ellipse, two corners of its box."""
 
     plane: str
     slice: int  # index along the plane's normal
@@ -298,11 +298,11 @@ class Measurement:
     points: tuple[Point, ...]
 
     def with_point(self, point: Point) -> Measurement:
-        """Return a ruler with one more corner."""
+        """Return a ruler with one more point."""
         return Measurement(self.plane, self.slice, self.kind, (*self.points, point))
 
     def dragged(self, point: Point) -> Measurement:
-        """Return the measurement with its last point elsewhere."""
+        """Return the measurement with its last point moved."""
         first = self.points[:1] if len(self.points) == 1 else self.points[:-1]
         return Measurement(self.plane, self.slice, self.kind, (*first, point))
 
@@ -315,7 +315,7 @@ def describe(
     calibrated: bool,
     value_unit: str,
 ) -> str:
-    """Write a measurement: "23.4 mm", "23.4 and 12.0 mm, 87.3°", or area and statistics of an ellipse."""
+    """Describe a measurement: "23.4 mm", "23.4 and 12.0 mm, 87.3°", or area and statistics of an ellipse."""
     unit, points = "mm" if calibrated else "px", measurement.points
     if measurement.kind == ROI:
         return _describe_roi(points, plane, measurement.slice, values, unit, _after(value_unit))
@@ -359,7 +359,7 @@ def _describe_roi(
 def values_in_ellipse(
     points: tuple[Point, ...], plane: Plane, cut: NDArray[np.generic]
 ) -> NDArray[np.float64]:
-    """Return the values of a cut whose voxels have their centre in the ellipse."""
+    """Return the values of the voxels of a cut whose centres are in the ellipse."""
     (left, top), (right, bottom) = points
     wide, high = abs(right - left) / 2, abs(bottom - top) / 2
     if not (wide and high):
@@ -370,7 +370,7 @@ def values_in_ellipse(
 
 
 def paint_measurement(painter: QPainter, view: Viewport, measurement: Measurement, text: str) -> None:
-    """Paint lines and ends, or the ellipse, with the words beside the last point."""
+    """Paint lines and ends, or the ellipse, with the text beside the last point."""
     points = [QPointF(*view.to_screen(*point)) for point in measurement.points]
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)

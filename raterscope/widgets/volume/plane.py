@@ -1,4 +1,4 @@
-"""Planes of a volume as radiologists read them, contours of masks, window and level of grey values."""
+"""Planes of a volume in radiological orientation, contours of masks, window and level of grey values."""
 
 from __future__ import annotations
 
@@ -18,41 +18,44 @@ Box = tuple[float, float, float, float]
 PLANES = ("axial", "coronal", "sagittal")
 
 _GAP = 1e-6
-"""Gap between slabs, as a share of the slice distance, above which slices are missing."""
+"""Gap between slices, as a share of their distance, above which slices are missing."""
 
 _FINE, _MOST_FINE = 0.1, 1024
-"""mm of a pixel across uneven slices, and how many there are at most."""
+"""Size in mm of a pixel across uneven slices, and maximum number of such pixels."""
 
 _NORMAL = {"axial": 2, "coronal": 1, "sagittal": 0}
-"""The patient's direction (x to the left, y to the back, z to the head) that each plane is looked along."""
+"""Viewing direction of each plane, in the patient's system (x to the left, y to the back, z to the head)."""
 
 _ACROSS_DOWN = {"axial": (0, 1), "coronal": (0, 2), "sagittal": (1, 2)}
-"""The patient's directions along the screen's two. The left of the screen is the patient's right, as seen
-from the feet or from the front; in the sagittal plane it is the front. The top is the front, or the head."""
+"""The patient's directions along the screen's axes.
+
+The left of the screen is the patient's right, as seen from the feet or the front; in the sagittal plane it is
+the front. The top is the front or the head.
+"""
 
 
 @dataclass(frozen=True)
 class Plane:
     """Mapping between array axes and screen for the slices of one orientation.
 
-    Positions on the plane are in millimetres (pixels if the grid is not calibrated) from the upper left
-    corner of the upper left voxel, x to the right and y down.
+    Positions on the plane are in millimetres (pixels if voxel sizes are unknown) from the upper left corner
+    of the upper left voxel, x to the right and y down.
     """
 
     name: str  # "axial", "coronal" or "sagittal"
-    # normal, down, across: axes of the array (0 slice, 1 row, 2 column): across the plane, down the screen,
-    # along it
+    # normal, down, across: axes of the array (0 slice, 1 row, 2 column): perpendicular to the plane, down the
+    # screen, and across it
     normal: int
     down: int
     across: int
-    # of each axis of the array: whether its voxels are counted from the far end. Along `normal` that is
-    # whether the slices' order is turned so that it goes from head to feet, front to back, right to left.
+    # by axis of the array: whether its voxels are counted from the far end. Along `normal`: whether the order
+    # of slices is reversed, to go from head to feet, front to back, or right to left
     reversed: tuple[bool, bool, bool]
     shape: Index  # (slices, rows, columns)
-    # (slice, row, column): the nominal distance between slices that are uneven
+    # (slice, row, column): spacing; the nominal distance for uneven slices
     spacing: tuple[float, float, float]
     letters: tuple[str, str, str, str]  # (left, right, top, bottom): the patient's sides; empty if unknown
-    # tuple of (begin, position, end): of slices at uneven distances, mm from the begin of the first; see
+    # (begin, position, end) of slices at uneven distances, in mm from the begin of the first; see
     # `Grid.bounds`
     slabs: tuple[tuple[float, float, float], ...] | None = None
     oblique: float = 0.0  # degrees between the slices and the patient's plane of this name
@@ -71,7 +74,7 @@ class Plane:
     def _uneven(self) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]] | None:
         """Edges of the cells along the slice axis on the screen, each slice's cell, and its position.
 
-        Missing slices are a cell of their own.
+        Missing slices form separate cells.
         """
         if self.slabs is None:
             return None
@@ -99,14 +102,14 @@ class Plane:
         return (np.arange(self.shape[axis], dtype=np.float64) + 0.5) * self.spacing[axis]
 
     def to_place(self, axis: int, cells: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Convert cell numbers along an axis of the screen, not rounded, to positions."""
+        """Convert fractional cell numbers along an axis of the screen to positions."""
         if axis == 0 and self._uneven is not None:
             edges = self._uneven[0]
             return np.asarray(np.interp(cells, np.arange(len(edges)), edges))
         return np.asarray(cells * self.spacing[axis])
 
     def with_gaps(self, part: NDArray[Any], first: tuple[int, int]) -> tuple[NDArray[Any], tuple[int, int]]:
-        """Insert empty rows or columns for missing slices into a part of a cut that begins at a cell."""
+        """Insert empty rows or columns for missing slices into a part of a cut from a given cell on."""
         if self._uneven is None or self.normal == 0 or not part.size:
             return part, first
         axis = 0 if self.down == 0 else 1
@@ -120,7 +123,7 @@ class Plane:
         return resampled, (begin[0], begin[1])
 
     def evenly(self, part: NDArray[Any], first: tuple[int, int] = (0, 0)) -> NDArray[Any]:
-        """Spread a part of a cut that begins at a cell over pixels of one size, as it lies in its box."""
+        """Resample a part of a cut that begins at a given cell to pixels of equal size, within its box."""
         if self._uneven is None or self.normal == 0 or not part.size:
             return part
         part, first = self.with_gaps(part, first)
@@ -137,14 +140,14 @@ class Plane:
         return 1 if self.reversed[self.normal] else -1
 
     def cut(self, values: NDArray[Any], index: int) -> NDArray[Any]:
-        """Return one slice of a (Z, Y, X) or (Z, Y, X, channels) array as on the screen, as a view."""
+        """Return one slice of a (Z, Y, X) or (Z, Y, X, channels) array in screen orientation, as a view."""
         part = values[(slice(None),) * self.normal + (index,)]
         if self.down > self.across:
             part = part.swapaxes(0, 1)
         return part[:: -1 if self.reversed[self.down] else 1, :: -1 if self.reversed[self.across] else 1]
 
     def uncut(self, part: NDArray[Any]) -> NDArray[Any]:
-        """Return a cut as a (Z, Y, X) array of one slice, as a view: the inverse of `cut`."""
+        """Return a cut as a (Z, Y, X) array with one slice, as a view: the inverse of `cut`."""
         part = part[:: -1 if self.reversed[self.down] else 1, :: -1 if self.reversed[self.across] else 1]
         if self.down > self.across:
             part = part.swapaxes(0, 1)
@@ -153,9 +156,9 @@ class Plane:
     def cut_crop(
         self, values: NDArray[Any], origin: Index, index: int
     ) -> tuple[NDArray[Any], tuple[int, int]] | None:
-        """Return one slice of a part of the volume, and the screen's (row, column) of its first voxel.
+        """Return a slice of a part of the volume, and its first voxel's (row, column) on the screen.
 
-        None where the slice does not meet the part.
+        None if the slice does not intersect the part.
         """
         axis = index - origin[self.normal]
         if not 0 <= axis < values.shape[self.normal] or not values.size:
@@ -163,7 +166,7 @@ class Plane:
         return self.cut(values, axis), self.first_cell(origin, values.shape)
 
     def first_cell(self, origin: Index, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Return the screen's (row, column), counted in voxels, of a part's upper left voxel."""
+        """Return the (row, column) on the screen, in voxels, of a part's upper left voxel."""
         first = [
             self.shape[axis] - origin[axis] - shape[axis] if self.reversed[axis] else origin[axis]
             for axis in (self.down, self.across)
@@ -185,12 +188,12 @@ class Plane:
         return begin, begin + count * self.spacing[axis]
 
     def position_of(self, index: Index) -> tuple[float, float]:
-        """Return the middle of a voxel on the plane."""
+        """Return the centre of a voxel on the plane."""
         row, column = self.first_cell(index, (1, 1, 1))
         return float(self.centres(self.across)[column]), float(self.centres(self.down)[row])
 
     def index_at(self, x: float, y: float, present: Index) -> Index:
-        """Return the voxel at a position of the plane, clamped to the volume, in the slice of `present`."""
+        """Return the voxel at a position of the plane, limited to the volume, in the slice of `present`."""
         index = list(present)
         for axis, position in ((self.across, x), (self.down, y)):
             last = self.shape[axis] - 1
@@ -211,16 +214,18 @@ class Plane:
 
 
 def planes_of(grid: Grid) -> dict[str, Plane]:
-    """Return the planes of a grid by name: three, or for an image in two dimensions its own.
+    """Return the planes of a grid by name: three, or one for an image in two dimensions.
 
-    Each axis of the array stands for that direction of the patient which it is nearest to.
+    Each axis of the array stands for the nearest direction of the patient.
     """
     directions = np.abs(grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0))
-    # Columns of the matrix are column, row, slice; every direction goes to one axis, the best fit of all.
+    # The columns of the matrix are column, row, slice. Each direction is assigned to one axis, by the best
+    # fit of all.
     best = max(permutations(range(3)), key=lambda order: sum(directions[order[a], 2 - a] for a in range(3)))
     axis_of = {direction: axis for axis, direction in enumerate(best)}
     towards = [float(grid.matrix[best[axis], 2 - axis]) > 0 for axis in range(3)]
-    # Along x and y the screen goes as the patient's system does; along z against it, the head at the top.
+    # Along x and y, the screen's directions equal the patient's; along z they are opposite, with the head at
+    # the top.
     turned = tuple(towards[axis] if best[axis] == 2 else not towards[axis] for axis in range(3))
     slabs = None
     if grid.uneven:
@@ -250,10 +255,10 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
 FloatArray = NDArray[np.float64]
 Part = NDArray[np.bool_] | NDArray[np.float32]
 
-# Sides of a square of four neighbouring voxels: 0 top, 1 right, 2 bottom, 3 left. By which of its corners
-# are inside (1 upper left, 2 upper right, 4 lower right, 8 lower left), the side where the line comes in and
-# that where it goes out. The two squares with opposite corners inside have two lines, which part the corners:
-# masks that touch at a corner alone are two.
+# Sides of a square of four neighbouring voxels: 0 top, 1 right, 2 bottom, 3 left. By the corners inside (1
+# upper left, 2 upper right, 4 lower right, 8 lower left): the side where the line enters and the side where
+# it leaves. Squares with two opposite corners inside have two lines, which separate the corners: masks that
+# touch only at a corner stay separate.
 _LINES: dict[int, tuple[tuple[int, int], ...]] = {
     1: ((3, 0),), 2: ((0, 1),), 3: ((3, 1),), 4: ((1, 2),), 5: ((3, 0), (1, 2)), 6: ((0, 2),),
     7: ((3, 2),), 8: ((2, 3),), 9: ((2, 0),), 10: ((0, 1), (2, 3)), 11: ((2, 1),), 12: ((1, 3),),
@@ -264,15 +269,15 @@ _LINES: dict[int, tuple[tuple[int, int], ...]] = {
 def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
     """Find the lines where a slice crosses a level (marching squares), closed at the slice's edge.
 
-    `part`: (H, W); beyond its edge is outside. The corners of a line, (n, 2), are column and row in voxels,
-    whole numbers at the centres of voxels. Corners within a straight run are left out, and the first corner
-    is not repeated at the end.
+    `part`: (H, W); everything beyond its edge is outside. The corners of a line, (n, 2), are column and row
+    in voxels, integers at the centres of voxels. Corners within a straight run are omitted, and the first
+    corner is not repeated at the end.
     """
     inside = part > level if part.dtype != np.bool_ else part
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     if not len(rows):
         return []
-    # Only what is inside and one voxel about it matters.
+    # Only the inside and a margin of one voxel matter.
     top, left = int(rows[0]) - 1, int(columns[0]) - 1
     shape = int(rows[-1]) - top + 2, int(columns[-1]) - left + 2
     values = np.zeros(shape, dtype=np.float32) if part.dtype != np.bool_ else np.zeros(shape, dtype=np.bool_)
@@ -291,7 +296,7 @@ def _lines(values: Part, level: float) -> list[FloatArray]:
     flat = np.flatnonzero((kind > 0) & (kind < 15))
     row, column = np.divmod(flat, width - 1)
     kinds = kind.ravel()[flat]
-    # An edge between neighbours has a number: those along the rows first, then those down the columns.
+    # Edges between neighbours are numbered: first those along the rows, then those along the columns.
     down = height * width
     sides = np.stack(
         [
@@ -316,7 +321,7 @@ def _lines(values: Part, level: float) -> list[FloatArray]:
 
 
 def _loops(follows: list[int]) -> list[list[int]]:
-    """Part a permutation into its cycles."""
+    """Divide a permutation into its cycles."""
     visited = bytearray(len(follows))
     loops = []
     for begin in range(len(follows)):
@@ -356,7 +361,7 @@ _SAMPLES = 60_000
 _SMALLEST_WIDTH = 1e-6
 
 _AIR, _AIR_SHARE = -500.0, 0.02
-"""Hounsfield units below which there is air or lung, and the least share of a CT that such voxels have."""
+"""Hounsfield units below which voxels are air or lung, and the minimum share of such voxels in a CT."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +370,7 @@ class Preset:
 
     name: str
     text: str
-    # centre, width: Hounsfield units
+    # centre, width: in Hounsfield units
     centre: float
     width: float
 
@@ -383,9 +388,9 @@ PRESETS = (
 class Levels:
     """Conversion of slices to bytes by a grey-value window.
 
-    Integers of 16 bits go through a table of all 65,536 values: arithmetic on each voxel would take longer.
-
-    `centre`, `width`: values up to centre - width / 2 are black, values from centre + width / 2 on white.
+    Integers of 16 bits are converted by a table of all 65,536 values, which is faster than arithmetic on each
+    voxel. `centre`, `width`: values up to centre - width / 2 are black, values from centre + width / 2 are
+    white.
     """
 
     def __init__(self, centre: float, width: float) -> None:
@@ -406,7 +411,7 @@ class Levels:
     def _table(self, kind: np.dtype) -> NDArray[np.uint8]:
         if kind not in self._tables:
             count = 256 if kind == np.uint8 else 65_536
-            # Negative values of int16 are found at the place that their bits spell as uint16.
+            # Negative int16 values are stored at the index of the same bits as uint16.
             every = np.arange(count, dtype=np.uint8 if kind == np.uint8 else np.uint16).view(kind)
             self._tables[kind] = self._windowed(every.astype(np.float32))
         return self._tables[kind]
@@ -420,8 +425,8 @@ class Levels:
 def automatic_window(values: NDArray[np.generic]) -> Window:
     """Return (centre, width) from the 1st to the 99.5th percentile of the values above the lowest.
 
-    The lowest value is left out because the air about a patient, or the padding about a scan, is often most
-    of it. About 60,000 voxels are looked at.
+    The lowest value is ignored, because air around a patient, or padding around a scan, is often most of the
+    volume. About 60,000 voxels are used.
     """
     some = _some(values)
     inside = some[some > some.min()] if len(some) else some
@@ -432,7 +437,7 @@ def automatic_window(values: NDArray[np.generic]) -> Window:
 
 
 def looks_like_ct(values: NDArray[np.generic]) -> bool:
-    """Check whether values may be Hounsfield units if no modality says so: air is at -1000."""
+    """Check whether values of unknown modality may be Hounsfield units: air is at -1000."""
     some = _some(values)
     return len(some) > 0 and bool(np.count_nonzero(some < _AIR) >= _AIR_SHARE * len(some))
 
@@ -444,6 +449,6 @@ def _some(values: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def in_words(centre: float, width: float) -> str:
-    """Write a window: "W 400 L 40", with the digits that its width needs."""
+    """Format a window: "W 400 L 40", with the digits that its width needs."""
     digits = max(0, min(4, 1 - int(np.floor(np.log10(max(width, 1e-9))))))
     return f"W {width:.{digits}f} L {centre + 0.0:.{digits}f}"

@@ -1,4 +1,4 @@
-"""Layers of a volume view: outlines, bands, heat maps, boxes, and the scene that holds them."""
+"""Layers of a volume view: outlines, bands, heat maps, boxes, and the scene that contains them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outline:
     key: str  # key in the program: "rater 3"
     name: str  # name on screen
     colour: str  # hexadecimal
-    # (z, y, x) or float32: the mask, or what crosses 0.5 at its edge; a part of the volume
+    # (z, y, x): the mask, or float32 values that cross 0.5 at its edge; a part of the volume
     values: NDArray[np.bool_] | NDArray[np.float32]
     origin: Index = (0, 0, 0)  # (slice, row, column): the first voxel of `values` in the volume
     width: float = 1.4  # of the line, in the widget's pixels
@@ -37,7 +37,7 @@ class Outline:
 
     @property
     def style(self) -> tuple[str, str, str, float, bool]:
-        """Everything but its values."""
+        """Everything except the values."""
         return self.key, self.name, self.colour, self.width, self.dashed
 
 
@@ -47,7 +47,7 @@ class HeatMap:
 
     values: NDArray[np.float32] | NDArray[np.uint8]  # (z, y, x) or uint8
     origin: Index  # (slice, row, column)
-    # low, high: values at the two ends of the colours, in the unit of `label`
+    # low, high: values at the ends of the colour scale, in the unit of `label`
     low: float
     high: float
     colours: Literal["doubt", "weight", "probability", "difference"]
@@ -56,19 +56,19 @@ class HeatMap:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The two ends of the colours as text."""
+        """The two ends of the colour scale as text."""
         low, high = (f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}" for end in (self.low, self.high))
         return low, high
 
     @property
     def table(self) -> NDArray[np.uint8]:
-        """(256, 3) colours from the low to the high end."""
+        """(256, 3), colours from the low to the high end."""
         return np.ascontiguousarray(_TABLES[self.colours])
 
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Outlines and map that one side of a divider shows, or the whole view."""
+    """Outlines and map of one side of a divider, or of the whole view."""
 
     title: str = ""
     outlines: tuple[Outline, ...] = ()
@@ -77,7 +77,7 @@ class Layers:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Area in which a probability lies between two levels."""
+    """Area with a probability between two levels."""
 
     values: NDArray[np.float32]  # (z, y, x)
     origin: Index  # (slice, row, column)
@@ -97,14 +97,14 @@ class Stroke:
 
 _TABLES = {"doubt": INFERNO, "weight": CIVIDIS, "probability": VIRIDIS, "difference": PUOR}
 _RISE = 5.0
-"""Rate at which a map becomes opaque from its low end (a difference: from its middle)."""
+"""Rate at which a map becomes opaque from its low end (for a difference, from its middle)."""
 
 BAR_HEIGHT = 52
 MARGIN = 10
 
 
 def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] | None:
-    """Make the picture of a heat map on one slice, and its place on the plane; None where it has no part."""
+    """Make the picture of a heat map on one slice, with its position on the plane; None if not on it."""
     cut = plane.cut_crop(heat.values, heat.origin, index)
     if cut is None:
         return None
@@ -113,7 +113,7 @@ def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] 
 
 
 def heat_colours(heat: HeatMap, values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Return the colours of some values of a heat map, red, green and blue from 0 to 1; (..., 3)."""
+    """Return the colours of values of a heat map, (..., 3): red, green and blue from 0 to 1."""
     return np.asarray(heat.table[_levels(heat, values)] / 255.0, dtype=np.float32)
 
 
@@ -127,7 +127,7 @@ def _levels(heat: HeatMap, values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
-    """Make a picture of one colour, see-through where the mask is not."""
+    """Make a picture of a mask in one colour, transparent elsewhere."""
     table = np.array([0, _premultiplied(np.array([colour.getRgb()], dtype=float) / 255)[0]], dtype=np.uint32)
     return _picture(np.take(table, mask.astype(np.uint8)))
 
@@ -135,17 +135,17 @@ def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
 def paint_colour_bar(
     painter: QPainter, right: float, top: float, heat: HeatMap, room: float, words: QRectF
 ) -> QRectF:
-    """Paint the colours of a heat map with the numbers at their ends; return the rectangle.
+    """Paint the colour bar of a heat map with the numbers at its ends; return the rectangle.
 
-    `right`, `top`: upper right corner, which moves below `words` where the bar would cover them. `room`:
-    screen pixels that limit the width.
+    `right`, `top`: upper right corner, which moves below `words` if the bar would cover them. `room`: maximum
+    width in screen pixels.
     """
     painter.save()
     enlarge(painter, QRectF())
     size = text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    # One more pixel: the advance is rounded, and a label that lacks a fraction of a pixel is shortened.
+    # One more pixel, because the advance is rounded, and a label that lacks a fraction of a pixel is elided.
     width = min(max(150, metrics.horizontalAdvance(heat.label) + 1) + 2 * MARGIN, room / size)
     if right - width * size < words.right():
         top = max(top, words.bottom() + MARGIN / 2)
@@ -190,12 +190,12 @@ def _premultiplied(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 def _picture(pixels: NDArray[np.uint32]) -> QImage:
     height, width = pixels.shape
-    # The copy is Qt's own, so that the array may go.
+    # Qt makes a copy, so that the array may be freed.
     return QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied).copy()
 
 
 BAND, EDIT = "\0band", "\0edit"
-"""Names among the shapes that no outline has."""
+"""Reserved names among the shapes, distinct from those of outlines."""
 
 
 @dataclass
@@ -224,7 +224,7 @@ class Scene:
     tool: str = "look"  # {"look", "brush", "eraser", "contour", "ruler", "roi"}
     radius: float = 3.0  # of the brush, in millimetres
     solid: bool = False  # whether brush and eraser also cover the neighbouring slices within the radius
-    # whether brush and eraser only cover voxels that are neither black nor white in the window
+    # whether brush and eraser cover only voxels that are neither black nor white in the window
     windowed: bool = False
     problem: str = ""  # why there are no values
     notice: str = ""  # text shown during a drag: the window that it sets
@@ -237,7 +237,7 @@ class Scene:
     measured: str = ""
 
     def paintable(self, plane: Plane, index: int) -> NDArray[np.bool_] | None:
-        """Return where a slice may be painted, as on the screen; None for everywhere."""
+        """Return where a slice may be painted, in screen orientation; None for everywhere."""
         values = self.values
         if not self.windowed or values is None or values.ndim != 3:
             return None
@@ -246,14 +246,14 @@ class Scene:
         return np.asarray((part > self.levels.centre - half) & (part < self.levels.centre + half))
 
     def visible_items(self) -> list[Outline]:
-        """Return the outlines that are painted."""
+        """Return the visible outlines."""
         if self.solo is not None:
             visible = self.beside | {self.solo}
             return [outline for outline in self.outlines if outline.key in visible]
         return [outline for outline in self.outlines if outline.key not in self.hidden]
 
     def layers(self) -> tuple[Layers, ...]:
-        """Return what the whole view shows, or what is shown on each side of the divider."""
+        """Return the layers of the whole view, or of each side of the divider."""
         return self.sides or (Layers("", tuple(self.visible_items()), self.heat),)
 
     def drawn(self) -> list[Outline]:
@@ -261,7 +261,7 @@ class Scene:
         return [outline for layers in self.layers() for outline in layers.outlines]
 
     def solo_name(self) -> str:
-        """Name whose outline is seen alone; empty where all are."""
+        """Name of the only visible outline; empty if all are visible."""
         return next((outline.name for outline in self.outlines if outline.key == self.solo), "")
 
     def shapes(self) -> dict[str, Shape]:
@@ -275,7 +275,7 @@ class Scene:
         return shapes
 
     def shape_keys(self) -> list[str]:
-        """Name the shapes that are painted."""
+        """Return the keys of the painted shapes."""
         keys = [outline.key for outline in self.drawn()]
         if self.band is not None and self.sides is None:
             keys.append(BAND)
@@ -285,28 +285,28 @@ class Scene:
 
 
 KEPT = 4_000
-"""Paths; those looked at longest ago go first."""
+"""Maximum number of cached paths; the least recently used are dropped first."""
 
 AHEAD = (0, 1, -1, 2, -2)
-"""Slices about the one in sight for which lines are found, in this order."""
+"""Offsets from the visible slice of the slices whose lines are computed, in this order."""
 
 Place = tuple[str, int, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Values to outline: part of the volume, and the levels of its contours."""
+    """Values to outline: a part of the volume, and the levels of its contours."""
 
     values: NDArray[np.generic]
     origin: Index
     levels: tuple[float, ...] = (0.5,)
 
     def matches(self, other: Shape) -> bool:
-        """Return whether both outline the same array in the same way."""
+        """Return whether another shape outlines the same array in the same way."""
         return self.values is other.values and (self.origin, self.levels) == (other.origin, other.levels)
 
     def matches_on(self, other: Shape, plane: Plane, index: int) -> bool:
-        """Return whether both have the same values on a slice."""
+        """Return whether another shape has the same values on a slice."""
         if (self.origin, self.levels) != (other.origin, other.levels):
             return False
         cuts = [plane.cut_crop(shape.values, shape.origin, index) for shape in (self, other)]
@@ -320,7 +320,7 @@ Line = tuple[Shape, QPainterPath]
 
 
 def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
-    """Outline a shape on one slice, in the plane's units. It fills what lies between two levels."""
+    """Return the outline of a shape on one slice, in the plane's units: the area between two levels."""
     path = QPainterPath()
     cut = plane.cut_crop(shape.values, shape.origin, index)
     if cut is None:
@@ -356,7 +356,7 @@ class Outliner(QObject):
         self._computed.connect(self._on_computed)
 
     def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
-        """Set the shapes to outline. The lines of a changed shape stay until new ones are computed."""
+        """Set the shapes to outline. The lines of a changed shape are kept until new ones are computed."""
         removed = self._shapes.keys() - shapes.keys()
         if removed:
             for index in [index for index in self._paths if index[2] in removed]:
@@ -369,12 +369,12 @@ class Outliner(QObject):
         self._pending.clear()
 
     def forget(self) -> None:
-        """Drop every line: the planes have changed."""
+        """Drop all lines, because the planes have changed."""
         self._paths.clear()
         self.stop()
 
     def paths(self, plane: Plane, index: int, keys: Iterable[str]) -> dict[str, QPainterPath]:
-        """Return the computed lines of a slice; the others are started, `ready` follows."""
+        """Return the computed lines of a slice; start to compute the others, then emit `ready`."""
         cached, missing = {}, []
         for key in keys:
             shape = self._shapes.get(key)

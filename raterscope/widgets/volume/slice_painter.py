@@ -1,6 +1,6 @@
 """Painter of one slice, or of a slab's projection, with its layers, and the strokes on it.
 
-Strokes of brush, eraser and contour are kept as the voxels that they cover.
+Strokes of brush, eraser and contour are stored as the voxels that they cover.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ UNTOUCHED = -1
 
 
 class BrushStroke:
-    """A disc drawn over one slice, or a ball over several.
+    """Stroke of a disc on one slice, or of a ball on several.
 
-    `present`: (slice, row, column) of any voxel of the slice. `radius`: radius in millimetres (pixels if the
-    grid is not calibrated). The voxel below the centre is always covered. `puts_in`: False for the eraser.
+    `present`: (slice, row, column) of any voxel of the slice. `radius`: radius in millimetres (pixels if
+    voxel sizes are unknown). The voxel below the centre is always covered. `puts_in`: False for the eraser.
     `solid`: whether neighbouring slices within the radius are covered too. `paintable`: returns where a slice
-    may be painted, as on the screen; None for everywhere.
+    may be painted, in screen orientation; None for everywhere.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class BrushStroke:
         )  # fmt: skip
 
     def preview(self) -> tuple[NDArray[np.bool_], Box] | None:
-        """Return the covered cells as on the screen, and their position on the plane."""
+        """Return the covered cells in screen orientation, and their position on the plane."""
         if self._bounds is None:
             return None
         top, left, bottom, right = self._bounds
@@ -112,11 +112,11 @@ class BrushStroke:
 
     @property
     def covered(self) -> NDArray[np.bool_]:
-        """The covered voxels of the slice, as on the screen."""
+        """The covered voxels of the slice, in screen orientation."""
         return self._covered if self._allowed is None else self._covered & self._allowed
 
     def finished(self) -> Stroke | None:
-        """Return the voxels; None where none was covered."""
+        """Return the covered voxels; None without any."""
         plane, parts = self.plane, {self.index: self.covered, **self._neighbours()}
         indices = sorted(index for index, part in parts.items() if part.any())
         if not indices:
@@ -185,9 +185,9 @@ def _near(
 
 
 class ContourStroke(BrushStroke):
-    """An area that is drawn around: the voxels whose centres lie inside the closed line.
+    """Stroke around an area: the voxels with their centres inside the closed line.
 
-    Where the line crosses itself, the parts that it encloses twice are outside.
+    If the line crosses itself, areas that it encloses twice are outside.
     """
 
     def __init__(self, plane: Plane, present: Index, radius: float, *, puts_in: bool, **_others: Any) -> None:
@@ -211,7 +211,7 @@ class ContourStroke(BrushStroke):
 def fill_polygon(
     line: NDArray[np.float64], across: NDArray[np.float64], down: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return which points of a raster lie inside a closed line, by the even-odd rule, (rows, columns).
+    """Return which points of a raster are inside a closed line, by the even-odd rule, (rows, columns).
 
     `line`: (N, 2), corners, x and y. `across`, `down`: (columns,) and (rows,), ascending coordinates of the
     raster.
@@ -231,20 +231,20 @@ def fill_polygon(
 
 KEPT = 24
 SLABS = (0.0, 10.0, math.inf)
-"""Thickness of the slab, mm: one slice, thin, the whole volume."""
+"""Thicknesses of slabs in mm: one slice, a thin slab, the whole volume."""
 
 Key = tuple[str, int, int]
 
 
 def slab_text(thickness: float) -> str:
-    """Name a slab: "MIP 10 mm"; empty for one slice."""
+    """Describe a slab: "MIP 10 mm"; empty for one slice."""
     if not thickness:
         return ""
     return "MIP" if math.isinf(thickness) else f"MIP {thickness:g} mm"
 
 
 def slab_of(plane: Plane, index: int, thickness: float) -> tuple[int, int]:
-    """Return the first slice of a slab about a slice, and the one after its last."""
+    """Return the first slice of a slab around a slice, and the one after its last."""
     centres = plane.centres(plane.normal)
     if plane.reversed[plane.normal] and plane.normal == 0:
         centres = centres[-1] - centres[::-1]
@@ -267,21 +267,21 @@ class Projector(QObject):
         self._computed.connect(self._on_computed)
 
     def forget(self) -> None:
-        """Drop all: another volume is shown."""
+        """Drop all projections, because another volume is shown."""
         self._order += 1
         self._kept.clear()
         self._pending = None
         self._pool.clear()
 
     def stop(self) -> None:
-        """Wait for work under way."""
+        """Wait for running work."""
         self.forget()
         self._pool.waitForDone()
 
     def get(
         self, plane: Plane, values: NDArray[np.generic], index: int, thickness: float
     ) -> NDArray[np.generic] | None:
-        """Return a projection as a cut of the plane; None while it is computed, `ready` follows."""
+        """Return a projection as a cut of the plane; None while it is computed, then `ready` is emitted."""
         first, last = slab_of(plane, index, thickness)
         key = (plane.name, first, last)
         if key in self._kept:
@@ -310,37 +310,37 @@ class Projector(QObject):
 
 
 HALO_FROM = 1.8
-"""Width of a line from which on it has a dark edge: the consensus is to be seen on bright tissue."""
+"""Minimum width of a line with a dark edge, which makes the consensus visible on bright tissue."""
 
 BELOW_TITLE = 76
-"""Height of the lines of the title, below which the sides of a divider are named."""
+"""Height of the title's lines; the names of the sides of a divider are below."""
 
 BAND_ALPHA, STROKE_ALPHA = 80, 120
 CHIP_GAP = 8
 
 
 class SlicePainter:
-    """Painter of one slice; what keeps still is painted once and kept until it changes."""
+    """Painter of one slice; static contents are painted once and cached until they change."""
 
     def __init__(self, scene: Scene, outliner: Outliner, projector: Projector) -> None:
         self._scene, self._outliner, self._projector = scene, outliner, projector
         self._grounds: list[QImage] = []
-        """The slice as it is on each side of the divider, or one without a divider; empty if outdated."""
+        """Pictures of the slice on each side of the divider, or a single one; empty if outdated."""
         self._marks: list[QImage] = []
         self._picture: tuple[Levels, int, float, QImage] | None = None
         self.labels: dict[int, QRectF] = {}
-        """Rectangles of the labels of regions as painted last, by their numbers."""
+        """Rectangles of the last painted labels of regions, by their numbers."""
         self._heats: dict[int, tuple[object, int, tuple[QImage, Box] | None]] = {}
         """By side: map, slice and picture."""
 
     def changed(self, *, below: bool = False) -> None:
-        """Paint all again, or only the layers below the outlines: grey values and heat map."""
+        """Invalidate all layers, or only those below the outlines: grey values and heat map."""
         if not below:
             self._marks = []
         self._grounds = []
 
     def forget_pixels(self) -> None:
-        """Drop the pictures of another volume's values."""
+        """Drop the pictures of the values of another volume."""
         self._picture = None
         self._heats.clear()
 
@@ -360,7 +360,7 @@ class SlicePainter:
         """Paint the slice under the crosshair.
 
         `title`, `remark`: plane and slice, and a remark on special display. `ratio`: device pixels per pixel
-        of the widget. `large`: whether the view has the labels for all views. `stroke`: the present stroke.
+        of the widget. `large`: whether the view has the labels for all views. `stroke`: the current stroke.
         `pointer`: position of the brush on the plane.
         """
         scene = self._scene
@@ -409,7 +409,7 @@ class SlicePainter:
     def _paint_colour_bars(
         self, painter: QPainter, view: Viewport, divider: float | None, words: QRectF
     ) -> None:
-        """Paint the bar of each map at the upper right corner, or beside the divider below its chips.
+        """Paint the colour bar of each map at the upper right corner, or beside the divider below its chips.
 
         `words`: rectangle of the title, which the bars do not cover.
         """
@@ -424,7 +424,7 @@ class SlicePainter:
                 paint_colour_bar(painter, right - overlay.EDGE, top, layers.heat, room, covered)
 
     def _painted(self, plane: Plane, view: Viewport, ratio: float) -> list[QImage]:
-        """Paint all that keeps still; the outlines are kept for when only what lies below them changes."""
+        """Paint the static contents; the outlines are cached for changes of only the layers below them."""
         grounds = []
         all_layers = self._scene.layers()
         if not self._marks:
@@ -542,7 +542,7 @@ def _sheet(view: Viewport, ratio: float, kind: QImage.Format) -> QImage:
 def _stroke_path(
     painter: QPainter, path: QPainterPath, colour: str, width: float, ratio: float, *, dashed: bool
 ) -> None:
-    # A cosmetic pen is as wide on the device, which may have several pixels for one of the widget's.
+    # A cosmetic pen has its width in device pixels, several of which may form one pixel of the widget.
     pen = QPen(QColor(colour), width * ratio)
     pen.setCosmetic(True)
     if dashed:

@@ -1,4 +1,4 @@
-"""One plane of a volume in use: slices, crosshair, zoom, window, brush, by mouse or key."""
+"""Interactive view of one plane of a volume: slices, crosshair, zoom, window, brush, by mouse or key."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from raterscope.widgets.volume.slice_painter import (
 
 FIT_MARGIN = 22.0
 LOOK_SHARE = 0.4
-"""Largest share of the view's smaller side that `look_at` gives to its target."""
+"""Maximum share of the view's smaller side for the target of `look_at`."""
 
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 NEAR = 4.0
-"""Pixels within which a click is on a line."""
+"""Maximum distance of a click on a line, in pixels."""
 
 OBLIQUE_FROM = 3.0
-"""Degrees between slices and the patient's plane from which a remark says so."""
+"""Minimum angle, in degrees, between slices and the patient's plane for a remark."""
 
 NOTCH = 120
-"""Turn of one notch of a wheel, in eighths of a degree."""
+"""Rotation of a wheel by one notch, in eighths of a degree."""
 
 
 class SliceView(WholeView):
@@ -110,7 +110,7 @@ class SliceView(WholeView):
     # What is shown -----------------------------------------------------------------------------
 
     def set_plane(self, plane: Plane) -> None:
-        """Show another volume's plane, whole."""
+        """Show the whole plane of another volume."""
         self.plane = plane
         self._painter.forget_pixels()
         self.setAccessibleName(plane.name.capitalize() + " view" if plane.letters[0] else "Image")
@@ -132,12 +132,12 @@ class SliceView(WholeView):
         self.update()
 
     def projected(self) -> None:
-        """Show a projection that was computed."""
+        """Show a newly computed projection."""
         self._painter.forget_pixels()
         self.changed(below=True)
 
     def find_outlines(self) -> None:
-        """Find the outlines of the slice that have changed; the view is painted again if there are any."""
+        """Find the changed outlines of the slice; repaint the view if there are any."""
         if self.plane is not None:
             self._outliner.paths(self.plane, self.index, self._scene.shape_keys())
 
@@ -152,7 +152,7 @@ class SliceView(WholeView):
         return f"{name} {self.index + 1} / {plane.slices}"
 
     def remark(self) -> str:
-        """Return how the slice differs from a plain one: "oblique 8°, MIP 10 mm"."""
+        """Describe special properties of the slice: "oblique 8°, MIP 10 mm"."""
         plane, words = self.plane, []
         if plane is not None and plane.oblique >= OBLIQUE_FROM:
             words.append(f"oblique {plane.oblique:.0f}°")
@@ -169,7 +169,7 @@ class SliceView(WholeView):
             self._set_viewport(self.viewport.framing(self.plane.extent, FIT_MARGIN))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Zoom about a position of the widget, or about the crosshair."""
+        """Zoom around a position of the widget, or around the crosshair."""
         plane, view = self.plane, self.viewport
         if plane is None:
             return
@@ -181,7 +181,7 @@ class SliceView(WholeView):
         self._set_viewport(view.zoomed(factor, x, y).held_to(plane.extent))
 
     def look_at(self, origin: Index, shape: Index) -> None:
-        """Pan to a part of the volume; zoom in if it is too small to judge."""
+        """Pan to a part of the volume; zoom in if it is too small to be seen well."""
         plane = self.plane
         if plane is None:
             return
@@ -194,7 +194,7 @@ class SliceView(WholeView):
         if inside and ideal / 3 <= view.scale <= ideal:
             return
         self._fitted = False
-        # No closer than that surroundings are seen: eight times the whole.
+        # At most eight times the whole plane, so that surroundings stay visible.
         scale = min(max(ideal, fitted.scale), 8 * fitted.scale)
         middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
@@ -215,11 +215,11 @@ class SliceView(WholeView):
         self.changed()
 
     def sizeHint(self) -> QSize:
-        """Return the largest size."""
+        """Return the preferred size."""
         return QSize(640, 520)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the whole in sight, or the middle in the middle."""
+        """Keep the whole plane visible, or the centre in the centre."""
         size = event.size()
         self.viewport = self.viewport.resized(max(1, size.width()), max(1, size.height()))
         if self._fitted:
@@ -227,7 +227,7 @@ class SliceView(WholeView):
         self.changed()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Copy the stored picture, then paint what moves."""
+        """Copy the cached picture, then paint moving contents."""
         with QPainter(self) as painter:
             self._paint(painter)
             if self.hasFocus() and self.plane is not None:
@@ -238,7 +238,7 @@ class SliceView(WholeView):
     # Mouse -------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll through slices; with Ctrl, zoom about the mouse."""
+        """Scroll through slices; with Ctrl, zoom around the mouse."""
         delta = event.angleDelta().y()
         event.accept()
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -316,7 +316,7 @@ class SliceView(WholeView):
         return self._scene.sides is not None and abs(position.x() - across) <= GRIP
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End a drag; a click also chooses what lies under it."""
+        """End a drag; a click also selects the object under it."""
         drag, self._drag = self._drag, ""
         if drag == "pan":
             self.show_cursor()
@@ -330,14 +330,14 @@ class SliceView(WholeView):
             self._choose(event.position())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Make this the large view, or one of three again."""
+        """Enlarge this view, or show all three again."""
         if event.button() == Qt.MouseButton.LeftButton and self._scene.tool == "look":
             self.enlarged.emit()
         else:
             self.mousePressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Name the outlines under a mouse that rests."""
+        """Show the names of the outlines under the resting mouse in a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             near = self._outlines_at(self.plane, QPointF(event.pos())) if self.plane is not None else []
             text = ", ".join(outline.name for outline in near)
@@ -444,7 +444,7 @@ class SliceView(WholeView):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Forget a key that is released elsewhere."""
+        """Reset pressed keys, because they may be released elsewhere."""
         self._leave_space()
         super().focusOutEvent(event)
 
@@ -457,7 +457,7 @@ class SliceView(WholeView):
             self.show_cursor()
 
     def show_cursor(self, *, over_divider: bool = False) -> None:
-        """Set the cursor for what a press would do."""
+        """Set the cursor for the effect of a press."""
         shapes = Qt.CursorShape
         if over_divider:
             self.setCursor(shapes.SplitHCursor)
@@ -532,7 +532,7 @@ class SliceView(WholeView):
             self.outline_clicked.emit(outlines[0].key)
 
     def _outlines_at(self, plane: Plane, position: QPointF) -> list[Outline]:
-        """Return the outlines within some pixels of a position, the uppermost first."""
+        """Return the outlines near a position, the uppermost first."""
         x, y = self.viewport.to_image(position.x(), position.y())
         disc = QPainterPathStroker()
         disc.setWidth(2 * NEAR / self.viewport.scale)
@@ -556,7 +556,7 @@ class SliceView(WholeView):
         )  # fmt: skip
 
     def give_up_stroke(self) -> None:
-        """Cancel the stroke; nothing is painted when the mouse is released."""
+        """Cancel the stroke; releasing the mouse then paints nothing."""
         if self._stroke is not None:
             self._stroke, self._drag = None, ""
             self.update()

@@ -1,4 +1,4 @@
-"""Renderer of the 3-D view: OpenGL into a picture, by the modules for it that PySide6 contains.
+"""Renderer of the 3-D view: OpenGL into a picture, by PySide6's own modules.
 
 Measured with 100,000 triangles in 800 by 600 pixels, software rendering (llvmpipe), processor time of a frame
 and installed size:
@@ -10,7 +10,7 @@ and installed size:
 | VTK 9 | | 110 | 566 |
 
 pyqtgraph also takes more than a second to import, and its widget makes Qt compose the whole window by OpenGL.
-Here the picture is painted as any other, and OpenGL is used only while a 3-D view is visible.
+Here the picture is painted like any other, and OpenGL is used only while a 3-D view is visible.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ void main() {
 class Mesh:
     """Triangles or lines.
 
-    `corners`: (N, 10) float32, position in millimetres, normal, colour with opacity; of a picture the colour
-        is the position in it.
+    `corners`: (N, 10) float32, position in millimetres, normal, colour with opacity; for a picture, the
+        colour is the position in it.
     `faces`: (M, 3) or (M, 2) uint32, triangles or lines.
     `picture`: for the style "picture".
     """
@@ -180,7 +180,7 @@ class SurfaceRenderer:
         self._uploaded: dict[str, _Uploaded] = {}
 
     def _start(self) -> bool:
-        """Create what drawing needs; return False if this computer has no OpenGL."""
+        """Create the OpenGL objects; return False if this computer has no OpenGL."""
         requested = QSurfaceFormat()
         requested.setDepthBufferSize(24)
         context = QOpenGLContext(self._parent)
@@ -224,9 +224,9 @@ class SurfaceRenderer:
 
         `size`: pixels.
         `matrix`: (4, 4), millimetres to clip coordinates.
-        `eye`: (3,), unit vector to the eye, from where the light comes.
-        `opacity`: opacity of pictures, 0 to 1; what is nearly black, such as air, is more transparent.
-        `samples`: samples of a pixel: 0, or 4 for smooth edges.
+        `eye`: (3,), unit vector to the eye, where the light comes from. `opacity`: opacity of pictures, 0 to
+        1; nearly black pixels, such as air, are more transparent. `samples`: samples per pixel: 0, or 4 for
+        antialiasing.
         """
         if self._context is None and not self._start():
             return None
@@ -277,7 +277,7 @@ class SurfaceRenderer:
         return self._target
 
     def release(self) -> None:
-        """Free everything; the next `draw` starts again."""
+        """Free all OpenGL objects; the next `draw` creates them again."""
         if self._context is None or self._surface is None:
             return
         if self._context.makeCurrent(self._surface):

@@ -1,6 +1,6 @@
 """3-D view of a structure: consensus coloured by a map, raters as wireframes, slices through it.
 
-The camera is a parallel projection, turned about the patient's long axis.
+The camera is a parallel projection, rotated around the patient's long axis.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ FloatArray = NDArray[np.float64]
 
 _ZOOMS = 0.2, 40.0
 _DEPTH = 8.0
-"""Depth of the scene in radii: slices and wireframes reach beyond the surface."""
+"""Depth of the scene, in radii of the surface: slices and wireframes extend beyond it."""
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Direction and part of the scene; from the front, with the head up, at the beginning.
+    """Direction and visible part of the scene; initially from the front, with the head up.
 
-    `azimuth`, `elevation`: degrees to the patient's left and to the head.
-    `centre`: (x, y, z), millimetres, in the middle of the view.
-    `radius`: millimetres from the centre to the edge of the view at zoom 1.
+    `azimuth`, `elevation`: degrees to the patient's left and to the head. `centre`: (x, y, z) in millimetres,
+    at the centre of the view. `radius`: millimetres from the centre to the edge of the view at zoom 1.
     """
 
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -68,7 +67,7 @@ class Camera:
         return np.stack([right, np.cross(eye, right), eye])
 
     def turned(self, azimuth: float, elevation: float) -> Camera:
-        """Turn by some degrees, at most to straight above or below."""
+        """Rotate by some degrees, at most to straight above or below."""
         return replace(
             self,
             azimuth=(self.azimuth + azimuth) % 360.0,
@@ -76,7 +75,7 @@ class Camera:
         )
 
     def zoomed(self, factor: float) -> Camera:
-        """Zoom about the centre."""
+        """Zoom around the centre."""
         return replace(self, zoom=min(max(self.zoom * factor, _ZOOMS[0]), _ZOOMS[1]))
 
     def panned(self, right: float, down: float, size: tuple[int, int]) -> Camera:
@@ -86,7 +85,7 @@ class Camera:
         return replace(self, centre=(float(moved[0]), float(moved[1]), float(moved[2])))
 
     def scale(self, size: tuple[int, int]) -> float:
-        """Return the pixels of a millimetre, for (width, height) of a view."""
+        """Return the pixels per millimetre, for (width, height) of a view."""
         return self.zoom * min(size) / (2.0 * self.radius)
 
     def project(self, positions: NDArray[np.floating], size: tuple[int, int]) -> FloatArray:
@@ -125,22 +124,22 @@ NO_OPENGL = (
 EMPTY = "Nothing to show: the consensus is empty. Press Fuse (F5), or draw it with the brush (B)."
 
 TURN = 15.0
-"""Degrees of a press of an arrow key."""
+"""Rotation by an arrow key, in degrees."""
 
 DRAG_TURN = 0.5
-"""Degrees of a pixel of a drag."""
+"""Rotation per pixel of a drag, in degrees."""
 
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 REST = 200
-"""Milliseconds after the last turn until edges are smoothed."""
+"""Milliseconds after the last rotation until edges are smoothed."""
 
 SAMPLES = 4
 ROOM = 1.15
 """Radius of the view, in radii of the surface."""
 
 MARGIN = 0.3
-"""Part of the slices around the surface, as a share of its size."""
+"""Margin of the slices around the surface, as a share of its size."""
 
 MOST_PIXELS = 256
 _OPACITY = 0.75
@@ -149,7 +148,7 @@ _LETTER_ROOM = 10.0
 _TOWARDS_EYE = 0.85
 _BAR_WIDTH, _BAR_LENGTH, _BAR_WORDS = 8.0, 110.0, 66.0
 _LOWEST_WITH_BAR = 110.0
-"""Height of a view, in unscaled pixels, below which caption and colour bar give way to the switches."""
+"""Minimum height of a view, in unscaled pixels, to show caption and colour bar besides the switches."""
 
 _ARROWS = {
     Qt.Key.Key_Left: (TURN, 0.0),
@@ -165,7 +164,7 @@ _LETTERS = (("L", (1, 0, 0)), ("R", (-1, 0, 0)), ("P", (0, 1, 0)), ("A", (0, -1,
 class Wireframe:
     """The surface of one rater's mask, by its edges.
 
-    `key`: that of its outline.
+    `key`: key of the rater's outline.
     `colour`: hexadecimal.
     `corners`: (N, 3) float32, millimetres.
     `edges`: (K, 2) uint32.
@@ -179,7 +178,7 @@ class Wireframe:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceModel:
-    """Content of the view.
+    """Contents of the view.
 
     `colours`: (N, 3) float32, red, green and blue of the corners of the surface, 0 to 1.
     `heat`: the map that the colours show.
@@ -195,11 +194,11 @@ class SurfaceModel:
 class SurfaceView(WholeView):
     """Surface of a structure with the slices through the crosshair.
 
-    A drag or the arrow keys turn it, the wheel or + and - zoom, a drag with the middle button pans, 0 resets.
-    A click on the surface moves the crosshair there. Space shows or hides the raters. A double click or
-    Return enlarges the view.
+    A drag or the arrow keys rotate it, the wheel or + and - zoom, a drag with the middle button pans, 0
+    resets. A click on the surface moves the crosshair there. Space shows or hides the raters. A double click
+    or Return enlarges the view.
 
-    `pointed`: (slice, row, column) of the voxel that was clicked.
+    `pointed`: (slice, row, column) of the clicked voxel.
     """
 
     pointed = Signal(object)
@@ -225,7 +224,7 @@ class SurfaceView(WholeView):
         self.menu = FigureMenu(self, self, with_svg=False)
         self._scene, self.grid = scene, Grid.plain((1, 1, 1))
         self.model: SurfaceModel | None = None
-        """Model that is shown."""
+        """Model on screen."""
         self._text = ""
         self._renderer = SurfaceRenderer(self)
         self._meshes: dict[str, Mesh] = {}
@@ -252,7 +251,7 @@ class SurfaceView(WholeView):
     # Content -----------------------------------------------------------------------------------
 
     def set_model(self, model: SurfaceModel | None, grid: Grid, text: str = "") -> None:
-        """Show a model, or a sentence; the camera stays while the same structure is shown."""
+        """Show a model, or a sentence; the camera is kept for the same structure."""
         shown = self.model
         same = model is not None and shown is not None and (grid, model.title) == (self.grid, shown.title)
         self.model, self.grid, self._text = model, grid, text
@@ -272,11 +271,11 @@ class SurfaceView(WholeView):
 
     @property
     def text(self) -> str:
-        """The sentence that is shown instead of a model."""
+        """Sentence shown instead of a model."""
         return self._text if self.model is None else ""
 
     def set_camera(self, camera: Camera) -> None:
-        """Turn, zoom or move; edges are smoothed when it rests."""
+        """Rotate, zoom or pan; edges are smoothed after a pause."""
         self.camera = camera
         self._moving = True
         self._rest.start()
@@ -287,7 +286,7 @@ class SurfaceView(WholeView):
         self.set_camera(self._home)
 
     def changed(self) -> None:
-        """Draw the slices, and the wireframes of the outlines in sight, again."""
+        """Draw the slices, and the wireframes of the visible outlines, again."""
         self._slices_changed = True
         self.update()
 
@@ -384,7 +383,7 @@ class SurfaceView(WholeView):
             painter.drawEllipse(QPointF(x, y), 5, 5)
 
     def _paint_letters(self, painter: QPainter) -> None:
-        """Paint the patient's sides around the view, those away from the eye fainter."""
+        """Paint the patient's sides around the view, fainter for those away from the eye."""
         width, height = self._pixels
         painter.save()
         painter.setFont(theme.font(bold=True))
@@ -400,9 +399,9 @@ class SurfaceView(WholeView):
         painter.restore()
 
     def _paint_bar(self, painter: QPainter, heat: HeatMap, title: QRectF) -> None:
-        """Paint the colours upright at the right edge, where they hide little of a small view.
+        """Paint the colour bar upright at the right edge, where it hides little of a small view.
 
-        `title`: rectangle of the words, below which the bar begins where it would meet them.
+        `title`: rectangle of the title; the bar begins below it if they would overlap.
         """
         painter.save()
         frame = enlarge(painter, QRectF(self.rect()))
@@ -446,7 +445,7 @@ class SurfaceView(WholeView):
             self._dragged = False
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Turn, or pan with the middle button."""
+        """Rotate, or pan with the middle button."""
         if self._pressed is None:
             return
         position = event.position()
@@ -461,7 +460,7 @@ class SurfaceView(WholeView):
             self.set_camera(self.camera.turned(-offset.x() * DRAG_TURN, offset.y() * DRAG_TURN))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Move the crosshair to the point of the surface that was clicked."""
+        """Move the crosshair to the clicked point of the surface."""
         pressed, self._pressed = self._pressed, None
         if pressed is not None and not self._dragged and event.button() == Qt.MouseButton.LeftButton:
             self._point_at(event.position())
@@ -477,7 +476,7 @@ class SurfaceView(WholeView):
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Turn, zoom, reset."""
+        """Rotate, zoom, reset."""
         key = Qt.Key(event.key())
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
@@ -515,7 +514,7 @@ def _wire_mesh(wireframe: Wireframe) -> Mesh:
 
 
 def _slice_meshes(scene: Scene, grid: Grid, surface: Surface) -> Iterator[tuple[str, Mesh]]:
-    """Make a picture and a frame of each slice through the crosshair, about the surface."""
+    """Make a picture and a frame of each slice through the crosshair, around the surface."""
     low, high = surface.indices.min(axis=0), surface.indices.max(axis=0)
     margin = MARGIN * grid_extent(grid, low, high) / np.array(grid.spacing)
     first = np.maximum(np.floor(low - margin), 0).astype(int)
@@ -550,12 +549,12 @@ def _slice_meshes(scene: Scene, grid: Grid, surface: Surface) -> Iterator[tuple[
 
 
 def grid_extent(grid: Grid, low: NDArray[np.floating], high: NDArray[np.floating]) -> float:
-    """Return the diagonal of a box of voxels, mm."""
+    """Return the diagonal of a box of voxels, in mm."""
     return float(np.linalg.norm((high - low) * np.array(grid.spacing)))
 
 
 def _row_levels(grid: Grid, axis: int, first: Sequence[int], last: Sequence[int]) -> NDArray[np.float64]:
-    """Return the edges of a picture along an axis in voxels; all between uneven slices, which it follows."""
+    """Return the edges of a picture along an axis, in voxels; for uneven slices, those of all slices."""
     ends = np.array([first[axis] - 0.5, last[axis] + 0.5])
     if axis == 0 and grid.uneven:
         return np.concatenate([ends[:1], np.arange(first[0], last[0] + 1), ends[1:]])

@@ -1,4 +1,4 @@
-"""Controls beside a volume: strip of disputes, presets and fields of the window; places of the views."""
+"""Controls of a volume: strip of disputes, presets and fields of the window; arrangement of the views."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ MARGIN_TOP = 12
 BAR_ROOM = 20.0
 
 WINDOW_DRAG = 300.0
-"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
+"""Pixels of a drag that change the width of the window by a factor of e, or its level by its width."""
 
 WINDOW_TIP = "Window: width and level of the grey values. Drag with the right button to change them"
 
 
 class DisputeStrip(WholeView):
-    """Bar for each slice, the longest where most is disputed, with a mark at the slice shown.
+    """Strip with a bar for each slice, longer for more dispute, and a mark at the visible slice.
 
-    A click or a drag goes to the slice; so do Up, Down, Home and End, and Return goes to the most disputed.
+    A click or a drag goes to the slice; Up, Down, Home and End move, and Return goes to the most disputed
+    slice.
     """
 
     slice_chosen = Signal(int)
@@ -51,7 +52,7 @@ class DisputeStrip(WholeView):
         self.menu = FigureMenu(self, self, self.table)
 
     def set_dispute(self, dispute: NDArray[np.floating], *, upward: bool) -> None:
-        """Show what is disputed on each slice, the first at the top or, upward, at the bottom."""
+        """Show the dispute of each slice, the first at the top or, with `upward`, at the bottom."""
         self._dispute = np.nan_to_num(np.asarray(dispute, dtype=np.float64)).clip(min=0.0)
         self._upward = upward
         self.set_slice(min(self._slice, len(self._dispute) - 1))
@@ -125,7 +126,7 @@ class DisputeStrip(WholeView):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go up, down, to an end, to the most disputed."""
+        """Go up, down, to an end, or to the most disputed slice."""
         last, up = len(self._dispute) - 1, 1 if self._upward else -1
         top = last if self._upward else 0
         to = {
@@ -171,7 +172,7 @@ class DisputeStrip(WholeView):
 
 
 CINE_INTERVAL = 100
-"""Milliseconds between slices that are played."""
+"""Milliseconds between two slices of playback."""
 
 
 class Cine(QTimer):
@@ -195,9 +196,9 @@ _SAMPLED = 200_000
 
 
 class WindowChoice:
-    """Windows offered for the volume on screen, and the choice, which stays for further volumes.
+    """Windows offered for the volume on screen, and the choice, which is kept for further volumes.
 
-    A window of CT stays as its numbers. Values of other modalities have no unit: their window stays relative
+    A CT window is kept by its numbers. Values of other modalities have no unit: their window is kept relative
     to the automatic one.
     """
 
@@ -205,12 +206,12 @@ class WindowChoice:
         self.offered: dict[str, tuple[str, Window]] = {}
         self.preset = ""
         self.modality = ""
-        """Modality of the volume; "CT" also if only its values look like that."""
+        """Modality of the volume; "CT" also if only its values look like CT."""
         self._automatic: Window = (0.0, 1.0)
         self._kept: dict[str, str | Window] = {}
 
     def offer(self, values: NDArray[np.generic] | None, modality: str, window: Window | None) -> Window:
-        """Find the windows of a volume, and return the one to show: the choice made before, or the usual."""
+        """Find the windows of a volume, and return the one to show: the earlier choice, or the default."""
         self.offered, self.preset = {}, ""
         if values is None or values.ndim != 3:
             return 0.5, 1.0
@@ -247,7 +248,7 @@ class WindowChoice:
         self._kept[self.modality] = (centre, width)
 
     def entries(self) -> list[tuple[str, str]]:
-        """Return the name and the words of each preset."""
+        """Return the name and the description of each preset."""
         return [(name, f"{text}   {in_words(*window)}") for name, (text, window) in self.offered.items()]
 
     def text_of(self, centre: float, width: float) -> str:
@@ -294,7 +295,7 @@ class WindowEntry(QWidget):
         self.hide()
 
     def open_with(self, centre: float, width: float) -> None:
-        """Show the numbers, with the width to be typed first."""
+        """Show the numbers, with the focus on the width."""
         digits = max(0, min(6, 2 - math.floor(math.log10(max(width, 1e-9)))))
         for box, value, lowest in ((self.width_box, width, 10.0**-digits), (self.level_box, centre, -1e9)):
             with QSignalBlocker(box):
@@ -309,7 +310,7 @@ class WindowEntry(QWidget):
         self.width_box.selectAll()
 
     def event(self, event: QEvent) -> bool:
-        """Keep Tab for the fields: over the views it is a shortcut."""
+        """Keep Tab for the fields, because it is a shortcut over the views."""
         return keeps_key(event, Qt.Key.Key_Tab, Qt.Key.Key_Backtab) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -333,7 +334,7 @@ class WindowControl(QObject):
         self._view = view
         self._choice = WindowChoice()
         self.levels = Levels(0.0, 1.0)
-        """The window on screen."""
+        """Current window."""
         self._dragged_from: Window | None = None
         self.chip = MenuChip("Window", WINDOW_TIP, above=True)
         self.chip.chosen.connect(self.show_preset)
@@ -348,16 +349,16 @@ class WindowControl(QObject):
 
     @property
     def modality(self) -> str:
-        """Modality of the volume; "CT" also if only its values look like that."""
+        """Modality of the volume; "CT" also if only its values look like CT."""
         return self._choice.modality
 
     @property
     def possible(self) -> bool:
-        """Whether the volume has grey values, and so a window."""
+        """Whether the volume has grey values, and therefore a window."""
         return bool(self._choice.offered)
 
     def offer(self, values: NDArray[np.generic] | None, modality: str, window: Window | None) -> None:
-        """Offer the windows of a volume, and show the one chosen before, or the usual one."""
+        """Offer the windows of a volume, and show the earlier choice, or the default."""
         first = self._choice.offer(values, modality, window)
         self.chip.set_choices(self._choice.entries())
         self.chip.setVisible(bool(self._choice.offered))
@@ -385,7 +386,7 @@ class WindowControl(QObject):
             self.entry.open_with(*self.window)
 
     def drag(self, right: float, up: float) -> str:
-        """Change the window by pixels since a drag began; return it in words, empty without a window."""
+        """Change the window by the pixels since a drag began; return its description, empty without one."""
         if not self._choice.offered:
             return ""
         centre, width = self._dragged_from = self._dragged_from or self.window
@@ -407,7 +408,7 @@ class WindowControl(QObject):
 
 
 LARGE_SHARE = 0.64
-"""Share of the width that the large one of three views has."""
+"""Share of the width for the large one of three views."""
 
 RULE = 1
 
@@ -419,9 +420,8 @@ def arrange(
 ) -> dict[str, QRect]:
     """Return the rectangles of the large view, the others, the strip and the 3-D view, if they are shown.
 
-    `others`: two planes, or none where the large view is alone.
-    `strip`: width of the strip beside the large view.
-    `surface`: whether the 3-D view is shown: in the fourth quarter, or beside the view that is alone.
+    `others`: two planes, or none if the large view is alone. `strip`: width of the strip beside the large
+    view. `surface`: whether the 3-D view is shown: in the fourth quarter, or beside the only view.
     """
     share = 0.5 if surface else LARGE_SHARE if others else 1.0
     room = round((width - strip) * share)

@@ -118,7 +118,7 @@ class VolumeView(QWidget):
         self._set_up_windows("", None)
 
     def _set_grid(self, grid: Grid) -> None:
-        """Show the planes of another grid, whole, its middle under the crosshair."""
+        """Show the whole planes of another grid, with the crosshair at its centre."""
         self._grid = grid
         self._scene.measurement, self._scene.measured = None, ""
         self.set_cine(False)
@@ -138,7 +138,7 @@ class VolumeView(QWidget):
 
     @property
     def planes(self) -> dict[str, Plane]:
-        """The planes by name: three, or that of an image in two dimensions."""
+        """Planes by name: three, or one for an image in two dimensions."""
         return dict(self._planes)
 
     def view(self, name: str) -> SliceView:
@@ -146,7 +146,7 @@ class VolumeView(QWidget):
         return self._views[name]
 
     def set_dispute(self, dispute: NDArray[np.floating] | None) -> None:
-        """Show beside the slices how much is disputed on each, (Z,); None hides that."""
+        """Show beside the slices the dispute on each, (Z,); None hides the strip."""
         self._has_dispute = dispute is not None and self._planes[self._native].slices > 1
         if dispute is not None and self._has_dispute:
             if len(dispute) != self._planes[self._native].slices:
@@ -159,11 +159,11 @@ class VolumeView(QWidget):
 
     @property
     def crosshair(self) -> Index:
-        """The voxel (slice, row, column) that all views go through."""
+        """The voxel (slice, row, column) that all views intersect."""
         return self._scene.index
 
     def go_to(self, index: Index) -> None:
-        """Move the crosshair, held to the volume; the views follow."""
+        """Move the crosshair within the volume; the views follow."""
         shape = self._planes[self._native].shape
         clamped = [min(max(int(index), 0), size - 1) for index, size in zip(index, shape, strict=True)]
         old, new = self._scene.index, (clamped[0], clamped[1], clamped[2])
@@ -180,7 +180,7 @@ class VolumeView(QWidget):
         self.crosshair_moved.emit(new)
 
     def look_at(self, origin: Index, shape: Index) -> None:
-        """Pan every view to a part of the volume, with the crosshair in its centre."""
+        """Pan every view to a part of the volume, with the crosshair at its centre."""
         middle = [index + size // 2 for index, size in zip(origin, shape, strict=True)]
         self.go_to((middle[0], middle[1], middle[2]))
         for name in self._planes:
@@ -229,7 +229,7 @@ class VolumeView(QWidget):
         return self.layout_name if self.layout_name in self._planes else self._native
 
     def _arrange(self) -> None:
-        """Place the views, and below them the chips, which cover no part of the volume."""
+        """Place the views, and the chips below them, so that they cover no part of the volume."""
         large = self._large()
         narrow = self.width() < pixels(NARROW)
         alone = narrow or self.layout_name in self._planes or len(self._planes) == 1
@@ -262,7 +262,7 @@ class VolumeView(QWidget):
         self._arrange()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the lines between the views, and the ground of the chips."""
+        """Paint the lines between the views, and the background of the chips."""
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(theme.DARK.line))
             below = self.rect().adjusted(0, self._chips.y() - CHIP_GAP, 0, 0)
@@ -305,7 +305,7 @@ class VolumeView(QWidget):
         self._update_views()
 
     def clear(self) -> None:
-        """Show nothing until the volume is known."""
+        """Clear the views until the volume is known."""
         self.set_volume(None, Grid.plain((1, 1, 1)))
         self._scene.empty = True
 
@@ -319,10 +319,10 @@ class VolumeView(QWidget):
     ) -> None:
         """Set the values of the visible volume, which may be read after it is shown.
 
-        `values`: (Z, Y, X) or (Z, Y, X, 3), or None without pixels; the raters' marks are then shown on
-        neutral ground. `modality`: as in DICOM. "CT" has presets in Hounsfield units; an empty name has them
-        too, because it may be CT. `window`: (centre, width), preferred display window of the file.
-        `unit`: of the values, if not HU.
+        `values`: (Z, Y, X) or (Z, Y, X, 3), or None without pixels; the raters' marks are then shown on a
+        neutral background. `modality`: as in DICOM. "CT" has presets in Hounsfield units; an empty name has
+        them too, because it may be CT. `window`: (centre, width), preferred display window of the file.
+        `unit`: unit of the values, if not HU.
         """
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
@@ -339,7 +339,7 @@ class VolumeView(QWidget):
     # Marks -----------------------------------------------------------------------------------
 
     def set_outlines(self, outlines: Sequence[Outline]) -> None:
-        """Show the edges of masks, the last uppermost."""
+        """Show the outlines of masks, the last on top."""
         before, self._scene.outlines = self._scene.outlines, tuple(outlines)
         self._outliner.set_shapes(self._scene.shapes())
         if [outline.style for outline in outlines] != [outline.style for outline in before]:
@@ -354,34 +354,34 @@ class VolumeView(QWidget):
         self._changed()
 
     def hide_overlays(self, bare: bool) -> None:
-        """Show the image alone, or what lies over it too."""
+        """Show the image without or with its overlays."""
         self._scene.bare = bare
         self._changed(below=True)
 
     def set_solo(self, key: str | None, *, beside: Iterable[str] = ()) -> None:
-        """Show one outline alone, or with some that stay beside it; None shows those shown before."""
+        """Show one outline alone, or with some others; None shows the previous outlines."""
         self._scene.solo, self._scene.beside = key, frozenset(beside)
         self._changed()
 
     def set_style(self, style: Literal["contour", "fill"]) -> None:
-        """Show masks as lines, or as areas too."""
+        """Show masks as lines, or also as areas."""
         self._scene.filled = style == "fill"
         self._style_chips.set_on("fill", style == "fill")
         self._changed()
 
     def set_opacity(self, opacity: float) -> None:
-        """Choose how much areas and heat maps cover, 0 to 1."""
+        """Set the opacity of areas and heat maps, 0 to 1."""
         self._scene.opacity = min(max(float(opacity), 0.0), 1.0)
         self._changed()
 
     def set_heat_map(self, heat: HeatMap | None) -> None:
-        """Show numbers as colours, with a colour bar; None shows none."""
+        """Show a heat map with a colour bar; None removes it."""
         if heat is not self._scene.heat:
             self._scene.heat = heat
             self._changed(below=True)
 
     def set_sides(self, sides: Sides | None, layers: tuple[Layers, Layers] | None = None) -> None:
-        """Show other outlines and maps left and right of the divider; None shows those for all again."""
+        """Show other outlines and maps left and right of the divider; None shows the common ones again."""
         if sides is None and self._scene.sides is None:
             return
         self.divider.set_sides(sides)
@@ -399,18 +399,18 @@ class VolumeView(QWidget):
         high: float = 1.0,
         origin: Index = (0, 0, 0),
     ) -> None:
-        """Cover where a probability lies between two levels; None covers nothing."""
+        """Show the area with a probability between two levels; None shows none."""
         if values is not None or self._scene.band is not None:
             self._scene.band = None if values is None else Band(values, origin, low, high)
             self._shapes_changed()
 
     def set_boxes(self, boxes: Sequence[RegionBox], selected: int | None = None) -> None:
-        """Show disputed regions, the selected one in words."""
+        """Show disputed regions, the selected one with its description."""
         self._scene.boxes, self._scene.selected = tuple(boxes), selected
         self._update_views()
 
     def set_edit(self, values: NDArray[np.bool_] | None, origin: Index = (0, 0, 0)) -> None:
-        """Show the mask that is being corrected; None shows none."""
+        """Show the mask being edited; None shows none."""
         if values is not None or self._scene.edit is not None:
             self._scene.edit = None if values is None else (values, origin)
             self._shapes_changed()
@@ -435,7 +435,7 @@ class VolumeView(QWidget):
         return self._scene.tool
 
     def set_tool(self, tool: Tool) -> None:
-        """Choose what a drag with the left button does; a stroke under way is given up."""
+        """Set the effect of a drag with the left button; a stroke in progress is cancelled."""
         if tool not in get_args(Tool):
             raise ValueError(f"tool {tool!r}; expected one of {', '.join(get_args(Tool))}")
         self._scene.tool = tool
@@ -448,11 +448,11 @@ class VolumeView(QWidget):
         self._arrange()
 
     def toggle_solid_brush(self) -> None:
-        """Let brush and eraser cover neighbouring slices within the radius too, or one slice alone."""
+        """Let brush and eraser also cover neighbouring slices within the radius, or only one slice."""
         self._on_brush_chip("solid", not self._scene.solid)
 
     def toggle_windowed_brush(self) -> None:
-        """Let brush and eraser leave out what is black or white in the window, or cover everything."""
+        """Let brush and eraser skip voxels that are black or white in the window, or cover all."""
         self._on_brush_chip("windowed", not self._scene.windowed)
 
     def _on_brush_chip(self, name: str, on: bool) -> None:
@@ -460,7 +460,7 @@ class VolumeView(QWidget):
         self._brush_chips.set_on(name, on)
 
     def set_brush_radius(self, millimetres: float) -> None:
-        """Choose the size of brush and eraser."""
+        """Set the size of brush and eraser."""
         radius = min(max(float(millimetres), RADII[0]), RADII[1])
         if radius != self._scene.radius:
             self._scene.radius = radius
@@ -539,7 +539,7 @@ class VolumeView(QWidget):
         return self._scene.unit or ("HU" if self.windows.modality == "CT" else "")
 
     def _read_out(self, index: Index | None) -> None:
-        """Write value and position of a voxel, or of the one under the crosshair, in the large view."""
+        """Show value and position of a voxel, by default that under the crosshair, in the large view."""
         at = index or self._scene.index
         text = describe_voxel(self._scene.values, self._grid, at, self._value_unit)
         if text != self._scene.readout:
@@ -558,7 +558,7 @@ class VolumeView(QWidget):
         self.set_cross_hair(not self._scene.cross_hair)
 
     def next_layout(self) -> None:
-        """Show all views, then each alone."""
+        """Show the next layout: all views, then each alone."""
         layouts = ["three", *(name for name in PLANES if name in self._planes)]
         if len(self._planes) > 1:
             self.set_layout(layouts[(layouts.index(self.layout_name) + 1) % len(layouts)])
@@ -570,17 +570,17 @@ class VolumeView(QWidget):
         self._changed()
 
     def next_slab(self) -> None:
-        """Show slices, then maximum intensity projections of 10 mm, then of the whole volume."""
+        """Show the next slab: slices, then maximum intensity projections of 10 mm and the whole volume."""
         self._scene.slab = SLABS[(SLABS.index(self._scene.slab) + 1) % len(SLABS)]
         self._changed(below=True)
 
     def set_cine(self, on: bool) -> None:
-        """Play the slices of the large view, from the last to the first again; or stop."""
+        """Play the slices of the large view in a loop; or stop."""
         self._cine.play(on and self._planes[self._large()].slices > 1)
 
     @property
     def cine(self) -> bool:
-        """Whether the slices are played."""
+        """Whether the slices are being played."""
         return self._cine.isActive()
 
     def toggle_cine(self) -> None:
