@@ -25,7 +25,7 @@ def decimals(low: float, high: float) -> int:
     if not (math.isfinite(low) and math.isfinite(high)):
         return 2
     width = abs(high - low)
-    if width == 0:  # three digits count
+    if width == 0:  # three significant digits
         size = max(abs(high), 1e-9)
         return MOST_DECIMALS if size <= 1 else max(0, MOST_DECIMALS - 1 - math.floor(math.log10(size)))
     least = 2 if min(low, high) >= 0 and max(low, high) <= 1 else 0

@@ -287,10 +287,10 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not
         self, files: Sequence[Path], guess: Mapping[Path, str], detections: Collection[Path] = ()
     ) -> None:
         self.files = tuple(files)  # all such files
-        self.guess = dict(guess)  # by file: a name to begin with
+        self.guess = dict(guess)  # by file: initial name
         # files of detections that this program exported: probably ground truth
         self.detections = frozenset(detections)
-        self.skipped: tuple[str, ...] = ()  # notices of files that were skipped, whose names may be missed
+        self.skipped: tuple[str, ...] = ()  # notices of skipped files
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
         super().__init__(f"its annotator is unknown{more}", file=files[0])
 

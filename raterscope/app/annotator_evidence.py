@@ -31,11 +31,11 @@ IntArray = NDArray[np.int64]
 class Measure:
     """One value of an annotator."""
 
-    name: str  # of its column, within its kind: "sensitivity"
+    name: str  # name of the column within the kind: "sensitivity"
     title: str  # on screen: "sensitivity"
     help: str  # definition, a sentence without its full stop
     unit: str = ""  # "mm", "p" for a p value; empty for a number without one
-    ideal: float | None = None  # the value of a perfect annotator; None where none is better than another
+    ideal: float | None = None  # the value of a perfect annotator; None if no value is better
     is_share: bool = False  # whether it lies between 0 and 1
     is_signed: bool = False  # whether it lies on both sides of 0 and is written with its sign
     is_count: bool = False  # whether it is a whole number
@@ -52,7 +52,7 @@ class Measure:
         if self.is_count:
             return f"{value:,.0f}"
         if not self.is_share and not math.isfinite(high - low):
-            low = high = value  # without an interval three digits count
+            low = high = value  # without an interval, three digits are significant
             brief = True
         text = figure(value, low, high) if brief else estimate(value, low, high)
         if self.is_signed and value > 0:
@@ -65,7 +65,7 @@ class Evidence:
     """Values of K annotators from one kind of annotation, over all items with a result."""
 
     kind: str
-    marks_are: str  # what is counted: "clicks", "votes"
+    marks_are: str  # noun of the counted marks: "clicks", "votes"
     names: tuple[str, ...]  # (K,): the main name of each
     marks: IntArray  # (K,): marks that count
     items: IntArray  # (K,): images, cases or questions with such marks
@@ -86,7 +86,7 @@ class Course:
     kind: str
     measure: Measure
     points: tuple[str, ...]  # (P,): "smear_2.png", "votes 41 to 80"
-    across: str  # what they are: "image", "block of votes"
+    across: str  # noun of the points: "image", "block of votes"
     values: FloatArray  # (P, 3): value and interval
 
 
@@ -125,7 +125,7 @@ class Consequences:
     changed: int
     total: int
     changes: tuple[ChangedAnswer, ...] = ()  # the first ones, the most certain first
-    notes: tuple[str, ...] = ()  # what could not be computed, a sentence each
+    notes: tuple[str, ...] = ()  # sentences on missing results
 
 
 def _no_measurements(_study: Study, _watch: Watch) -> Sequence[Measurements]:

@@ -34,11 +34,11 @@ class Change:
 
     item: int  # the image or question
     text: str  # "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2"
-    size: float  # by which changes are ordered, the largest first
+    size: float  # sort key, the largest first
     point: tuple[float, float] | None = None  # (x, y): of a spot, pixels
     name: str = ""  # the structure, task or annotator; empty for a spot
     box: tuple[Box, Box] | None = None  # (origin, shape): of a region, voxels
-    count: int = 1  # details that it stands for: small regions are listed together
+    count: int = 1  # number of details; small regions are listed together
 
 
 @dataclass
@@ -49,8 +49,8 @@ class Differences:
     disputed_before: int = 0
     disputed_after: int = 0
     ranks: int = 0  # of pairs: items that changed their rank
-    newly_disputed: int = 0  # changes that are new disputes alone
-    decided: int = 0  # details that were disputed and are decided since
+    newly_disputed: int = 0  # number of changes that are only new disputes
+    decided: int = 0  # number of details that were disputed, and are decided since
     changes: list[Change] = field(default_factory=list)
 
 
@@ -129,7 +129,7 @@ class Trust:
     """Comparison of probabilities with known answers."""
 
     noun: str  # "spot", "task"
-    by_truth: bool  # known truths are the measure; else the expert's decisions
+    by_truth: bool  # whether known truths are the reference; otherwise the expert's decisions
     calibration: Calibration
     # a sentence on the measurements on comparable crowds, for a run without known answers
     comparable: str = ""

@@ -34,10 +34,10 @@ class Unsaved:
 
     study: Path
     title: str  # title of the job that stores it
-    what: str  # noun phrase that names it
+    what: str  # noun phrase of the result
     store: Callable[[Study, Watch], Any]  # ``store(study, watch)`` writes it, in the study's thread
     done: Callable[[Any], object]  # called with the result
-    why: str = ""  # why it was not taken, in a sentence
+    why: str = ""  # why it was not stored, in a sentence
 
 
 class Document(QObject):
@@ -47,7 +47,7 @@ class Document(QObject):
     changed = Signal()  # images, annotations or runs were added or removed
     decided = Signal(object)  # a decision is on disk
     names_changed = Signal()  # the names of annotators are hidden, or shown again
-    refused = Signal(str)  # why something could not be done, in a sentence
+    refused = Signal(str)  # why a request failed, in a sentence
     # a result that the study could not store, even if the study was closed since; keep the result until it is
     # saved
     unsaved = Signal(object)
@@ -272,7 +272,7 @@ class Document(QObject):
     def _on_not_kept(self, job: Job, unsaved: Unsaved, sentence: str) -> None:
         raised = job.raised or Exception
         if issubclass(raised, InputError) and not issubclass(raised, UnwrittenError):
-            self.refused.emit(sentence)  # it will never be taken
+            self.refused.emit(sentence)  # it can never be stored
         else:
             self.unsaved.emit(replace(unsaved, why=sentence))
 

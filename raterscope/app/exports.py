@@ -96,7 +96,7 @@ class Request:
     run: int | None = None
     # settings of the export as text, see `Export.budgeted`; by default those kept with the study
     settings: Mapping[str, str] = field(default_factory=dict)
-    costs: Path | None = None  # table of what annotators cost
+    costs: Path | None = None  # table of the costs of annotators
     # name of a group to numbers of its images, for an export that is `Export.grouped`
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     # task to group, for an export of questions that is `Export.grouped`
@@ -111,7 +111,7 @@ class Written:
     """Files written by an export."""
 
     files: tuple[Path, ...]
-    made_from: Provenance  # the runs; none where the export is of no run
+    made_from: Provenance  # the runs; empty if the export needs none
 
     def in_words(self, title: str) -> str:
         """Describe it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
@@ -131,11 +131,11 @@ class Writer(Protocol):
 class Export:
     """One kind of export of a study."""
 
-    what: str  # the word on the command line
+    what: str  # name on the command line
     title: str  # in the menu
     formats: tuple[str, ...] = ("csv",)  # keys of `FORMATS`, the usual one first
-    by_case: bool = False  # whether the window writes it for the image on screen alone
-    deidentifies: bool = False  # whether it can remove what could identify the patient
+    by_case: bool = False  # whether the window writes it only for the image on screen
+    deidentifies: bool = False  # whether it can be de-identified
     of_run: bool = True  # whether it is made from the results of runs
     by_question: bool = False  # whether several questions are written as several files, into a folder
     of_readers: bool = False  # whether only a collected reader study has it

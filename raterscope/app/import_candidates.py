@@ -197,7 +197,7 @@ def resolve_ambiguous(
     with_others = candidates.kind == "truth" and bool(
         candidates.tables or candidates.points or candidates.labels
     )
-    if with_others:  # they are what is true: plain images need not be masks
+    if with_others:  # tables contain the annotations: plain images need not be masks
         candidates.images = [path for path in candidates.masks if candidates.sources.open(path).is_image()]
         candidates.masks = [path for path in candidates.masks if path not in candidates.images]
     if candidates.kind is None or with_others:
@@ -287,7 +287,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         step(0.0, f"looking at {plain(path.name)}")
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
-                continue  # what it lists or belongs to is looked at
+                continue  # the files that it lists are examined instead
             if candidates.put_other(path):
                 continue
             source = candidates.sources.open(path)
@@ -307,7 +307,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                     scans.append(scan)
             elif source.is_image() or (is_voxel_file(path) and kind in ("masks", "truth")):
                 if source.is_image():
-                    source.image()  # a damaged one is skipped
+                    source.image()  # a damaged image is skipped
                 (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
             elif kind is None and _put_table(source, candidates):
                 pass

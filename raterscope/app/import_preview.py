@@ -256,7 +256,7 @@ class ImportPreview:
     names: Mapping[NameKind, Mapping[str, int]]  # by kind of name
     suggested: NameChanges = field(default_factory=NameChanges)  # spellings that are probably the same name
     layouts: tuple[TableLayout, ...] = ()
-    notices: tuple[str, ...] = ()  # what is skipped or assumed, and why, a sentence each
+    notices: tuple[str, ...] = ()  # sentences on skipped contents and assumptions
     unsized: tuple[str, ...] = ()  # images with clicks whose size is unknown
     # (width, height) or None: smallest size, in whole pixels, that contains all positions
     extent: tuple[int, int] | None = None

@@ -77,7 +77,7 @@ class TableLayout:
     kind: str  # {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]  # tuple of tuples of str: the first rows
-    fields: Mapping[str, str]  # by column: columns that are not listed were ignored
+    fields: Mapping[str, str]  # by column; other columns were ignored
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Job(QObject):
         costly: bool,
         background: bool,
     ) -> None:
-        super().__init__()  # without a parent, which would take it from its thread when the window goes
+        super().__init__()  # without a parent, whose deletion would delete it during its work
         self._owner = owner
         self.key = key  # counts up; never used again
         self.title = title

@@ -45,9 +45,9 @@ class Outcome(Generic[Result]):
     """Outcome of one item: an image, a question."""
 
     item: str
-    fusion: Result | None  # result or None: none where it failed
-    problem: str  # why it failed, in a sentence; empty where it did not
-    details: str  # the program's own account of a failure that is its fault
+    fusion: Result | None  # None if it failed
+    problem: str  # why it failed, in a sentence; empty without a failure
+    details: str  # traceback of an internal error
     seconds: float
 
 
@@ -57,7 +57,7 @@ class Inputs(Generic[Given]):
 
     items: Mapping[str, int]  # by an item's name
     given: Mapping[str, Given]  # by name: without the annotations of excluded annotators
-    decision: int = 0  # the last decision that is taken into account
+    decision: int = 0  # number of the last decision taken into account
     imported: int = 0  # the last import
     excluded: tuple[str, ...] = ()  # excluded annotators
     # joined name to main name
@@ -298,7 +298,7 @@ def explain_limit(algorithm: Algorithm | None, values: object, counts: Iterable[
     text = f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
     limit = next((spec for spec in algorithm.settings.specs() if spec.name in _LIMITS), None)
     now = None if limit is None else values.get(limit.name)
-    if limit is None or (isinstance(now, int) and most < now):  # it ended for another reason than this limit
+    if limit is None or (isinstance(now, int) and most < now):  # it ended for another reason
         return text
     where = f"“{limit.label}”" + (" under “more settings”" if limit.advanced else "")
     return f"{text} Raise {where}{f' (now {now:,})' if isinstance(now, int) else ''} and fuse again."

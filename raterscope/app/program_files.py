@@ -37,8 +37,8 @@ def login_name() -> str:
 class FileState:
     """State of an open study's file: its path, and whether it is complete."""
 
-    moved: bool = False  # it is no longer where it was opened: it was moved, renamed, deleted or replaced
-    path: Path | None = None  # where it is now, as far as the system says; None for a deleted file
+    moved: bool = False  # whether the file was moved, renamed, deleted or replaced since it was opened
+    path: Path | None = None  # current path, if the system reports it; None for a deleted file
     # the file beside the study with the latest changes; None if the study itself is complete
     log: Path | None = None
     why: str = ""  # why it is not complete, in a sentence

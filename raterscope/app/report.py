@@ -368,7 +368,7 @@ def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:
         plain(items),
         plain(getattr(_target(decision, state).subject, "structure", "")),
         plain(state.in_words(decision), 160),
-        "" if decision.annotators else plain(decision.reason, 160),  # the words have it
+        "" if decision.annotators else plain(decision.reason, 160),  # the description contains the reason
         "" if decision.verb == "undo" else state.status(decision.id),
     )
 

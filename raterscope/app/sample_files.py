@@ -29,8 +29,8 @@ class Demonstrated(NamedTuple):
     """Result of making a sample."""
 
     study: Path
-    words: list[str]  # results, a line each
-    outcomes: list[Outcome[Any]]  # of all that was fused, those that failed included
+    words: list[str]  # results, one line each
+    outcomes: list[Outcome[Any]]  # of all items, including failed ones
 
 
 class ImportFiles(Protocol):

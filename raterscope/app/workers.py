@@ -160,7 +160,7 @@ class Workers:
         def send_task(pipe: Connection) -> None:
             if waiting and pipe not in current:
                 current[pipe] = waiting.pop(0)
-                with suppress(OSError):  # it died meanwhile: the next reading says so
+                with suppress(OSError):  # it died meanwhile; the next read reports it
                     pipe.send((function, given[current[pipe]]))
 
         self._start(min(self.jobs, len(tasks)) - len(self._processes))
@@ -175,7 +175,7 @@ class Workers:
                 starting.discard(pipe)
                 try:
                     message = pipe.recv()
-                except (EOFError, OSError):  # the process died, and what it was at with it
+                except (EOFError, OSError):  # the process died during its task
                     current.pop(pipe, None)
                     pipes.remove(pipe)
                     self._end(pipe)
@@ -238,7 +238,7 @@ def processors() -> int:
 
 
 def _serve(pipe: Connection, load: Callable[[], object] | None = None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     collect_garbage_rarely()
     if load is not None:
         load()
@@ -257,7 +257,7 @@ def _holding_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # it would end the holding when it starts
+    resource_tracker.ensure_running()  # its start would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes inherit it
     try:
         yield

@@ -39,7 +39,7 @@ class Pen:
 
     colour: str  # hexadecimal
     width: float = 1.0  # pixels
-    dashes: Sequence[float] = ()  # lengths of strokes and gaps in turn, pixels; empty for an unbroken line
+    dashes: Sequence[float] = ()  # alternating lengths of strokes and gaps, pixels; empty for a solid line
     opacity: float = 1.0
 
 

@@ -19,7 +19,7 @@ class Theme:
     surface: str
     raised: str
     line: str
-    canvas: str  # ground of an image. Images are judged on dark, whatever the theme.
+    canvas: str  # background of an image: dark in every theme
     # text, second, third: three text colours; each has a contrast of at least 4.5 : 1 on all backgrounds
     text: str
     second: str
@@ -27,7 +27,7 @@ class Theme:
     accent: str  # selection, accepted, certain
     rejected: str  # rejected, biased; always with a cross or dashes
     disputed: str  # doubt; always with dashes
-    on_accent: str  # words on the accent
+    on_accent: str  # text on the accent
     # painting by the expert into an image; distinct from all other colours, also for colour-blind users
     painted: str
 

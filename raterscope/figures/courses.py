@@ -43,8 +43,8 @@ class Trace:
     """The course of an iteration."""
 
     objective: Floats  # (T,)
-    components: NDArray[np.integer] | None = None  # (T,): alive after each iteration
-    removed: NDArray[np.bool_] | None = None  # (T,): where the weakest was removed by force
+    components: NDArray[np.integer] | None = None  # (T,): number of components after each iteration
+    removed: NDArray[np.bool_] | None = None  # (T,): iterations in which the weakest component was removed
     best: int = -1  # iteration whose parameters were kept; -1 for none
     converged: bool | None = None
 
@@ -54,7 +54,7 @@ class CourseLine:
     """One method's line."""
 
     title: str
-    method: int  # gives colour and dashes
+    method: int  # determines colour and dashes
     # across, down: (T,): steps and values
     across: Floats
     down: Floats

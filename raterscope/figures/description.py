@@ -32,12 +32,12 @@ class Axis:
     # {"linear", "root", "log", "log1p"}: "root" is the square root with the sign of the value, "log1p" the
     # logarithm of 1 + value, for counts that may be 0
     scale: Scale = "linear"
-    padding: float = 0.03  # room beyond both ends, as a share of the range
-    integral: bool = False  # whether there is nothing between 1 and 2, as with iterations
+    padding: float = 0.03  # space beyond both ends, as a share of the range
+    integral: bool = False  # whether values are integers, as with iterations
     names: tuple[str, ...] = ()  # names at 0, 1, 2 ... instead of numbers
     # values and their texts; by default round numbers, as many as fit
     ticks: Sequence[tuple[float, str]] | None = None
-    falling: bool = False  # whether values fall from left to right, or upwards
+    falling: bool = False  # whether values decrease from left to right, or upwards
     hidden: bool = False  # whether neither its ticks nor its label are drawn
 
     def forward(self, values: Numbers | Sequence[float] | float) -> NDArray[np.float64]:
@@ -65,10 +65,10 @@ class Axis:
 class Mark:
     """Graphical mark drawn from data."""
 
-    title: str = ""  # what it is the data of: "OEM". Read aloud, and part of a point's text.
+    title: str = ""  # name of the series: "OEM"; part of a point's text, also for screen readers
     # ``words(index)`` describes a point; by default the title and both values
     text_of: Callable[[int], str] | None = None
-    pointable: bool = True  # whether its points can be pointed at and walked with the arrow keys
+    pointable: bool = True  # whether its points respond to pointing and arrow keys
 
     @property
     def across(self) -> Numbers:
@@ -149,7 +149,7 @@ class Segments(Mark):
     ink: str = "line"
     width: float = 1.0
     dashes: tuple[float, ...] = ()
-    stretch: bool = True  # whether the axes have to hold it
+    stretch: bool = True  # whether the axes must include it
     pointable: bool = False
 
     @property
@@ -176,13 +176,13 @@ class Rectangles(Mark):
     right: Numbers
     bottom: Numbers
     top: Numbers
-    inks: Sequence[str] = ("accent",)  # of each one, or a single one for all
-    filled: bool = True  # else they have an edge alone
+    inks: Sequence[str] = ("accent",)  # one per rectangle, or one for all
+    filled: bool = True  # otherwise only edges are drawn
     width: float = 1.4  # of that edge, pixels
     # texts in the middles, if they fit; further lines hold shorter texts for less space
     labels: Sequence[str] = ()
     opacity: float = 1.0
-    gap: float = 0.0  # between one and the next, pixels
+    gap: float = 0.0  # gap between rectangles, pixels
 
     @property
     def across(self) -> Numbers:
@@ -209,7 +209,7 @@ class Note:
     text: str
     ink: str = "second"
     anchor: Literal["start", "middle", "end"] = "start"
-    shift: tuple[float, float] = (0.0, 0.0)  # to the right and downwards from there, pixels
+    shift: tuple[float, float] = (0.0, 0.0)  # offset to the right and downwards, pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ class Key:
     dashes: tuple[float, ...] = ()
     symbol: Symbol | None = None  # drawn on the line, or alone
     line: bool = True  # whether it has a line
-    short: str = ""  # words where there is less room
-    value: float | None = None  # of the vertical axis: where the row stands in a legend at the ends of lines
+    short: str = ""  # shorter text for less space
+    value: float | None = None  # vertical position in a legend at the ends of lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +233,10 @@ class Chart:
     x: Axis
     y: Axis
     marks: tuple[Mark, ...] = ()  # drawn one above the other in this order
-    legend: tuple[Key, ...] = ()  # with one row or none there is nothing to distinguish, and no space is used
+    legend: tuple[Key, ...] = ()  # not drawn with fewer than two rows
     notes: tuple[Note, ...] = ()
     subtitle: str = ""  # a few words beside the title: "15 components, converged"
-    table: PlotTable | None = None  # the numbers that are drawn; by default a row for each point
+    table: PlotTable | None = None  # the drawn numbers; by default a row for each point
     # "ends": at the right, each row at the height of its line's end
     legend_at: Literal["right", "above", "ends"] = "right"
 

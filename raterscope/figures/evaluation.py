@@ -56,7 +56,7 @@ class Curve:
     # recall, precision: (L,): empty if only the ROC is known
     recall: Floats
     precision: Floats
-    area: float = float("nan")  # under the ROC; NaN where not known
+    area: float = float("nan")  # area under the ROC; NaN if unknown
     # (K,): descending posterior threshold of each point, and of each point of `recall`. Empty if no threshold
     # can be chosen.
     threshold: Floats = field(default_factory=lambda: np.empty(0))

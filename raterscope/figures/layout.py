@@ -33,9 +33,9 @@ DOTS = "\N{HORIZONTAL ELLIPSIS}"
 class Style:
     """Sizes of a chart."""
 
-    letters: float = 11.0  # size of its letters, pixels
-    grid: bool = False  # whether lines lead from the ticks across the plot
-    edge: float = 8.0  # room at the upper and the right edge
+    letters: float = 11.0  # font size, pixels
+    grid: bool = False  # whether grid lines are drawn at the ticks
+    edge: float = 8.0  # space at the upper and the right edge
 
 
 SCREEN = Style()
@@ -91,8 +91,8 @@ class Layout:
 
     chart: Chart
     style: Style
-    room: Box  # all of it
-    box: Box  # between the axes
+    room: Box  # whole chart
+    box: Box  # plot between the axes
     view: View
     # across, up: pixels and texts of the ticks
     across: Sequence[Tick]

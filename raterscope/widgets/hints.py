@@ -302,7 +302,7 @@ def key_help_in(parent: QWidget) -> tuple[KeyHelp, ...]:
 
 
 GAP = 8
-FEWEST_LETTERS = 6  # a word cut to less says nothing that the key does not
+FEWEST_LETTERS = 6  # a shorter rest of a word is not informative
 
 
 def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True, lit: bool = False) -> None:

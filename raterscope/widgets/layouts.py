@@ -183,7 +183,7 @@ class ScrollRegion(QScrollArea):
         if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
             self.minimumSizeHint()
             self.sizeHint()
-            if len(self._returned) > 2:  # another hint than now was returned before
+            if len(self._returned) > 2:  # the returned hint has changed
                 self._returned.clear()
                 self.updateGeometry()
         return super().eventFilter(watched, event)

@@ -26,7 +26,7 @@ def style_sheet(theme: Theme) -> str:
     """Return the style sheet of a theme at the current text scale."""
     t = theme
     caption, body, title, deciding, line, header, box = map(pixels, (11, 13, 15, 30, 18, 20, 12))
-    under_black = t.second if t.dark else t.raised  # Qt's own icons are black, whatever the theme
+    under_black = t.second if t.dark else t.raised  # Qt's own icons are black in every theme
     tick, down = _icon(f"tick_{t.name}"), _icon(f"down_{t.name}")
     return f"""
 * {{ font-size: {body}px; }}
@@ -247,7 +247,9 @@ def set_role(widget: QWidget, role: str) -> None:
         return
     widget.setProperty("role", role)
     if role == "panel":
-        widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # else a subclass of QWidget paints none
+        widget.setAttribute(
+            Qt.WidgetAttribute.WA_StyledBackground
+        )  # otherwise a subclass of QWidget paints no background
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # Qt styles others when it shows them
         style = widget.style()
         style.unpolish(widget)
@@ -263,7 +265,7 @@ def apply_theme(application: QApplication, theme: Theme) -> None:
         application.setProperty(STYLED, True)
     _State.theme = theme
     font.cache_clear()
-    application.setStyleSheet("")  # taken off and put on again it takes a quarter of the time
+    application.setStyleSheet("")  # removing it first takes a quarter of the time
     application.setFont(widget_font())
     application.setPalette(_palette(theme))
     application.setStyleSheet(style_sheet(theme))

@@ -145,7 +145,9 @@ class AnnotatorTable:
     excluded: Mapping[str, str]  # by name
     weighed: Mapping[str, tuple[float, str]]  # by name: down-weighted annotators
     evidence: tuple[Evidence, ...]  # of each kind with results
-    numbers: NDArray[np.int64]  # (N,): the study's numbers of the main names, which give colour and symbol
+    numbers: NDArray[
+        np.int64
+    ]  # (N,): numbers of the main names in the study, which determine colour and symbol
     across: PersonReliability | None = None  # reliability over all kinds; with two kinds or more
     # by name: annotators who are marked for attention
     flagged: Mapping[str, str] = field(default_factory=dict)
@@ -404,7 +406,7 @@ class Unusual:
 
     # (N,): deviations z of the most unusual value as z / (1 + z), 0 where nothing is unusual
     score: NDArray[np.float64]
-    words: tuple[str, ...]  # (N,): "accuracy 0.55, crowd 0.88"; empty where nothing is
+    words: tuple[str, ...]  # (N,): "accuracy 0.55, crowd 0.88"; empty without unusual values
     # (N,): column of the most unusual value, or of the group that may copy; empty where nothing is unusual
     columns: tuple[str, ...]
     marked: Mapping[str, NDArray[np.bool_]]  # by column: values that are unusual

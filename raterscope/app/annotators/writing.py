@@ -168,7 +168,7 @@ class _Parser:
         number = self._number(name, value)
         with np.errstate(invalid="ignore"):
             holds = np.asarray(compare(column.astype(np.float64), number), dtype=bool)
-        return holds & np.isfinite(column)  # an unknown value is in no relation to a number
+        return holds & np.isfinite(column)  # no comparison holds for an unknown value
 
     def _column(self, name: str) -> str:
         """Return the column with this name, or whose name, or name without the unit, ends with it."""

@@ -199,7 +199,7 @@ class Attempt:
 
     case: Case
     number: int = 1  # from 1
-    alone: bool = False  # in no group, because its worker may die of it
+    alone: bool = False  # runs alone, because it may kill its worker
 
 
 class CaseQueue:

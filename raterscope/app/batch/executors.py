@@ -75,7 +75,7 @@ class LocalExecutor:
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="case")
         self._mine = threading.local()
         self._started: list[Workers] = []
-        self._starting = threading.Lock()  # the start of a process changes the environment for a moment
+        self._starting = threading.Lock()  # starting a process changes the environment temporarily
         self._ended = False
 
     def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
@@ -211,7 +211,7 @@ def _prepare_worker() -> None:
     collect_garbage_rarely()  # as in the processes of `Workers`
     keep_freed_memory(
         _KEPT
-    )  # dask's nannies let the allocator return all, a third of the time of small cases
+    )  # dask's nannies make the allocator return all memory, which takes a third of the time of small cases
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def _profiler_paused() -> Iterator[None]:
 
 
 def _look(probe: Path) -> tuple[str, bool]:
-    with os.scandir(probe.parent) as entries:  # network folders remember what was missing
+    with os.scandir(probe.parent) as entries:  # network folders cache missing files
         list(entries)
     return __version__, probe.exists()
 

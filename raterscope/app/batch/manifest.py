@@ -50,7 +50,7 @@ class Case:
     algorithm: str
     settings: tuple[tuple[str, str], ...] = ()  # tuple of (name, text)
     naming: str | None = None  # pattern of the names of masks, see `naming.parse_name`
-    structure: str | None = None  # structure of masks that name none
+    structure: str | None = None  # structure of masks without a name
     # remote files and OME-Zarr images, downloaded before they are imported; see `formats.remote`
     addresses: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()  # annotators that are programs

@@ -97,7 +97,7 @@ def read_record(output: Path, name: str) -> CaseRecord | None:
     try:
         content = json_content(path, read_bytes(path))
         return CaseRecord(**content)
-    except Exception:  # a record that cannot be read is made again
+    except Exception:  # an unreadable record is made again
         return None
 
 
@@ -223,7 +223,7 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
     try:
         case = _fetched(case, output)
         digest = digest_of_case(case)
-    except Exception as error:  # results stay: whether they are of these files is unknown
+    except Exception as error:  # results are kept, because it is unknown whether they are of these files
         return _keep(case, output, record(*_explain(error, log)), log, replaces=False)
     earlier = _finished(case, output, digest)
     if earlier is not None:

@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     `argv`: the arguments after the program's name; by default those of the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
+    if isinstance(sys.stdout, io.TextIOWrapper):  # characters that the terminal lacks must not raise an error
         sys.stdout.reconfigure(errors="replace")
     try:
         try:

@@ -267,7 +267,7 @@ def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
 def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
     tables = all(importing.is_table(file) for file in files)
     if tables and not any(has_points(sources.open(file)) for file in files):
-        return NOTHING  # a study that is opened is not quite the same file afterwards
+        return NOTHING  # opening a study may change its file
     with Study.open(path) as study:
         tasks = (*tasks_of(study), *items_of(study))
         return StudyImages(tuple(study.images()), study.path, tasks, images_without_file(study.items()))
@@ -277,7 +277,7 @@ def export(options: argparse.Namespace) -> int:
     """Export a study's results as tables, masks or maps."""
     notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
-        with study.shown.only(options.run):  # there is one of that number
+        with study.shown.only(options.run):  # raises if there is no such run
             kinds = _kinds(study, options.run) if options.kind is None else [options.kind]
         chosen_export = (
             _export_of_all(options.what) if options.kind == "all" else find_export(options.what, kinds)

@@ -50,7 +50,7 @@ class Catalogue(NamedTuple):
 
     heading: str
     algorithms: Mapping[str, Algorithm]  # by name
-    chosen_by_run: bool = True  # whether `raterscope run STUDY ALGORITHM` names one of them
+    chosen_by_run: bool = True  # whether ALGORITHM of `raterscope run STUDY ALGORITHM` is one of them
 
 
 class Summary(NamedTuple):
@@ -135,7 +135,7 @@ class ReportRequest:
     """The scope of a kind's part in a report."""
 
     study: Study
-    state: ReviewState  # the decisions as they stand
+    state: ReviewState  # effect of the current decisions
     items: Sequence[Item]  # the images or questions of the kind whose results are shown; at least one
     options: Mapping[str, Any]  # by name: see `Report.read_options`
 
@@ -181,7 +181,7 @@ class Sample:
     demonstrate: Callable[[Path, Path, Tools, Watch], Demonstrated]
     about: Callable[[Path], str]  # ``about(study path)`` describes the sample's files
     picture: str  # name of the window's picture
-    share: float  # share of the time that it takes of a demo of four kinds
+    share: float  # share of the demo's time
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Kind:
     load_sample: Callable[[], Sample] | None = None  # imports the sample of the demo
     # adds options to the command `report`
     add_report_options: Callable[[Parser], None] = lambda _parser: None
-    doubt: str = "disputed"  # state of a detail that the expert should look at: "disputed", "flagged"
+    doubt: str = "disputed"  # state of a detail to review: "disputed", "flagged"
     holds_decisions: bool = True  # whether a fusion holds decisions fixed; otherwise they take effect at once
     # imports the kind's functions on its annotators
     load_annotators: Callable[[], AnnotatorFunctions] | None = None

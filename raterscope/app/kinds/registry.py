@@ -88,7 +88,7 @@ def _write_plugin(name: str, write: Writer, study: Study, request: Request, watc
         return write(study, request, watch)
     except (InputError, Cancelled, OSError, MemoryError):
         raise
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # third-party code may raise any exception
         raise InputError(f"the plugin {name} failed: {error!r}") from error
 
 

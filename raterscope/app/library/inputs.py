@@ -155,7 +155,7 @@ def _of_arrow(table: Any) -> dict[str, list[str]]:
     for name in table.column_names:
         if name in columns:
             raise InputError("names two columns; expected each name once", field=name)
-        if not name.startswith("__index_level_"):  # the rows' numbers in pandas
+        if not name.startswith("__index_level_"):  # the index of pandas
             columns[name] = _texts(table.column(table.column_names.index(name)), name)
     return columns
 

@@ -242,8 +242,8 @@ class ReadingTask:
 
     position: int
     session: int  # from 1
-    pictures: tuple[Path | None, ...]  # of a pair left and right; None for a missing file
-    texts: dict[str, str]  # by field; of a pair the prompt of both items
+    pictures: tuple[Path | None, ...]  # left and right for a pair; None for a missing file
+    texts: dict[str, str]  # by field; for a pair, the common prompt
     sides: tuple[dict[str, str], ...]  # texts of the left and the right item of a pair; else empty
     done: bool
 

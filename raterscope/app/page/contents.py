@@ -67,9 +67,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell | str]]
     note: str = ""  # notes on the figures
-    text_columns: frozenset[int] = (
-        frozenset()
-    )  # columns of words, which start at the left; the first always is one
+    text_columns: frozenset[int] = frozenset()  # text columns, aligned left; the first column always is
 
     def cells(self) -> list[list[Cell]]:
         """Return the rows with every cell a Cell."""
@@ -157,7 +155,7 @@ class Section:
 
     title: str
     blocks: Sequence[Block] = ()
-    sections: Sequence[Section] = ()  # within it
+    sections: Sequence[Section] = ()  # subsections
     breaks: bool = False  # whether it starts a page when printed
 
 
@@ -405,7 +403,7 @@ class Units:
 
     length: str  # "mm"; "px" if the pixel size is unknown
     size: str  # "ml", on an image "mm²"; "voxels" or "px" if their size is unknown
-    per_ml: float  # what one ml of the algorithms' figures is in that unit
+    per_ml: float  # units of `size` per ml
     extent: str = "Volume"  # "Volume", on an image "Area"
 
     def mm(self, value: float) -> str:

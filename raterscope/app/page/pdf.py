@@ -128,7 +128,7 @@ def _keep_rows(paper: QTextDocument, table: QTextTable, height: float) -> None:
     """Add space above a row that would cross the page's edge: the row then starts a new page."""
     for number in range(table.format().headerRowCount() + 1, table.rows()):
         box = _row(paper, table, number)
-        if number == table.rows() - 2 and table.cellAt(number + 1, 0).columnSpan() > 1:  # its note
+        if number == table.rows() - 2 and table.cellAt(number + 1, 0).columnSpan() > 1:  # note of the table
             box = box.united(_row(paper, table, number + 1))
         if _page(box.top(), height) == _page(box.bottom() - 1, height) or box.height() > height / 2:
             continue
@@ -196,7 +196,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     Works in any thread. Without a Qt application, an offscreen one is made.
     """
     application = _application()
-    timers = QEventLoop()  # a document starts timers, for which a thread that Qt did not start has no place
+    timers = QEventLoop()  # a document starts timers, which need an event loop in this thread
     paper = _Paper()
     try:
         return _written(paper, contents, watch)

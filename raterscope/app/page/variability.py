@@ -112,7 +112,7 @@ class Statistic:
     """One statistic of variability."""
 
     subject: str  # structure or question; empty for clicks
-    key: str  # in `AT_LEAST` or `AT_MOST`, or the figure's own words
+    key: str  # key of `AT_LEAST` or `AT_MOST`, or a name
     value: Coefficient
     unit: str = ""
     # first, second: the compared annotators; empty for a statistic of all

@@ -325,7 +325,7 @@ _NAMED = 4
 class Collected:
     """Outcome of a collection."""
 
-    state: ReaderStudy  # the study's state after it
+    state: ReaderStudy  # state of the study afterwards
     # list of (reader, read, cases): newly added reads, with their numbers of cases
     added: list[tuple[str, int, int]] = field(default_factory=list)
     # sentences on what was skipped and why, with the file
@@ -342,7 +342,7 @@ class Session:
     digest: str
     marks: dict[int, CaseMarks]  # by position: of the completed cases
     seconds: dict[int, float]
-    changed: frozenset[str] = frozenset()  # keys of the cases whose texts are others than the coordinator's
+    changed: frozenset[str] = frozenset()  # keys of the cases whose texts differ from the coordinator's
 
     @property
     def key(self) -> tuple[str, int]:

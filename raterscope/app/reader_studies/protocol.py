@@ -24,7 +24,7 @@ VERSION = 3
 class Picture(msgspec.Struct, frozen=True):
     """An image of a case, as it was at the set-up of the study."""
 
-    path: str  # relative to the file that names it where it lies beside or below that, else absolute
+    path: str  # relative to the file that names it if beside or below that, else absolute
     digest: str  # of the content, see `references`
     # width, height: pixels
     width: int
@@ -45,10 +45,10 @@ class Side(msgspec.Struct, frozen=True):
 class ReadingCase(msgspec.Struct, frozen=True):
     """A case: one picture, two items to compare, or texts and pictures of a task."""
 
-    key: str  # neutral name that tells the reader nothing: "c007"
+    key: str  # neutral name without information for the reader: "c007"
     pictures: tuple[Picture, ...]
-    texts: dict[str, str] = {}  # by field: contents of a task, in order; of a pair the prompt of both items
-    sides: tuple[Side, ...] = ()  # both items of a pair; empty where both are a picture alone
+    texts: dict[str, str] = {}  # by field, in order: contents of a task; for a pair, the common prompt
+    sides: tuple[Side, ...] = ()  # both items of a pair; empty if both are only pictures
 
     @property
     def digests(self) -> list[str]:
@@ -89,7 +89,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     study: str  # identifier of the reader study
     name: str  # name of the study
     kind: Literal["clicks", "masks", "labels", "pairs"]
-    reader: str  # pseudonym, or name where the study has no pseudonyms
+    reader: str  # pseudonym, or name if the study has no pseudonyms
     instruction: str
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
@@ -131,11 +131,11 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     blinding: bool
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
-    cases: tuple[ReadingCase, ...]  # with the pictures where they lie for the coordinator
+    cases: tuple[ReadingCase, ...]  # with the pictures' paths for the coordinator
     # by key of a case: names of its pictures, of its task, or of both items of a pair, in the collected study
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
-    tasks: dict[str, str] = {}  # by key: on which a pair was compared, where the comparisons have tasks
+    tasks: dict[str, str] = {}  # by key of a pair: task of its comparison, if there are tasks
     seed: int | None = None  # of orders, pseudonyms and sides; None in files of earlier versions
     version: int = 1
 
@@ -229,7 +229,7 @@ class Protocol:
     # files and folders of images, each once; for pairs, the images to compare. For labels and pairs also
     # tables and studies of tasks, for pairs also of comparisons
     cases: tuple[Path, ...]
-    structures: tuple[str, ...] = ()  # what readers outline, of masks
+    structures: tuple[str, ...] = ()  # structures to outline, for masks
     questions: tuple[Question, ...] = ()  # of labels and pairs
     pairs: int | None = None  # number of pairs that are drawn from all; None for all pairs
     reads: int = 1  # times that a reader reads a case

@@ -85,7 +85,7 @@ class SessionState:
     finished: datetime | None
     # datetime or None: when it may begin; None until the previous session is finished
     opens: datetime | None
-    done: frozenset[int] = frozenset()  # places that are completed
+    done: frozenset[int] = frozenset()  # completed positions
 
     def is_open(self, now: datetime) -> bool:
         """Return whether the reader may mark."""

@@ -60,19 +60,19 @@ class Decision:
     # them as program or person, join names of one annotator, separate names from the others, or undo a
     # decision
     verb: str
-    subject: Subject | None = None  # part of the item that is decided
+    subject: Subject | None = None  # decided part of the item
     id: int = 0  # counts from 1; 0 until the study has recorded it
     # datetime or None: time of the decision, with time zone; None until the study has recorded it
     at: datetime | None = None
     who: str = ""  # filled with the user's name by the study when it is empty
-    item: int | None = None  # the item's number in the study; of several images the first
+    item: int | None = None  # number of the item in the study; for several images, of the first
     reason: str = ""
     # annotators to exclude, weight or include; names to join, the main name first, or to separate
     annotators: tuple[str, ...] = ()
     run: int | None = None  # the run whose result was on screen
     about: int | None = None  # an earlier decision on the same subject
-    undoes: int | None = None  # the decision that an undo takes back
-    voxels: int | None = None  # the study's number for the voxels that it settles
+    undoes: int | None = None  # the decision that an undo reverts
+    voxels: int | None = None  # number in the study of the voxels that it settles
     # those voxels, until the study has recorded them
     settled: Settled | None = field(default=None, repr=False, compare=False)
 

@@ -30,10 +30,10 @@ class Shape:
     """A line or an outline on an image."""
 
     subject: ShapeSubject
-    made: Decision  # the last one that changed it
+    made: Decision  # last decision that changed it
     points: FloatArray  # (K, 2): pixels
     length: float  # of the line or the outline, pixels
-    area: float | None  # within the outline, square pixels; None of a line
+    area: float | None  # area of an outline, square pixels; None for a line
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ class Spot:
     number: int | None = None  # the number that it had on screen
     # how experts disagree on a skipped spot: "anna: reject; ben: accept". Empty for other spots.
     contested: str = ""
-    label: str = ""  # class that the expert gave it; empty where it is not decided
+    label: str = ""  # class decided by the expert; empty if undecided
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class View:
     how: ViewedHow = "selected"  # selected or listed
     seconds: float  # seconds for which it was visible
     id: int = 0  # counts from 1; 0 until the study has recorded it
-    at: datetime | None = None  # datetime or None: when it was left; None until the study has recorded it
+    at: datetime | None = None  # end of the view; None until the study has recorded it
     who: str = ""  # filled with the user's name by the study when it is empty
 
     def __post_init__(self) -> None:

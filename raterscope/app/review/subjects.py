@@ -43,7 +43,7 @@ class ScaleSubject:
     form: ClassVar[str] = "scale"
     verbs: ClassVar[tuple[str, ...]] = ("scale", "unscale")
 
-    pixel_size: float | None = None  # micrometres; None to go back
+    pixel_size: float | None = None  # micrometres; None to restore the file's scale
     # whether it applies to all images, including later ones; else only to the decision's image
     everywhere: bool = False
     # (x, y, x, y): drawn line of known length, pixels
@@ -156,8 +156,8 @@ class SpotSubject:
     # from_x, from_y: for a move, the old position
     from_x: float | None = None
     from_y: float | None = None
-    blind: bool = False  # whether the votes, who gave them and what the model says of the spot were hidden
-    label: str = ""  # class of an accepted, added or moved spot; empty where it is not decided
+    blind: bool = False  # whether votes, annotators and the model's answer were hidden
+    label: str = ""  # class of an accepted, added or moved spot; empty if undecided
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "from_x", "from_y"):
@@ -263,7 +263,7 @@ class WeightSubject(CompleteSubject):
     form: ClassVar[str] = "weight"
     verbs: ClassVar[tuple[str, ...]] = ("weigh",)
 
-    weight: float  # above 0 and below 1; who counts fully again is included
+    weight: float  # above 0 and below 1; full weight is restored by the verb include
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < 1:
@@ -291,10 +291,10 @@ class RegionSubject:
     shape: Box
     # number of the disputed region on screen; None for voxels painted elsewhere
     number: int | None = None
-    rater: str = ""  # whose version is taken
+    rater: str = ""  # rater whose version is used
     # whether it is the whole structure, which settles every disputed region
     whole: bool = False
-    blind: bool = False  # whether the raters' masks and what the model says were hidden
+    blind: bool = False  # whether the raters' masks and the model's answer were hidden
     edit: str = ""  # how the voxels of "paint" were drawn, such as "smooth"; empty for the brush
 
     def __post_init__(self) -> None:
@@ -383,7 +383,7 @@ class TaskSubject:
     verbs: ClassVar[tuple[str, ...]] = ("label", "skip", "reopen")
 
     task: str
-    label: str = ""  # the class's name; empty for a task that is passed over
+    label: str = ""  # name of the class; empty for a skipped task
 
     def refuse(self, verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""
@@ -465,7 +465,7 @@ class NameSubject:
     verbs: ClassVar[tuple[str, ...]] = ("rename", "merge")
 
     of: str  # kind of annotation: masks or clicks
-    name: str  # present name
+    name: str  # current name
     new: str  # new name; the name of another structure or class if both are merged
 
     def __post_init__(self) -> None:

@@ -216,8 +216,8 @@ class Region:
     verb: str  # accept, take, paint, skip or reopen
     subject: RegionSubject
     run: int | None  # the run that was on screen
-    voxels: int | None  # the study's number for the voxels that it settles; None for one passed over
-    reason: str = ""  # of a region that is open again: "anna: accept; ben: take rater 2"
+    voxels: int | None  # number in the study of the voxels that it settles; None if skipped
+    reason: str = ""  # conflicting decisions on a region: "anna: accept; ben: take rater 2"
 
     def renamed(self, names: Names) -> Region:
         """Return the decision with the current name of its structure."""

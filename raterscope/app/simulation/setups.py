@@ -321,12 +321,12 @@ class JudgesSettings(Settings):
 class Setup:
     """One set-up that can be simulated."""
 
-    name: str  # as the command line has it
+    name: str  # name on the command line
     title: str
-    kind: str  # of annotation: "clicks"
-    summary: str  # data that are simulated, and the paper
+    kind: str  # kind of annotation: "clicks"
+    summary: str  # simulated data, and the paper
     settings: type[Settings]
-    size: Callable[[Any], float]  # gives, of settings, how much is drawn at the most, in `unit`
+    size: Callable[[Any], float]  # returns the maximum size of a simulation with given settings, in `unit`
     most: int  # largest allowed `size`
     unit: str
 
@@ -446,7 +446,7 @@ def check_size(setup: Setup, settings: Settings) -> None:
 class Drawn:
     """Files of a simulation: data, truth and other truth."""
 
-    data: tuple[Path, ...]  # the annotations, and what they were made on
+    data: tuple[Path, ...]  # annotations, and their images
     truth: tuple[Path, ...] = ()  # the truth that can be imported, and compared with by `fuse --truth`
     # other ground truth: on annotators, components, or the order of items
     other_truth: tuple[Path, ...] = ()

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 class Command:
     """An entry of the command palette."""
 
-    text: str  # effect, or the item it goes to
-    where: str  # title of its menu, or the kind of item it goes to
+    text: str  # effect, or item to show
+    where: str  # title of its menu, or kind of the item
     do: Callable[[], object]
     keys: str = ""  # its keyboard shortcuts as text; empty without any
     possible: bool = True  # whether it is enabled now

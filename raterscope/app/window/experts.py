@@ -44,7 +44,7 @@ class Preview:
     """Preview of a merge of the open study with another."""
 
     path: Path
-    studies: tuple[str, str]  # names of the files, as the experts of `merged` are listed
+    studies: tuple[str, str]  # file names, in the order of the experts of `merged`
     merged: MergedStudy
     missing: str  # why a blind second read is not complete; empty if it is, and for other copies
 

@@ -97,7 +97,7 @@ INPUTS = (
 class FileActions(QObject):
     """Commands of the menu that ask for files and folders."""
 
-    message = Signal(str)  # the outcome; empty when the message before was about another study
+    message = Signal(str)  # the outcome; empty to clear a message about another study
     searched = Signal()  # a search for missing images ended: earlier messages about them may be outdated
     reading_requested = Signal(object)  # a reading file is to be opened
 
@@ -149,7 +149,7 @@ class FileActions(QObject):
         self._leave_guard.leave_study(self._document.leave)
 
     def _open(self, path: Path, files: Sequence[Path]) -> None:
-        self.message.emit("")  # the message was about the study before
+        self.message.emit("")  # the message was about the previous study
         self._document.open(path)
         self._import(files)
 

@@ -228,7 +228,7 @@ class MainWindow(QMainWindow):
     def _on_replaced(self) -> None:
         contents = self.document.contents
         self._kind, self._filled = "", frozenset()
-        self.notice.hide()  # an error was about the study before
+        self.notice.hide()  # the error was about the previous study
         if contents is None:
             self.start.refresh()
             self._pages.setCurrentWidget(self.start.page)
@@ -330,7 +330,7 @@ class MainWindow(QMainWindow):
         """Show a workspace; it is made step by step when it is first chosen."""
         contents, workspace = self.document.contents, WORKSPACES[kind]
         self._chosen = kind
-        if kind != self._kind:  # a message was about the workspace before
+        if kind != self._kind:  # the message was about the previous workspace
             self.status.show_message(self.workspace.notices if self.workspace else "")
         if contents is not None and workspace.holds(contents):
             self._make(workspace, partial(self._show_chosen, kind))
@@ -360,7 +360,7 @@ class MainWindow(QMainWindow):
 
     def _steps_of(self, workspace: WorkspaceKind) -> Iterator[None]:
         yield from workspace.load_in_steps()
-        if workspace.kind not in self._workspaces:  # else it has been shown meanwhile
+        if workspace.kind not in self._workspaces:  # otherwise it was shown meanwhile
             yield from self._begin(workspace)[1]
 
     def _set_default_algorithms(self) -> None:
@@ -519,10 +519,10 @@ class MainWindow(QMainWindow):
         self.hide()  # the rest may take a while
         self.reading.close()
         self.jobs.close()
-        self.document.blockSignals(True)  # else the hidden screens are cleared first
+        self.document.blockSignals(True)  # otherwise the hidden screens would be cleared first
         self.document.close()
         for timer in self.findChildren(QTimer):
-            timer.stop()  # else one may read from the study, which is closed
+            timer.stop()  # otherwise a timer may read from the closed study
         self.session_restore.end()
         super().closeEvent(event)
 

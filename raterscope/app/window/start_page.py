@@ -41,8 +41,8 @@ class RecentStudy:
     key: Hashable
     title: str
     detail: str
-    share: float | None  # share that is decided; None if it is not known
-    when: str  # when it was open last
+    share: float | None  # share decided; None if unknown
+    when: str  # day when it was last open
     tip: str = ""
 
 
@@ -88,7 +88,7 @@ _ROOM = 360
 class StartScreen(QObject):
     """Start page with its contents, and the actions that it offers."""
 
-    begun = Signal(object)  # a sample is being made, which the window shows with Cancel
+    begun = Signal(object)  # the job of making a sample, shown in the window with Cancel
     refused = Signal(str)  # why a sample could not be made
 
     def __init__(self, files: FileActions, recent: RecentStudies, jobs: Jobs, parent: QObject) -> None:
@@ -207,7 +207,7 @@ def describe_day(text: str, today: date | None = None) -> str:
 class Reproduction(QObject):
     """Simulation of data and reproduction of papers: a dialog for the choice, and a thread for the work."""
 
-    begun = Signal(object)  # a simulation, which every workspace shows with Cancel
+    begun = Signal(object)  # the job of a simulation, shown in every workspace with Cancel
     # message, refused: the outcome, and errors
     message = Signal(str)
     refused = Signal(str)

@@ -194,7 +194,7 @@ def prepare_algorithms(jobs: Jobs) -> Job | None:
 
 
 WIDTH, HEIGHT = 1440, 900
-PATIENCE = 60.0  # longest wait in seconds
+PATIENCE = 60.0  # maximum wait in seconds
 SETTLED = 0.2  # seconds without work
 
 
@@ -229,7 +229,7 @@ def take(study: Path, picture: Path) -> None:
         raise RuntimeError(window.notice.text or f"{study.name} did not open")
     if isinstance(window.workspace, PairsWorkspace):
         window.workspace.bias_review.go(1)
-    elif not isinstance(window.workspace, LabelsWorkspace):  # which begins with the most disputed task
+    elif not isinstance(window.workspace, LabelsWorkspace):  # labels begin with the most disputed task anyway
         window.workspace.reviewing.next_disputed()
     settle()
     saved = window.grab().save(str(picture))

@@ -146,7 +146,7 @@ class Renaming(WorkspacePart[Any, Any]):
     """
 
     KEY = "Ctrl+R"
-    renamed = Signal(str)  # the study has other names: the name that is to be shown
+    renamed = Signal(str)  # names in the study have changed: the name to show
 
     def __init__(self, core: WorkspaceCore[Any, Any], selected: Callable[[], str]) -> None:
         super().__init__(core)

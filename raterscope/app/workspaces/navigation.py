@@ -413,7 +413,7 @@ class PixelLoader(QObject):
         if path is None or image in self._loading:
             return
         self._loading.add(image)
-        quiet = not is_large(entry.width, entry.height)  # large ones take seconds, and may be cancelled
+        quiet = not is_large(entry.width, entry.height)  # large images take seconds, and may be cancelled
         job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=quiet)
         self._tasks.follow(
             job,

@@ -42,7 +42,7 @@ class Part:
     # open, skipped: numbers of undecided items: not viewed yet, and skipped
     open: int
     skipped: int = 0
-    matter: int | None = None  # those of them on which a decision matters; None if unknown
+    matter: int | None = None  # number on which a decision matters; None if unknown
 
     @property
     def remaining(self) -> int:
@@ -142,7 +142,7 @@ def next_unit(
 class Disputed:
     """The disputed items of a question."""
 
-    items: Collection[str]  # a mapping has the chance of an error on each
+    items: Collection[str]  # a mapping contains the probability of an error on each
     matter: int | None  # those on which a decision matters; None if unknown
 
     def count_relevant(self, names: Iterable[str]) -> int:

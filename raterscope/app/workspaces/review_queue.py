@@ -415,7 +415,7 @@ def _read_and_summarize(
     """Read results and summarize them, in the study's thread."""
     results, end = dict(read(images[:AT_ONCE], study, watch)), time.monotonic() + READ_SECONDS
     done = AT_ONCE
-    with suppress(Exception):  # raised again where those images are the first to be read
+    with suppress(Exception):  # raised again when these images are read first
         while done < len(images) and time.monotonic() < end:
             results |= read(images[done : done + AT_ONCE], study, watch)
             done += AT_ONCE

@@ -82,7 +82,9 @@ def _text(contents: Contents, decision: Decision) -> str:
     several = len(contents.of(kind)) > 1 and len(about.items) == 1
     item = contents.item(kind, about.items[0]) if several else None
     where = item.name if item is not None else ""
-    reason = "" if decision.annotators else decision.reason  # of annotators the words have it
+    reason = (
+        "" if decision.annotators else decision.reason
+    )  # the description contains the reason for annotators
     text = contents.text_of(decision) + (f", {where}" if where else "")
     return f"{text}: {reason}" if reason else text
 

@@ -235,7 +235,7 @@ class _DisplayRequest:
 class CrowdLayer(QObject):
     """The annotators' clicks."""
 
-    prepared = Signal()  # clicks that were too many to be sorted at once are shown from now on
+    prepared = Signal()  # clicks prepared in a thread are shown now
     _made = Signal(object, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -275,7 +275,7 @@ class CrowdLayer(QObject):
         )
         sorted_before = self._clicks if self._request.clicks is self._clicks.clicks else None
         if self._request.many:
-            if clicks is not None:  # those of another image must not lie on this one
+            if clicks is not None:  # clicks of another image must not be visible on this one
                 self._clicks, self._density = ClickLayer(), DensityLayer()
             work = (self._request, sorted_before, self._made)
             threading.Thread(target=_prepare, args=work, name="clicks", daemon=True).start()

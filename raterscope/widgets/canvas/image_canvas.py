@@ -58,9 +58,9 @@ class ImageCanvas(WholeView):
 
     layer_toggled = Signal(str, bool)
     spot_clicked = Signal(int)  # index of the spot in the `DetectionMarks` shown
-    place_double_clicked = Signal(float, float)  # in mode "look", where no spot is
+    place_double_clicked = Signal(float, float)  # in mode "look", at a position without a spot
     place_chosen = Signal(float, float)  # in mode "add"
-    spot_moved = Signal(int, float, float)  # in mode "move": the selected spot and its new place
+    spot_moved = Signal(int, float, float)  # in mode "move": the selected spot and its new position
     mode_changed = Signal(str)  # "look", "add" or "move"
     # plane_stepped, time_stepped: steps of the wheel with Alt, and with Shift
     plane_stepped = Signal(int)
@@ -282,7 +282,7 @@ class ImageCanvas(WholeView):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Copy the tiles, then paint everything that follows mouse and keys."""
         with QPainter(self) as painter:
-            if self._empty:  # until the first image: no frame and scale bar of nothing
+            if self._empty:  # before the first image, there is neither frame nor scale bar
                 painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
             else:
                 self._paint(painter)

@@ -299,7 +299,7 @@ class TiledPicture:
         level = self._level(enlarged)
         keys = [(self._last, 0, 0)]
         if level + 2 < self._last:
-            keys += self._covering(level + 2, visible, 1)  # soon there, and what is seen when one zooms out
+            keys += self._covering(level + 2, visible, 1)  # loads fast, and is visible when zooming out
         keys += self._covering(level, visible, 0)
         keys += self._covering(level, visible, 1)
         self.store.want(list(dict.fromkeys(keys)))
@@ -380,7 +380,7 @@ EMPTY = "#16191d"
 class ImageLayer(QObject):
     """One image on its extent, or the frame of the extent without an image."""
 
-    arrived = Signal(list)  # parts of an image by tiles, in its units, that are shown better from now on
+    arrived = Signal(list)  # parts of a tiled image, in its units, with finer tiles
     refused = Signal(str)  # why a tile cannot be read
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -27,8 +27,8 @@ HIDDEN_AT_FIRST = {"truth", "density"}
 class LayerStack(QObject):
     """Layers of a canvas, each visible or not."""
 
-    changed = Signal()  # to be painted again
-    arrived = Signal()  # parts of the image are shown better from now on
+    changed = Signal()  # must be painted again
+    arrived = Signal()  # parts of the image have finer tiles
     refused = Signal(str)  # why a part of an image by tiles cannot be shown
 
     def __init__(self, viewport: Viewport, parent: QObject) -> None:

@@ -115,7 +115,7 @@ class ShapeMark:
     points: NDArray[np.float64]  # (K, 2): in the image's units
     closed: bool
     text: str  # text of the measurement: "3  12.4 µm"
-    fixed: bool = False  # not to be changed
+    fixed: bool = False  # cannot be changed
 
     @cached_property
     def box(self) -> Rect:
@@ -313,7 +313,7 @@ class Drawing(QObject):
         kind = event.type()
         if isinstance(event, QMouseEvent):
             if event.button() == Qt.MouseButton.MiddleButton or event.buttons() & Qt.MouseButton.MiddleButton:
-                return False  # which pans
+                return False  # a drag pans
             position = self._to_image(event.position())
             if kind == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
                 self._pressed, self._freehand = event.position(), False

@@ -118,7 +118,7 @@ class _TileQueue:
 class TileStore(QObject):
     """Cache of the tiles requested last, as many as fit into memory."""
 
-    arrived = Signal(list)  # tiles that can be had from now on
+    arrived = Signal(list)  # newly available tiles
     refused = Signal(str)  # why a tile cannot be read; reported once
     _called = Signal()
 
@@ -148,7 +148,7 @@ class TileStore(QObject):
         missing = [key for key in keys if key not in self._tiles]
         self._needed = frozenset(keys)
         for key in reversed(keys):
-            self.get(key)  # now among the last to go
+            self.get(key)  # marks it as recently used
         desk = self._desk
         with desk.changed:
             if missing != desk.wanted and not desk.over:

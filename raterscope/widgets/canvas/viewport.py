@@ -29,7 +29,7 @@ class Viewport:
     # width, height: size of the widget in its pixels
     width: int
     height: int
-    scale: float = 1.0  # widget's pixels a unit of the image
+    scale: float = 1.0  # widget pixels per unit of the image
     # across, down: the image's origin in the widget, in whole pixels, so that tiles join without a seam.
     across: int = 0
     down: int = 0
@@ -147,7 +147,7 @@ FROM_CORNER = 12
 class Minimap(QWidget):
     """Overview of the scene; press or drag to move the view."""
 
-    place_chosen = Signal(float, float)  # the place that is to come to the middle
+    place_chosen = Signal(float, float)  # the new centre
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -246,7 +246,7 @@ class ClickMarks:
     # x, y: (N,): position in the image's units
     x: NDArray[np.floating]
     y: NDArray[np.floating]
-    annotator: NDArray[np.integer]  # (N,): index that gives colour and symbol
+    annotator: NDArray[np.integer]  # (N,): index that determines colour and symbol
     outlier: NDArray[np.bool_] | None = None  # (N,): outliers are drawn as thin strokes
 
     @classmethod
@@ -266,12 +266,12 @@ class DetectionMarks:
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     covariance: NDArray[np.floating]  # (M, 2, 2): square units of the image
-    posterior: NDArray[np.floating]  # (M,): probability of a structure; NaN where there is none
+    posterior: NDArray[np.floating]  # (M,): probability of a structure; NaN if unknown
     state: tuple[str, ...]  # tuple of M of `SPOT_STATES`
-    number: NDArray[np.integer]  # (M,): the number by which people call the spot
-    votes: NDArray[np.integer] | None = None  # (M,): annotators who clicked
-    annotators: int = 0  # annotators who looked
-    labels: tuple[str, ...] = ()  # class of each spot, empty where it is not known; () without classes
+    number: NDArray[np.integer]  # (M,): number of the spot on screen
+    votes: NDArray[np.integer] | None = None  # (M,): number of annotators who clicked
+    annotators: int = 0  # number of annotators who viewed the image
+    labels: tuple[str, ...] = ()  # class of each spot, empty if unknown; () without classes
     bookmarked: frozenset[int] = frozenset()  # numbers of the bookmarked spots
     _known: frozenset[str] = field(default=frozenset(SPOT_STATES), init=False, repr=False)
 

@@ -57,8 +57,8 @@ class PriorMatrix(QTableView):
     A digit, F2 or a double click edits a pseudo-count.
     """
 
-    edited = Signal()  # a pseudo-count was set by hand
-    refused = Signal(str)  # why one was not, in a sentence
+    edited = Signal()  # the user edited a pseudo-count
+    refused = Signal(str)  # why an edit was refused, in a sentence
 
     def __init__(self) -> None:
         super().__init__()
@@ -352,7 +352,7 @@ class PriorForm(QWidget):
         try:
             counts = self._matrix_of(self.form.settings())
         except SettingsError:
-            return  # the form says what will not do; the matrix of before stays
+            return  # the form shows the error; the previous matrix is kept
         self.matrix.show_counts(*self._labels, counts)
 
     def _settle(self) -> None:

@@ -64,16 +64,16 @@ class NamesOffer:
 class ImportOffer:
     """Contents of the dialog."""
 
-    contents: Sequence[str]  # what was understood, a phrase each
+    contents: Sequence[str]  # phrases that describe the contents
     tables: Sequence[TableOffer] = ()
     names: Sequence[NamesOffer] = ()
-    joined: str = ""  # which names are joined; empty for none
+    joined: str = ""  # description of joined names; empty for none
     # title to list that is only shown: images, masks
     listed: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = field(default_factory=dict)
-    notices: Sequence[str] = ()  # what is skipped or assumed, and why
+    notices: Sequence[str] = ()  # skipped contents and assumptions, with reasons
     study: Path | None = None  # proposed file of a new study; None to import into the open one
     target: str = ""  # name of the open study
-    unsized: int = 0  # images whose size is unknown, and `extent` their proposed size
+    unsized: int = 0  # number of images of unknown size; `extent` is the proposed size
     extent: tuple[int, int] = (1, 1)
     # interpretation of structure names that end with the rater; empty if none seem to. `has_raters`: whether
     # it was applied

@@ -232,7 +232,7 @@ class SimulationDialog(FormDialog):
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(pages)
-        room.setMinimumHeight(260)  # whatever the size of text: a small screen has no room for more
+        room.setMinimumHeight(260)  # for any text size, because a small screen has no more space
         self.folder_field = FolderField("New folder", inside=True)
         self.folder_field.changed.connect(self._follow)
         self.lay_out(

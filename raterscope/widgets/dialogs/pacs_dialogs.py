@@ -97,7 +97,7 @@ class PacsFetchDialog(FormDialog):
         self.table = TextTable(COLUMNS, "Series")
         self._model = self.table.records
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.table.setMinimumHeight(140)  # whatever the size of text: a small screen has no room for more
+        self.table.setMinimumHeight(140)  # for any text size, because a small screen has no more space
         page = QWidget()
         page.setLayout(self.form)
         room = scroll_area(page)

@@ -368,8 +368,8 @@ class BudgetDialog(FormDialog):
 
     def __init__(self, settings: Settings, costs: str, parent: QWidget | None = None) -> None:
         super().__init__("Budget of votes", parent, width=460)
-        self.costs: Path | None = None  # the chosen table of costs; None to keep the present ones
-        self.cleared = False  # whether all annotators are to cost the same again
+        self.costs: Path | None = None  # the chosen table of costs; None to keep the current ones
+        self.cleared = False  # whether to reset all annotators to equal costs
         self.form = SettingsForm(type(settings), settings)
         self.form.build()
         self._label = plain_label(costs, "second", wrap=True)

@@ -128,7 +128,7 @@ class KeyTable(QWidget):
             words = f"{binding.text} {binding.where} {', '.join(self._keys[binding.command])}"
             self.table.setRowHidden(row, text.casefold().strip() not in words.casefold())
         listed = [row for row in range(len(self._bindings)) if not self.table.isRowHidden(row)]
-        if self.table.currentRow() not in listed:  # the key of a command out of sight is not changed
+        if self.table.currentRow() not in listed:  # the key of a hidden command is not changed
             self.table.setCurrentCell(listed[0] if listed else -1, 0)
         self._nothing.setVisible(not listed)
 

@@ -145,7 +145,7 @@ class PathFrame:
 
     x: NDArray[np.floating]  # (T,): positions along the axis, 0 to 1
     bias: NDArray[np.floating]  # (T, p)
-    stepped: bool  # whether a bias holds until the next place
+    stepped: bool  # whether a bias is constant up to the next position
     drawn: NDArray[np.bool_]  # (p,): annotators that have a line
     behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
     # least, most: bias at the lower and the upper edge
@@ -154,8 +154,8 @@ class PathFrame:
     # columns, rows: numbers of pixels of the picture
     columns: int
     rows: int
-    height: float  # part of each row's height that the biases fill
-    scale: float  # its pixels to one of the screen's, by which pens are wider
+    height: float  # share of each row's height for the biases
+    scale: float  # picture pixels per screen pixel, by which pens are wider
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +178,13 @@ _NO_PICTURE = _Picture(
 class PathLines(QObject):
     """Computation of lines in a thread, so that thousands of lines never block the window."""
 
-    changed = Signal()  # there is more to be drawn
+    changed = Signal()  # more lines are ready to be drawn
     _computed = Signal(int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.picture = _NO_PICTURE
-        self.images: list[QImage] = []  # one a behaviour, once all lines are in them
+        self.images: list[QImage] = []  # one per behaviour, complete
         self._order, self.finished = 0, True
         self._pool = QThreadPool(self, maxThreadCount=1)
         self._computed.connect(self._on_computed, Qt.ConnectionType.QueuedConnection)
@@ -290,12 +290,12 @@ MOST_CROSSES = 120
 class PathView:
     """The path of p annotators over T positions."""
 
-    at: NDArray[np.floating]  # (T,): places on the path, rising or falling; not below 0
-    bias: NDArray[np.floating]  # (T, p): NaN for those who were not tested: they have no line
+    at: NDArray[np.floating]  # (T,): positions on the path, ascending or descending, not negative
+    bias: NDArray[np.floating]  # (T, p): NaN for untested annotators, who have no line
     behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
     names: tuple[str, ...]  # (p,)
     numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
-    cut: float = float("nan")  # place of the cut; NaN for none
+    cut: float = float("nan")  # position of the cut; NaN for none
     axis: str = ""  # name of the axis: "lambda", "time"
     # whether a bias is constant up to the next position, as on the path of ISS; otherwise it is linear
     stepped: bool = False

@@ -343,7 +343,7 @@ class TilePainter:
                 _paint_cells(painter, box, pixels[tile])
             else:
                 image = QImage(pixels[tile].data, cells, rows, stride, colours)
-                if min(box.width() / cells, box.height() / rows) < 1:  # no row is left out
+                if min(box.width() / cells, box.height() / rows) < 1:  # no row may be omitted
                     size = box.size().toSize()
                     image = image.scaled(size, mode=Qt.TransformationMode.SmoothTransformation)
                 painter.drawImage(box, image)

@@ -39,7 +39,7 @@ class ChartFigure(Figure[Part]):
     series, Up and Down to another series; with a single series, to the next higher or lower point.
     """
 
-    point_chosen = Signal(int, int)  # number of a mark, and of the point of it that is chosen
+    point_chosen = Signal(int, int)  # index of a mark, and of its chosen point
 
     KEY_HELP = KeyHelp(
         "In a plot",

@@ -38,7 +38,7 @@ class Block:
 
     moment: int
     community: int
-    number: int  # the lasting number, -1 for those in none
+    number: int  # persistent number, -1 for annotators in none
     box: QRectF
 
 
@@ -46,8 +46,8 @@ class Block:
 class Layout:
     """Blocks and bands in pixels."""
 
-    columns: tuple[tuple[float, float], ...]  # tuple of (left, width): a column a moment
-    blocks: dict[Part, Block]  # by part: by moment, downwards
+    columns: tuple[tuple[float, float], ...]  # (left, width) of the column of each moment
+    blocks: dict[Part, Block]  # by part, moment by moment, downwards
     # by part: bands with annotators, except those in no community at both moments
     bands: dict[Part, tuple[float, float, float]]
 
@@ -179,16 +179,16 @@ class FlowEvent:
     """A change of a community."""
 
     moment: int
-    number: int  # lasting number
+    number: int  # persistent number
     text: str  # a sentence
-    leaves: bool = False  # it is gone at the moment, and was there at the one before
+    leaves: bool = False  # whether it existed only at the previous moment
 
 
 @dataclass(frozen=True, eq=False)
 class FlowView:
     """Communities at T moments."""
 
-    moments: tuple[str, ...]  # (T,): when each is: "at 40 %"
+    moments: tuple[str, ...]  # (T,): names of the moments: "at 40 %"
     caption: str  # unit of the moments: "of each one's votes"
     # T arrays, (C_t,): persistent number of each community at a moment, from 0
     numbers: tuple[NDArray[np.integer], ...]

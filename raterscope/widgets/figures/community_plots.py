@@ -182,13 +182,13 @@ TrianglePart = tuple[int, int, int]
 class TrianglesView:
     """Communities at T moments, in a triangle for each of J true classes."""
 
-    moments: tuple[str, ...]  # (T,): empty words for the only moment
+    moments: tuple[str, ...]  # (T,): names of the moments; empty for a single one
     classes: tuple[str, ...]  # (J,)
     # for each of J classes, three outputs: at the lower left, top and lower right corner
     corners: tuple[tuple[str, str, str], ...]
     shares: tuple[NDArray[np.floating], ...]  # T arrays, (C_t, J, 3): adding up to 1 over the corners
     sizes: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): members
-    numbers: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): the lasting number of each community, from 0
+    numbers: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): persistent number of each community, from 0
     names: tuple[str, ...]  # by lasting number
 
 
@@ -210,7 +210,7 @@ class CommunityTriangles(FigurePanel):
 class _Triangles(Figure[TrianglePart]):
     """The triangles; a part is a moment, a class, and a community at the moment."""
 
-    chosen = Signal(int)  # the lasting number of a community
+    chosen = Signal(int)  # persistent number of a community
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

@@ -58,14 +58,14 @@ class MatrixView:
     mean: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    counts: NDArray[np.floating]  # (J, L): the expected numbers of votes behind them
+    counts: NDArray[np.floating]  # (J, L): expected numbers of votes
     crowd: NDArray[np.floating] | None = None  # (J, L) or None: the rates of all annotators together
-    name: str = ""  # of the annotator, as it is written, where the title is without it
+    name: str = ""  # name of the annotator, if the title does not contain it
     # (L,) or None: class that each output stands for, negative for none; None if unknown
     meaning: NDArray[np.integer] | None = None
     # (J,) and (L,), or None: drawing order of classes and outputs; None for the original order
     order: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
-    folded: MatrixView | None = None  # the matrix of the classes' parents, if they have some
+    folded: MatrixView | None = None  # the matrix of the parent classes, if any
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -130,7 +130,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
             block.append(slice(start, start + size))
         near, column = block[0], columns.index(output)
         if len(rows) == len(columns) and near.start <= column < near.stop:
-            block[1] = near  # the diagonal stays one
+            block[1] = near  # keeps the diagonal
         whole = all(
             part.stop - part.start == len(names) for part, names in zip(block, (rows, columns), strict=True)
         )
@@ -328,7 +328,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         turned = high and (narrow or (self._block is not None and width < widest + 4.0))
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
         if self.room.height() - top - below < rows * NAMES_FROM <= self.room.height() - top:
-            below = 0  # no scale of colours
+            below = 0  # no colour scale
         height = min(LARGEST[1], (self.room.height() - top - below) / rows)
         width, height = max(width, LEAST), max(height, LEAST)
         height = min(height, width) if rows > 5 else height
@@ -349,7 +349,7 @@ class MatrixFigure(Figure[tuple[int, int]]):
         if gap == 0:
             unknown = QColor(palette.raised)
             colours[~np.isfinite(values)] = unknown.red(), unknown.green(), unknown.blue()
-            if self._mode != "difference":  # of several cells in a pixel, the largest is seen
+            if self._mode != "difference":  # of several cells in one pixel, the largest is shown
                 pooled = _pooled(values[np.ix_(rows, columns)], int(grid.height()), int(grid.width()))
                 painted = colours_of(pooled, low, high, table)
                 painted[~np.isfinite(pooled)] = unknown.red(), unknown.green(), unknown.blue()

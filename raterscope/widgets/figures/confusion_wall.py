@@ -32,7 +32,7 @@ class Measure(NamedTuple):
     """A measure for sorting the wall."""
 
     label: str  # "accuracy"
-    values: NDArray[np.floating]  # (M,): NaN where not known: those come last either way
+    values: NDArray[np.floating]  # (M,): NaN if unknown, sorted last in both orders
     format: str = ".2f"  # format of a value: ".2f"
 
 
@@ -42,7 +42,7 @@ class WallView:
 
     numbers: NDArray[np.integer]  # (M,): numbers that the signals emit
     names: tuple[str, ...]  # (M,): their numbers while names are hidden
-    mean: NDArray[np.floating]  # (M, J, L): rate of each output where a class is true; NaN where not known
+    mean: NDArray[np.floating]  # (M, J, L): rate of each output for each true class; NaN if unknown
     votes: NDArray[np.integer]  # (M,)
     # one Measure or more, or equal triples; the wall is initially sorted by the first
     measures: tuple[Measure | tuple[str, NDArray[np.floating], str], ...]
@@ -66,7 +66,7 @@ class ConfusionWall(QWidget):
     """Wall of matrices. Click, Ctrl, Shift select; arrows move; / finds; Ctrl and the wheel, + and - zoom."""
 
     selection_changed = Signal(object)  # numbers of the annotators, in the order shown
-    activated = Signal(int)  # number of the annotator that Return or a double click asks for
+    activated = Signal(int)  # number of the annotator of a double click or Return
 
     def __init__(self) -> None:
         super().__init__()

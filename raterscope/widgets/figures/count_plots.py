@@ -40,7 +40,7 @@ class CountsView:
     expected: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    known: NDArray[np.floating]  # (n,): known places; NaN where there are none
+    known: NDArray[np.floating]  # (n,): number of true positions; NaN if unknown
 
     def __post_init__(self) -> None:
         columns = (self.numbers, self.expected, self.low, self.high, self.known)
@@ -88,7 +88,7 @@ class CountsPlot(FigurePanel):
 class _Rows(Figure[int]):
     """The rows; a part is a row. Only visible rows are painted."""
 
-    chosen = Signal(int)  # number of the image of a row clicked
+    chosen = Signal(int)  # number of the image of the clicked row
     visible_changed = Signal(int, int)
 
     def __init__(self) -> None:

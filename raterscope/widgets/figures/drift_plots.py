@@ -46,7 +46,7 @@ class DriftView:
     informed: NDArray[np.floating]
     # (step, class, words) of each change of a row, counted from 0: "gives 3 less often"
     changes: tuple[tuple[int, int, str], ...] = ()
-    step: int = 0  # the step that is looked at, from 0
+    step: int = 0  # the current step, from 0
     summary: str = ""  # description of the change and its time, in a sentence
     # (step, words): steps at which lines join the rows of all classes, and the number of all votes until then
     together: tuple[tuple[int, str], ...] = ()
@@ -303,7 +303,7 @@ class TernaryPlot(Figure[Part]):
     marker goes to its step.
     """
 
-    step_chosen = Signal(int)  # the step of the marker clicked
+    step_chosen = Signal(int)  # step of the clicked marker
 
     def __init__(self) -> None:
         super().__init__("Drift in a triangle")

@@ -324,7 +324,7 @@ class DecisionKind:
     # across, down: labels of the axes
     across: str
     down: str
-    each: bool = False  # whether it can be drawn of one annotator
+    each: bool = False  # whether it can be drawn for one annotator
     unit: bool = True  # whether it lies between 0 and 1
 
 
@@ -332,8 +332,8 @@ class DecisionKind:
 class DecisionView:
     """The lines of one question and class."""
 
-    classes: tuple[str, ...]  # one of them is the structure
-    chosen: int  # its place
+    classes: tuple[str, ...]  # one of them counts as the structure
+    chosen: int  # index of that class
     kinds: tuple[DecisionKind, ...]
     annotators: tuple[str, ...]
     # ``lines(key, annotator)`` returns the lines of a quantity; of all annotators for -1
@@ -345,7 +345,7 @@ class DecisionPlot(ChartPanel):
     """Rates over time; boxes choose the quantity, the class that counts as a structure, and the annotator."""
 
     became_visible = Signal()
-    class_chosen = Signal(int)  # another class is to count as the structure
+    class_chosen = Signal(int)  # another class shall count as the structure
 
     def __init__(self) -> None:
         super().__init__("Decisions", NOTHING)

@@ -85,7 +85,7 @@ class Figure(QWidget, Generic[Part]):
         set_lengths(self, minimumWidth=96, minimumHeight=72)
         self.pointed: Part | None = None
         self._selected: Any = None
-        self.header: Header | None = None  # header above it, whose title its pictures have
+        self.header: Header | None = None  # header above it, whose title is also that of its pictures
         self.menu = FigureMenu(self, self, self.table)  # menu to copy and save the figure
         self._still: QPixmap | None = None
         self._picturing = False

@@ -279,8 +279,8 @@ class RateCut:
     """The result of a false discovery rate."""
 
     rate: float
-    share: NDArray[np.floating]  # (p,): of the draws that select each annotator; NaN for the untested
-    at: NDArray[np.floating]  # (D,): the least W that is selected in each draw; infinite if none is
+    share: NDArray[np.floating]  # (p,): share of the draws that select each annotator; NaN if untested
+    at: NDArray[np.floating]  # (D,): smallest selected W in each draw; infinite if none is
     flagged: NDArray[np.bool_]  # (p,)
     text: str = ""  # guarantee in a few words; empty if the number flagged is enough
     others: int = 0  # number of flagged annotators that are not shown
@@ -296,10 +296,10 @@ class RateCut:
 class StatisticsView:
     """The statistics of p annotators in D draws."""
 
-    statistic: NDArray[np.floating]  # (D, p): W; NaN for the untested
+    statistic: NDArray[np.floating]  # (D, p): W; NaN for untested annotators
     names: tuple[str, ...]  # (p,)
     numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
-    least_share: float  # the share of draws from which on one is flagged
+    least_share: float  # minimum share of draws of a flagged annotator
     cut: RateCut
     p_values: bool = False  # whether the statistic is -log10 of p values of a test without draws
 
@@ -460,7 +460,7 @@ class KnockoffBars(FigurePanel):
     """Bars with a slider for the rate; a listener to `rate_changed` calls `set_cut`, without a new fit."""
 
     rate_changed = Signal(float)
-    chosen = Signal(int)  # number of the annotator of a bar clicked
+    chosen = Signal(int)  # number of the annotator of the clicked bar
 
     def __init__(self) -> None:
         self.figure = StatisticBars()

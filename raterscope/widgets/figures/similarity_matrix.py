@@ -131,7 +131,7 @@ class SimilarityMatrix(FigurePanel):
 
 
 class _Similarity(Figure[tuple[int, int]]):
-    chosen = Signal(int, int)  # row and column; twice the same number for a mark of the graph
+    chosen = Signal(int, int)  # row and column; twice the same number for a node of the graph
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -334,7 +334,7 @@ class _Similarity(Figure[tuple[int, int]]):
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         for number in sorted(set(network.communities.tolist()) - {-1}):
             middle = np.median(points[network.communities == number], axis=0)
-            lift = 0 if len(points) > FEW_MARKS else 20  # so that it covers no mark
+            lift = 0 if len(points) > FEW_MARKS else 20  # to cover no node
             box = QRectF(middle[0] - 11, max(middle[1] - 8 - lift, 1.0), 22, 16)
             painter.setPen(QPen(community_text_colour(number), 1))
             painter.setBrush(QColor(theme.current().raised))

@@ -41,9 +41,9 @@ class WallTiles(QAbstractScrollArea):
     `words`: describes the tile of a row.
     """
 
-    selection_changed = Signal(object)  # places, in the order shown
-    activated = Signal(int)  # place that Return or a double click asks for
-    find_requested = Signal()  # an annotator is to be found by name
+    selection_changed = Signal(object)  # rows, in display order
+    activated = Signal(int)  # row of a double click or Return
+    find_requested = Signal()  # the user wants to find an annotator by name
 
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()
@@ -356,7 +356,7 @@ class WallTiles(QAbstractScrollArea):
             painter.save()
             self.paint(painter, math.floor(visible.top()), math.ceil(visible.bottom()))
             painter.restore()
-            if self.hasFocus() and self.current is None:  # else a tile shows that the keys are here
+            if self.hasFocus() and self.current is None:  # otherwise a tile shows the focus
                 paint_focus_frame(painter, QRectF(QRect(QPoint(), self.room())), theme.current())
 
     def paint(self, painter: QPainter, top: int, bottom: int) -> None:

@@ -339,7 +339,7 @@ class CommentField(QLineEdit):
     """
 
     stored = Signal(str)  # the changed text; empty to remove the comment
-    left = Signal()  # the field was left by key
+    left = Signal()  # the user left the field by a key
 
     def __init__(self) -> None:
         super().__init__()

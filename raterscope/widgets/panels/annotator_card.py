@@ -34,8 +34,8 @@ class CardLine:
     """A line of the card: a kind's heading, or a value of one or two annotators."""
 
     title: str
-    texts: tuple[str, ...] = ()  # a value for each annotator; of a heading one text at the right
-    figures: tuple[Figures, ...] = ()  # tuple of (value, low, high): of shares, drawn as bars; none otherwise
+    texts: tuple[str, ...] = ()  # a value for each annotator; for a heading, one text at the right
+    figures: tuple[Figures, ...] = ()  # (value, low, high) of shares, drawn as bars; otherwise empty
     marked: tuple[bool, ...] = ()  # values that are unusual
     heading: bool = False
     help: str = ""
@@ -283,7 +283,7 @@ class BiasView:
     # doubtful_left, clear_left: share of left answers among comparisons of close and of distant items
     doubtful_left: float = math.nan
     clear_left: float = math.nan
-    gathering: bool = False  # whether the shares of close and of distant items will follow
+    gathering: bool = False  # whether the shares of close and distant items are still being computed
     # q_value, detectable: of the flip test: q value, and smallest detectable bias
     q_value: float = math.nan
     detectable: float = math.nan
@@ -292,7 +292,7 @@ class BiasView:
     by_flips: bool = False  # whether the p value is that of the flip test
     untested: str = ""  # why the annotator was not tested; empty if it was
     sentence: str = ""  # conclusion in words
-    swapped: str = ""  # how often the choice stays when the sides are swapped; empty without such comparisons
+    swapped: str = ""  # consistency with swapped sides, in words; empty without such comparisons
 
     @property
     def state(self) -> str:
@@ -317,7 +317,7 @@ class BiasView:
             texts["match"] = percent(self.match)
             if math.isfinite(self.crowd_match):
                 texts["match"] += f", crowd {percent(self.crowd_match)}"
-        if math.isfinite(self.match_original) and not self.swapped:  # there is no room for both
+        if math.isfinite(self.match_original) and not self.swapped:  # both do not fit
             texts["original"] = percent(self.match_original)
         if self.draws and not self.untested:
             texts["draws"] = f"{self.selected:,} of {self.draws:,} draws"

@@ -68,7 +68,7 @@ class SpotGrid(CardGrid):
     accept_requested = Signal()
     reject_requested = Signal()
     skip_requested = Signal()
-    left = Signal()  # the image is wanted again
+    left = Signal()  # the user wants the image again
 
     def __init__(self) -> None:
         super().__init__("Spots", picture=PICTURE, several=True)
@@ -295,7 +295,7 @@ class _Card(PaintedButton):
         self.setToolTip(plain_tip(self.accessibleName() + central + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
         longest = max(len(self._title(number)) for number in range(len(view.names)))
-        self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned
+        self._name_room = NAME + (longest - 1) * SECOND_NAME  # equal for all cards, to align them
         height = 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix
         set_lengths(self, width=WIDTH, height=height)
 
@@ -411,8 +411,8 @@ class TasksView:
     # decided, known: (N,): class decided by the expert, and class known otherwise; -1 for none
     decided: NDArray[np.integer]
     known: NDArray[np.integer]
-    posterior: NDArray[np.floating] | None = None  # (N, J): none before there is a fusion
-    contested: frozenset[int] = frozenset()  # tasks that several experts decided differently
+    posterior: NDArray[np.floating] | None = None  # (N, J); None before the first fusion
+    contested: frozenset[int] = frozenset()  # tasks with conflicting decisions of experts
     # task to its numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     # parent classes; in `decided`, they are numbered after the classes

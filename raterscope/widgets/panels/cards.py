@@ -315,7 +315,7 @@ class CardGrid(QWidget):
         self._column.addWidget(self._header)
         self._column.addWidget(self._nothing)
         self._column.addWidget(self.view, 1)
-        self._column.addStretch(0)  # takes the room where there are no cards
+        self._column.addStretch(0)  # fills the space without cards
         self.setFocusProxy(self.view)
         self.view.verticalScrollBar().valueChanged.connect(self.pictures.rest)
         self.pictures.changed.connect(self.view.viewport().update)

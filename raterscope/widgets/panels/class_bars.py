@@ -45,12 +45,12 @@ class ClassBar:
 
     index: int  # index of the class, from 0
     name: str
-    share: float  # its probability; NaN where it is not known or not to be seen
+    share: float  # its probability; NaN if unknown or hidden
     tone: str  # {"accent", "disputed", "plain"}: of the bar
     note: str = ""  # "decided", "truth" or nothing
-    digit: str = ""  # the key that decides for it; empty where there is none
+    digit: str = ""  # key that decides for it; empty without one
     brief: str = ""  # short form of the name that differs from the others, for narrow places
-    votes: int = -1  # number of votes for the class; negative where it is not to be shown
+    votes: int = -1  # number of votes for the class; negative if hidden
 
 
 def summed_bar(bars: Sequence[ClassBar], index: int, name: str, note: str) -> ClassBar:

@@ -226,7 +226,7 @@ class DisplayPanel(QWidget):
     `over`: the image. `parent`: widget that contains the image, with space for the panel.
     """
 
-    changed = Signal(object)  # the displays of the channels that were changed, by name
+    changed = Signal(object)  # changed displays of channels, by name
     left = Signal()  # close was pressed
 
     def __init__(self, over: QWidget, parent: QWidget) -> None:

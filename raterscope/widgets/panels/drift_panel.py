@@ -325,7 +325,7 @@ class Confusion:
     rate: float
     low: float
     high: float
-    votes: float  # the expected number of votes behind it
+    votes: float  # expected number of its votes
 
     def figures(self) -> str:
         """Return rate, interval and number of votes."""
@@ -428,7 +428,7 @@ class ConfusionPanel(FigurePanel):
         self._view: MatrixView | None = None
         self._classes: tuple[str, ...] = ()
         for mode in OF_MANY:
-            self.modes.buttons[mode].hide()  # until a matrix needs them: a splitter keeps a width once given
+            self.modes.buttons[mode].hide()  # until a matrix needs them, because a splitter keeps its widths
         self.modes.chosen.connect(self._on_mode)
         self.figure.chosen.connect(self._on_cell)
         self.worst.chosen.connect(self._on_confusion)
@@ -458,7 +458,7 @@ class ConfusionPanel(FigurePanel):
             "difference", view.crowd is not None, "There is no crowd to compare with here."
         )
         many = view.meaning is not None and len(view.classes) > MANY
-        self.modes.buttons["worst"].setVisible(many)  # the cells of fewer classes can be read
+        self.modes.buttons["worst"].setVisible(many)  # with fewer classes, the cells are readable
         self.modes.buttons["parents"].setVisible(view.folded is not None)
         self.modes.show()
         self.set_filled(True)

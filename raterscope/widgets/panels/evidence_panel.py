@@ -275,8 +275,8 @@ class EvidenceLine:
     # title, detail: "spot 12", "14 px away"; the run, "5 of 14 votes"
     title: str
     detail: str
-    figure: str  # its posterior; empty where there is none
-    state: str  # a key of `TONES`; empty where there is no spot
+    figure: str  # its posterior; empty without one
+    state: str  # a key of `TONES`; empty without a spot
     tip: str  # the line in full
 
 
@@ -350,11 +350,11 @@ BAR = 96
 class VoterLine:
     """List entry for one annotator of a spot."""
 
-    annotator: int  # index that gives colour and symbol
+    annotator: int  # index that determines colour and symbol
     name: str
     clicked: bool
     reliability: float  # 0 to 1, NaN if unknown
-    weight: float = 1.0  # as how much of an annotator the word counts
+    weight: float = 1.0  # weight of the vote
 
     @property
     def label(self) -> str:

@@ -114,7 +114,7 @@ class RunLine:
     title: str  # "OEM + DEM"
     text: str  # "12:01, 340 images, 4.2 s"
     shown: bool = False  # True for the run on screen
-    stale: bool = False  # True where decisions or exclusions came after it
+    stale: bool = False  # whether decisions or exclusions were made since
 
 
 class RunList(QWidget):

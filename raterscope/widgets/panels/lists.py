@@ -170,7 +170,7 @@ class LongList(LineList[Line]):
         """Replace the lines; none is current, and the scroll position is kept."""
         position = self.verticalScrollBar().value()
         self._model.replace(lines)
-        self.executeDelayedItemsLayout()  # later it would paint all of them a second time
+        self.executeDelayedItemsLayout()  # otherwise it would later paint all of them again
         self.verticalScrollBar().setValue(position)
 
     def renew_lines(self, lines: Sequence[Line]) -> None:

@@ -213,8 +213,8 @@ class PairLine:
     right: int
     left_name: str
     right_name: str
-    choice: int  # 1 where the left item was preferred, -1 for the right one, 0 for a tie
-    against: bool  # whether it counts against its annotator
+    choice: int  # 1 if the left item was preferred, -1 for the right one, 0 for a tie
+    against: bool  # whether it is evidence against its annotator
     # answer, others: the answer, and the others' answers
     answer: str
     others: str
@@ -228,7 +228,7 @@ class PairGrid(QWidget):
     """
 
     chosen = Signal(int)  # number of the selected comparison
-    listed = Signal(int)  # number of the first of other comparisons that are listed now
+    listed = Signal(int)  # number of the first of newly listed comparisons
 
     def __init__(self, *, of_items: bool = False) -> None:
         super().__init__()

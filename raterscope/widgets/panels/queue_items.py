@@ -38,10 +38,10 @@ class QueueItem:
     # title, detail: name, and a short description of the state
     title: str
     detail: str
-    score: float | None  # doubt, 0 and more; None before there is any
-    done: bool  # True where nothing is left to decide
-    flag: str | None = None  # why it was flagged; None where it is not
-    counts: Mapping[str, int] = field(default_factory=dict)  # by what filters may ask for more than so many
+    score: float | None  # doubt, 0 or more; None if unknown
+    done: bool  # whether everything is decided
+    flag: str | None = None  # reason of the flag; None without a flag
+    counts: Mapping[str, int] = field(default_factory=dict)  # numbers for filters with a minimum
     amount: str = ""  # the doubt with its unit, as shown: "0.93 errors"
 
 

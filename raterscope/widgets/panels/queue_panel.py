@@ -120,7 +120,7 @@ NOTED = (
 class QueuePanel(QueueFrame):
     """Queue of items with filters and progress; finished items go to the end."""
 
-    item_chosen = Signal(object)  # key of the item that the user went to
+    item_chosen = Signal(object)  # key of the item selected by the user
 
     def __init__(
         self,
@@ -390,8 +390,8 @@ class LongQueue(QueueFrame):
     filters.
     """
 
-    chosen = Signal(int)  # number that the user went to
-    filter_changed = Signal(str, str)  # words that the name is to contain, and a key of the filters
+    chosen = Signal(int)  # number of the item selected by the user
+    filter_changed = Signal(str, str)  # text that names must contain, and a key of the filters
 
     def __init__(
         self,

@@ -209,7 +209,7 @@ class AlternativeCard:
 class AlternativesPanel(QWidget):
     """Alternative consensuses, one card each. A click or Space shows one in the views."""
 
-    alternative_chosen = Signal(int)  # place of the card
+    alternative_chosen = Signal(int)  # index of the card
 
     def __init__(self) -> None:
         super().__init__()

@@ -185,7 +185,7 @@ class ReadingPanel(QWidget):
         for index, heading in enumerate(self.headings):
             theme.set_role(heading, "accent" if index == number else "second")
         if number >= 0:
-            self._scroll.verticalScrollBar().setValue(0)  # the instruction, where both fit
+            self._scroll.verticalScrollBar().setValue(0)  # show the instruction, if both fit
             self._scroll.ensureWidgetVisible(self._lasts[number], 0, 0)
             self._scroll.ensureWidgetVisible(self.headings[number], 0, 0)
 
@@ -213,7 +213,7 @@ class ComparedItems(QWidget):
             view.setAccessibleName(f"{side.capitalize()} picture")
             self.browsers[side].setAccessibleName(f"{side.capitalize()} text")
             for part in (view, self.browsers[side]):
-                part.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a frame of focus would look like a choice
+                part.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a focus frame would look like a choice
             view.place_double_clicked.connect(lambda _x, _y, side=side: self.chosen.emit(side))
         horizontal(*((frame, 1) for frame in self._frames.values()), inside=self, spacing=2)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

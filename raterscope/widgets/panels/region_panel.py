@@ -38,8 +38,8 @@ class RegionVote:
     # if inside; NaN if unknown
     distance_mm: float = math.nan
     weight: float = math.nan  # local weight in the region, 0 to 1; NaN if unknown
-    unit: str = "mm"  # of the distance: "px" if the pixel size is unknown
-    program: bool = False  # whether it is no rater
+    unit: str = "mm"  # unit of the distance; "px" if the pixel size is unknown
+    program: bool = False  # whether it is a program
 
     @property
     def title(self) -> str:
@@ -148,12 +148,12 @@ class RegionEvidence:
 
     title: str  # "Region 1"
     state: str  # {"undecided", "contested", "accepted", "taken", "mended", "skipped"}
-    doubt: float  # the number that decides: volume of doubt, or area in a plane; NaN if unknown
+    doubt: float  # disputed volume, or area in a plane; NaN if unknown
     unit: str = "ml"  # "ml" or "mm²"
     sentence: str = ""  # why it is disputed
-    votes: tuple[RegionVote, ...] = ()  # those who are furthest from the consensus first
-    taken_from: str = ""  # the rater whose version was taken
-    position: str = ""  # where it is: "slices 77 to 84"
+    votes: tuple[RegionVote, ...] = ()  # farthest from the consensus first
+    taken_from: str = ""  # the rater whose version was used
+    position: str = ""  # position: "slices 77 to 84"
 
 
 class _EvidencePage(QWidget):
@@ -169,7 +169,7 @@ class RegionPanel(QWidget):
     """Evidence for one disputed region: volume, raters, explanation, and decision keys."""
 
     accept_requested = Signal()
-    take_requested = Signal(str)  # name of the rater whose version is to be taken
+    take_requested = Signal(str)  # name of the rater whose version shall be used
     brush_requested = Signal()
     erase_requested = Signal()
     interpolate_requested = Signal()

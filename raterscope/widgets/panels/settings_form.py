@@ -25,7 +25,7 @@ class SettingsForm(QWidget):
     initial settings; by default the defaults.
     """
 
-    changed = Signal()  # something was edited, whether it will do or not
+    changed = Signal()  # a value was edited, valid or not
 
     def __init__(self, settings_class: type[Settings], settings: Settings | None = None) -> None:
         super().__init__()

@@ -36,16 +36,16 @@ FIGURE_WIDTH = 80
 class LiveLine:
     """State of a watched source."""
 
-    name: str  # the source's
+    name: str  # name of the source
     text: str  # activity: "reading", "waiting for new clicks"
     paused: bool
-    since: float | None  # seconds since something came; None where nothing has
+    since: float | None  # seconds since the last clicks; None before any
     # clicks, annotators, images: numbers so far
     clicks: int
     annotators: int
     images: int
-    refused: int = 0  # lines that were left out because something is wrong in them
-    notice: str = ""  # the last notice on how the source was read
+    refused: int = 0  # number of invalid lines, which are skipped
+    notice: str = ""  # last notice about reading the source
 
 
 class LiveControls(QWidget):
@@ -138,7 +138,7 @@ CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 72, 400
 class ReplayLine:
     """State of a replay."""
 
-    annotators: int  # of the image
+    annotators: int  # number of annotators of the image
     # steps, ready: total number of steps, and number of computed steps
     steps: int
     ready: int
@@ -155,8 +155,8 @@ class ReplayControls(QWidget):
 
     play_toggled = Signal(bool)
     position_chosen = Signal(int)  # the step selected, from 1; 0 is before the first
-    batch_chosen = Signal(int)  # annotators a step
-    speed_chosen = Signal(float)  # steps a second
+    batch_chosen = Signal(int)  # annotators per step
+    speed_chosen = Signal(float)  # steps per second
 
     def __init__(self) -> None:
         super().__init__()
@@ -463,7 +463,7 @@ class StreamPanel(QWidget):
         self.setFocusProxy(page)
         page.show()
         if leaves:
-            page.setFocus()  # before the other hides: else Qt hands the keys to whatever comes next
+            page.setFocus()  # before the other page hides; otherwise Qt moves the focus to any other widget
         for widget in self._pages:
             widget.setVisible(widget is page)
         self.leave.setVisible(page is self.replay)

@@ -228,12 +228,12 @@ class TaskContent:
 
     name: str
     has_picture: bool = False  # whether an image of the study shows the task
-    pixels: NDArray[np.uint8] | None = None  # (rows, columns, 3): the picture, once it is read
-    texts: Mapping[str, str] = field(default_factory=dict)  # by field: in order; empty if the file held none
+    pixels: NDArray[np.uint8] | None = None  # (rows, columns, 3): the picture; None until it is read
+    texts: Mapping[str, str] = field(default_factory=dict)  # by field, in order; empty without texts
     # pair of fields to show side by side, such as fields whose names end in a and b
     sides: tuple[str, str] = ("", "")
-    problem: str = ""  # why a picture, sound or film cannot be shown, in a sentence
-    film: str = ""  # name of a film, which the system's player shows
+    problem: str = ""  # why a picture, sound or video cannot be shown, in a sentence
+    film: str = ""  # name of a video, which the system's player shows
 
 
 class ContentBrowser(QTextBrowser):

@@ -49,7 +49,7 @@ TIME_FROM = 360.0
 class TaskVote:
     """One vote."""
 
-    annotator: int  # index that gives colour and symbol; negative for grey
+    annotator: int  # index that determines colour and symbol; negative for grey
     # name, label: annotator, and the output given
     name: str
     label: str
@@ -196,7 +196,7 @@ class TaskView:
 
     name: str  # of the task: "cell-0417"
     classes: tuple[str, ...]  # (J,)
-    posterior: NDArray[np.floating] | None  # (J,) or None: none before there is a fusion
+    posterior: NDArray[np.floating] | None  # (J,); None before the first fusion
     votes: tuple[TaskVote, ...] = ()
     picture: QImage | None = None
     pictures: bool = True  # whether tasks have pictures at all; an empty frame is shown where one is missing
@@ -204,13 +204,13 @@ class TaskView:
     majority: int = -1
     majority_votes: int = 0
     decided: int = -1
-    parents: tuple[str, ...] = ()  # parents in the hierarchy of the classes: "bird"
+    parents: tuple[str, ...] = ()  # parent classes: "bird"
     known: int = -1
     blind: bool = False  # names are hidden
-    hidden: bool = False  # votes, and what the model makes of them, are hidden until the expert has decided
-    contested: str = ""  # what several experts decided differently: "anna: cat; ben: dog"
+    hidden: bool = False  # votes and the model's answer are hidden until the expert decides
+    contested: str = ""  # conflicting decisions of experts: "anna: cat; ben: dog"
     tally: NDArray[np.integer] | None = None  # (J,) or None: number of votes for each class; None if unknown
-    fixed: bool = False  # the run held the class of the task fixed, so that its posterior is no evidence
+    fixed: bool = False  # whether the run held the class of the task fixed; its posterior is then no evidence
     # median and bounds of the 95 % interval of ordered classes
     grades: tuple[int, int, int] | None = None
 

@@ -52,7 +52,7 @@ class GridColumn:
     # "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": 0 or more;
     # "signed": with its sign; "p": a p value; "words": a text
     form: Form
-    values: NDArray[Any]  # (N,) array: numbers, NaN where unknown, or texts
+    values: NDArray[Any]  # (N,): numbers, NaN if unknown, or texts
     # low, high: (N,): bounds of the interval
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
@@ -103,7 +103,7 @@ class AnnotatorGrid:
     """N annotators with their columns."""
 
     keys: tuple[str, ...]  # (N,): identities, which names on screen may hide
-    numbers: NDArray[np.int64]  # (N,): give colour and symbol
+    numbers: NDArray[np.int64]  # (N,): determine colour and symbol
     excluded: NDArray[np.bool_]  # (N,)
     columns: tuple[GridColumn, ...]  # the first one is the name
 

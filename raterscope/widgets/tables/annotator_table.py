@@ -168,16 +168,16 @@ COLUMNS = tuple(HELP)
 class AnnotatorRow:
     """One annotator."""
 
-    index: int  # gives colour and symbol
+    index: int  # determines colour and symbol
     name: str
     clicks: int
     # reliability, sensitivity, precision: (value, low, high); NaN if unknown
     reliability: Figures
     sensitivity: Figures
     precision: Figures
-    weight: float = 1.0  # as how much of an annotator one counts; 0 for who is excluded
-    why: str = ""  # the reason, where that is less than 1
-    course: Course | None = None  # the same by image, where several are fused
+    weight: float = 1.0  # weight in a fusion; 0 if excluded
+    why: str = ""  # reason for a weight below 1
+    course: Course | None = None  # values by image, if several are fused
 
     @property
     def excluded(self) -> bool:
@@ -298,7 +298,7 @@ class AnnotatorDelegate(RowDelegate):
                 _paint_weight(painter, inner, row)
         else:
             value, *interval = row.figures(column)
-            brief = figure(value, *interval)  # the bar shows the interval, and the tooltip says it
+            brief = figure(value, *interval)  # bar and tooltip show the interval
             paint_text(painter, inner.adjusted(0, 0, 0, -5), words, ink, brief=brief)
             if math.isfinite(value):
                 bar = QRectF(inner.left(), inner.bottom() - 5, inner.width(), 2)

@@ -106,7 +106,7 @@ class Measure:
 class ComparisonRow:
     """Row of the table: a run with one (value, low, high) per measure; NaN where unknown."""
 
-    key: object  # of the run; None for what is no run
+    key: object  # key of the run; None for a row without a run
     # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break is below the title
     title: str
     text: str
@@ -290,7 +290,7 @@ class RankingTable(TitledPage):
                 side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later
                 self.view.setColumnWidth(column, self._widest(rows, column) + pixels(ROOM + side))
             for column in range(NUMBERS, self.model.columnCount()):
-                width = self.view.horizontalHeader().sectionSizeHint(column)  # shares are short
+                width = self.view.horizontalHeader().sectionSizeHint(column)  # shares are short texts
                 self.view.setColumnWidth(column, min(max(width, pixels(SHARE_WIDTH)), pixels(WIDEST_SHARE)))
         self.pictures.ask_again()
 

@@ -46,7 +46,7 @@ class RegionBox:
     # title, line: "region 1 of 3"; "rater 4 alone, 0.8 ml"
     title: str
     line: str = ""
-    settled: bool = False  # nothing is left to decide: it stands back
+    settled: bool = False  # whether it is settled, and therefore painted faintly
 
 
 def paint_cross_hair(

@@ -52,7 +52,7 @@ class HeatMap:
     high: float
     colours: Literal["doubt", "weight", "probability", "difference"]
     label: str  # quantity with its unit: "doubt", "weight of rater 4", "deviation, mm"
-    scale: float = 1.0  # `values` times this are in the unit of `label`: 1 / 255 for shares kept as bytes
+    scale: float = 1.0  # factor from `values` to the unit of `label`: 1 / 255 for shares stored as bytes
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -90,7 +90,7 @@ class Stroke:
     """Area covered by one stroke of brush or eraser."""
 
     origin: Index  # (slice, row, column): the first voxel of `values` in the volume
-    values: NDArray[np.int8]  # (z, y, x): 1 put in, 0 taken out, -1 untouched
+    values: NDArray[np.int8]  # (z, y, x): 1 drawn, 0 erased, -1 unchanged
     plane: str  # "axial", "coronal" or "sagittal"
     slice: int  # index along the plane's normal
 
@@ -202,25 +202,25 @@ BAND, EDIT = "\0band", "\0edit"
 class Scene:
     """One volume with its layers, shared by its views."""
 
-    empty: bool = True  # whether there is no volume, not even one without pixels
-    values: NDArray[np.generic] | None = None  # (Z, Y, X) or (Z, Y, X, 3), or None where there are no pixels
+    empty: bool = True  # whether there is no volume at all
+    values: NDArray[np.generic] | None = None  # (Z, Y, X) or (Z, Y, X, 3); None without pixels
     levels: Levels = field(default_factory=lambda: Levels(0.0, 1.0))
     calibrated: bool = False  # whether lengths are in millimetres
     outlines: tuple[Outline, ...] = ()  # in the order in which they are painted
-    hidden: frozenset[str] = frozenset()  # set of keys: outlines that are not painted
+    hidden: frozenset[str] = frozenset()  # keys of hidden outlines
     bare: bool = False  # show the image without overlays
     solo: str | None = None
-    beside: frozenset[str] = frozenset()  # set of keys: outlines that stay in sight beside the solo
-    sides: tuple[Layers, Layers] | None = None  # what is shown left and right of the divider
+    beside: frozenset[str] = frozenset()  # keys of outlines that stay visible besides the solo one
+    sides: tuple[Layers, Layers] | None = None  # layers left and right of the divider
     divider: float = 0.5  # share of the width left of the divider
-    filled: bool = False  # masks as areas, not as lines
+    filled: bool = False  # whether masks are shown as areas
     opacity: float = 0.55  # of areas and heat maps, 0 to 1
     heat: HeatMap | None = None
     band: Band | None = None
     boxes: tuple[RegionBox, ...] = ()
-    selected: int | None = None  # number of the box that is being looked at
-    edit: tuple[NDArray[np.bool_], Index] | None = None  # (values, origin): the mask that is being corrected
-    index: Index = (0, 0, 0)  # (slice, row, column): where the crosshair is
+    selected: int | None = None  # number of the selected box
+    edit: tuple[NDArray[np.bool_], Index] | None = None  # (values, origin): the mask being edited
+    index: Index = (0, 0, 0)  # (slice, row, column): voxel of the crosshair
     tool: str = "look"  # {"look", "brush", "eraser", "contour", "ruler", "roi"}
     radius: float = 3.0  # of the brush, in millimetres
     solid: bool = False  # whether brush and eraser also cover the neighbouring slices within the radius
@@ -343,7 +343,7 @@ class Outliner(QObject):
     are dropped if the shape has changed.
     """
 
-    ready = Signal(str)  # other outlines of the slice wanted on this plane are there
+    ready = Signal(str)  # newly computed outlines of the requested slice of this plane
     _computed = Signal(str, int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -255,7 +255,7 @@ def slab_of(plane: Plane, index: int, thickness: float) -> tuple[int, int]:
 class Projector(QObject):
     """Cache of projections; one is computed at a time, the latest request first."""
 
-    ready = Signal()  # a projection that was requested is there
+    ready = Signal()  # a requested projection is computed
     _computed = Signal(int, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -68,17 +68,17 @@ class SliceView(WholeView):
     stroke. The eraser does the opposite. A drag around an area with the contour tool fills the area.
     """
 
-    pointed = Signal(object)  # (slice, row, column): where the crosshair shall go
+    pointed = Signal(object)  # (slice, row, column): requested position of the crosshair
     enlarged = Signal()
     window_dragged = Signal(float, float)  # pixels to the right and up since the drag began
-    window_settled = Signal()  # the drag is over
+    window_settled = Signal()  # end of the drag
     painted = Signal(object)  # a `Stroke`
     radius_stepped = Signal(int)  # 1 wider, -1 narrower
     box_clicked = Signal(int)
     outline_clicked = Signal(str)
-    bared = Signal(bool)  # whether the image is to be seen alone
+    bared = Signal(bool)  # whether to show the image without overlays
     hovered = Signal(object)  # (slice, row, column) under the mouse; None outside the slice
-    measured = Signal(object)  # a `Measurement` under way
+    measured = Signal(object)  # a `Measurement` in progress
     divider_moved = Signal(float)  # share of the width left of the divider
 
     def __init__(

@@ -157,7 +157,7 @@ def _draw_mesh(uploaded: _Uploaded, program: QOpenGLShaderProgram, gl: QOpenGLFu
         program.setAttributeBuffer(location, _FLOAT, offset, count, _STRIDE)
     if uploaded.texture is not None:
         uploaded.texture.bind()
-    gl.glDepthMask(mesh.style != "picture")  # slices cross: none hides another
+    gl.glDepthMask(mesh.style != "picture")  # crossing slices must not hide each other
     shape = _LINES if mesh.faces.shape[1] == 2 else _TRIANGLES
     gl.glDrawElements(shape, mesh.faces.size, _UNSIGNED, VoidPtr(0))  # type: ignore[arg-type]  # a pointer
     gl.glDepthMask(True)

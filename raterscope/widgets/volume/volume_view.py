@@ -53,13 +53,13 @@ class VolumeView(QWidget):
     """
 
     crosshair_moved = Signal(object)  # (slice, row, column)
-    layout_changed = Signal(str)  # "three", or the name of the plane that is alone
+    layout_changed = Signal(str)  # "three", or the name of the single plane
     painted = Signal(object)  # a `Stroke`, when the mouse is released
     box_clicked = Signal(int)
     outline_clicked = Signal(str)  # its key
     style_changed = Signal(str)  # "contour" or "fill"
     brush_radius_changed = Signal(float)  # millimetres
-    measured = Signal(str)  # result of the measurement under way; empty without one
+    measured = Signal(str)  # result of the measurement in progress; empty without one
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -130,7 +130,7 @@ class VolumeView(QWidget):
         self._planes = planes_of(grid)
         self._native = next(name for name, plane in self._planes.items() if plane.normal == 0)
         for name, plane in self._planes.items():
-            self._views[name].give_up_stroke()  # it is of the volume before
+            self._views[name].give_up_stroke()  # it belongs to the previous volume
             self._views[name].set_plane(plane)
         self._has_dispute = False
         self._arrange()

@@ -52,7 +52,7 @@ class RunInputs:
     plan: FusionPlan
     weights: Mapping[str, float]  # the reduced weights of annotators now
     items: dict[str, int]  # the images' numbers
-    clicks: dict[str, Clicks]  # with what was held fixed
+    clicks: dict[str, Clicks]  # with the decisions that were held fixed
     fusions: dict[str, Fusion]
     # clicks of images on which the expert has decided or viewed spots since the run, or whose annotators have
     # been excluded or down-weighted since, with the current decisions
@@ -78,9 +78,9 @@ class ChangedSpot:
 class Recount:
     """Result of excluding or down-weighting an annotator of a run."""
 
-    changed: tuple[ChangedSpot, ...]  # image by image, the surest first; none that the expert decided
-    decisions: dict[int, int]  # the spots of every image, by its number
-    failed: tuple[str, ...]  # images that could not be fused so
+    changed: tuple[ChangedSpot, ...]  # image by image, the most certain first; without decided spots
+    decisions: dict[int, int]  # by image: number of spots
+    failed: tuple[str, ...]  # images that could not be fused
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:

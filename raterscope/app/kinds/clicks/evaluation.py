@@ -131,7 +131,7 @@ class Accuracy:
     run: RunEntry
     row: Comparison  # means over images, counts summed
     detections: int
-    area: float  # mean area under the ROC curve; NaN where no image has one
+    area: float  # mean area under the ROC curve; NaN if no image has one
 
 
 def truths_of(study: Study) -> dict[int, FloatArray]:
@@ -330,7 +330,7 @@ class CrowdSizes:
     """The stored curves of a study."""
 
     curves: Curves
-    facts: str  # when, on how many images, within which radius, which crowds: a sentence
+    facts: str  # a sentence: time, number of images, radius and crowds
 
 
 def measure_images(

@@ -71,7 +71,7 @@ class Results:
     outcomes: Mapping[str, Outcome[Fusion]]  # by image
     plan: FusionPlan
     record: Mapping[str, Any]  # see `run_record`
-    evaluations: Mapping[str, Evaluation] | None = None  # by image: where a truth is known
+    evaluations: Mapping[str, Evaluation] | None = None  # by image with known truth
     # the image of every input row: clicks are written in the order of the input; without it, image by image
     order: Sequence[str] = ()
 
@@ -498,7 +498,7 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> It
     if result is not None:
         run, fusion = result
         whole = replace(run, excluded=(), programs=())
-        click_count = len(study.clicks(entry.id, whole))  # later imports stand behind
+        click_count = len(study.clicks(entry.id, whole))  # later imports follow
         absent = {*run.excluded, *run.programs}
         used = ~np.array([name in absent for name in clicks.annotators], dtype=bool)[clicks.annotator]
         used &= np.arange(len(clicks)) < click_count

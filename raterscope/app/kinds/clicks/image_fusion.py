@@ -101,7 +101,7 @@ class RecordBatch(Generic[Record]):
         columns = [_values(column) for column in self.columns.values()]
         records = []
         for values in zip(*columns, strict=True):
-            record = object.__new__(self.kind)  # as unpickling does: it was checked when it was made
+            record = object.__new__(self.kind)  # without checks, like unpickling
             record.__dict__.update(zip(names, values, strict=True))
             records.append(record)
         return records
@@ -146,12 +146,12 @@ def from_column(column: Any) -> list[Any]:
 _MANY = 2000
 """Number of images from which processes start while the clicks are read (seconds of work)."""
 
-_WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
+_WORTH_PROCESSES = 4.0  # minimum seconds of work for processes, which take a second to start
 # By algorithm with library calls that hold the GIL and cannot be cancelled: clicks that take 50 ms.
 _HOLDS_GIL = ("hac", "hdbscan")
 _HOLDS_GIL_FROM = 2500
-_NAMED = 0.9  # share of the time for positions, where the clicks have classes
-_ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
+_NAMED = 0.9  # share of the time for positions, if clicks have classes
+_ALONE = 0.85  # share of the time for separate fusions, if detection is repeated on all images
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +262,7 @@ def _fuse_separately(
         if outcome.fusion is not None:
             reliability |= _reliability(image_clicks, outcome.fusion)
         finished += work
-        if not first:  # which is no measure: it may have waited for the loops to be compiled
+        if not first:  # ignore the first time, which may include compilation
             first, started = finished, time.monotonic()
     return {name: done[name] for name in clicks}
 
@@ -326,7 +326,7 @@ def _learn_in_processes(
     batches: list[tuple[Any, Any]] = []
 
     def tick(done: int) -> None:
-        if not batches:  # made while the processes weigh the votes
+        if not batches:  # built while the processes weigh the votes
             batches.extend(
                 (RecordBatch.of(clicks[begin:end]), RecordBatch.of(fusions[begin:end]))
                 for begin, end in parts

@@ -52,7 +52,7 @@ from raterscope.app.outcome import Answer, Outcome, keep
 from raterscope.app.study import Study, digest_of, streams
 from raterscope.text import counted
 
-_ALONE = 0.6  # share of the time for the images that changed, each by itself
+_ALONE = 0.6  # share of the time for the separate fusions of changed images
 _SAME = 1e-3
 """Change of posteriors below which an image with unchanged detections keeps its former answer."""
 
@@ -88,7 +88,7 @@ class Settler:
         self.seconds = 0.0  # duration of the last settling
         # changed, detections: number of decisions that the last settling changed, and of detections after it
         self.changed = self.detections = 0
-        self.ended = 0.0  # when it ended; 0 before the first
+        self.ended = 0.0  # end of the last settling; 0 before the first
         self._settled: dict[int, _SettledImage] = {}
 
     def has_settled(self, image: int, answer: WatchedImage | None) -> bool:
@@ -207,7 +207,7 @@ class WatchRequest:
 
     source: Path  # a file, or a folder of files, that grows
     plan: WatchPlan
-    mapping: Mapping[str, str]  # by column: names columns by hand
+    mapping: Mapping[str, str]  # column to field, as set by the user
     # (width, height): size in pixels of images whose size is in neither the study nor the source
     extent: tuple[float, float] | None = None
 

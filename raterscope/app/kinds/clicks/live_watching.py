@@ -49,7 +49,7 @@ class Arrivals:
     """Clicks on one image in order of arrival: N clicks of R annotators in S steps."""
 
     extent: tuple[float, float, float, float]  # (left, top, right, bottom)
-    imported: int = 0  # the last import that is in it
+    imported: int = 0  # last included import
     # x, y: (N,)
     x: FloatArray = field(default_factory=lambda: np.empty(0))
     y: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -216,7 +216,7 @@ class WatchedImage:
     history: StreamHistory
     # experience with annotators from other images, from the first clicks or the last settling of all images
     experience: Experience
-    excluded: tuple[str, ...]  # annotators that were left out
+    excluded: tuple[str, ...]  # excluded annotators
     known: KnownSpots  # the expert's decisions
     weights: FloatArray | None = None  # (R,): as `Clicks.weights`
     viewed: FloatArray | None = None  # (V, 2): as `Clicks.viewed`
@@ -241,7 +241,7 @@ class PendingClicks:
     arrivals: Arrivals
     names: Sequence[str]  # of all annotators of the study
     held: ExpertKnowledge  # the expert's knowledge of the image
-    excluded: tuple[str, ...]  # annotators left out of `arrivals`
+    excluded: tuple[str, ...]  # annotators excluded from `arrivals`
     weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
     scores: FloatArray | None = None  # (K, 3): as `Clicks.scores`
 

@@ -64,7 +64,7 @@ class Field:
 
     image: int  # the image's number in the study
     name: str
-    area: float | None  # square micrometres; None where the size of a pixel is not known
+    area: float | None  # square micrometres; None if the pixel size is unknown
     present: BoolArray  # (M,): spots that count as structures
     # posterior, low, high: (M,): 0 or 1 where the expert decided; low and high are NaN where there is no
     # interval
@@ -113,8 +113,8 @@ class Quantity:
 
     title: str
     unit: str
-    rate: Rate | None  # none where something is missing
-    formula: str  # "312 × 8,000 /µl / 200 leukocytes"; or what is missing, in words
+    rate: Rate | None  # None if an input is missing
+    formula: str  # "312 × 8,000 /µl / 200 leukocytes"; or the missing input
 
     def in_words(self) -> str:
         """Return the figure with its interval and its unit."""

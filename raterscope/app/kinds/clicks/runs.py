@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # processes that fuse load no study
 class OtherImages:
     """Results of earlier runs on images that are not fused again."""
 
-    images: tuple[tuple[Clicks, Fusion], ...] = ()  # clicks with what the expert knows now
-    runs: tuple[int, ...] = field(default=())  # the runs that they are of, each once
+    images: tuple[tuple[Clicks, Fusion], ...] = ()  # clicks with the expert's current knowledge
+    runs: tuple[int, ...] = field(default=())  # numbers of their runs, without repetition
 
     def as_log(self) -> dict[str, object]:
         """Return the number of other images and their runs for the log; empty without any."""
@@ -108,8 +108,8 @@ class Inputs(outcome.Inputs[Clicks]):
     """Inputs of a run: clicks, with the expert's decisions held fixed."""
 
     truth_held: bool = False  # whether imported truth is held fixed too
-    last_view: int = 0  # the last of the views of spots that were read
-    radius: float = 0.0  # pixels: within it, clicks of two programs are of one spot
+    last_view: int = 0  # number of the last view of a spot that was read
+    radius: float = 0.0  # maximum distance of two programs' clicks on one spot, in pixels
     # images that are not fused again, but inform the estimates
     others: OtherImages = field(default_factory=OtherImages)
 

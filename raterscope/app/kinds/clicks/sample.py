@@ -36,7 +36,7 @@ RADIUS = 8.0
 """Largest distance of a detection from a simulated parasite, pixels: about a ring's radius."""
 
 _SEED = 1905
-_LOOKS = 0.5  # share of the smears that an annotator looks at
+_LOOKS = 0.5  # share of the smears that an annotator views
 _TEXT = """\
 The blood smears are drawn by a program, and the clicks are those of a simulated crowd. Nothing comes
 from a patient or a volunteer.

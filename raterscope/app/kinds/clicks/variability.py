@@ -81,7 +81,7 @@ class CountVariability:
     complete: tuple[int, int]  # number of these images and annotators
     pairs: dict[Pair, PairAgreement]  # by (str, str)
     radius: float  # pixels within which marks match
-    left_out: int  # annotators who are not compared
+    left_out: int  # number of annotators not compared
 
 
 def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silent) -> CountVariability | None:

@@ -235,7 +235,7 @@ def _fuse_files(
     inputs = Inputs(dict.fromkeys(questions, 0), questions, weights=weights)
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     paths = dict.fromkeys(table.path for table in tables)
-    del tables, question_files  # they can be as large as the votes of the questions
+    del tables, question_files  # frees memory: they may be as large as the votes
     release_freed_memory()
     with Background() as beside:
         sources = beside.start(partial(files_and_digests, [*paths, *options.programs]))
@@ -350,7 +350,7 @@ def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
 def _read(options: argparse.Namespace, watch: Watch) -> list[LabelFile]:
     """Read votes and truths. The column mapping of the votes applies to the truths too."""
     mapping = dict(options.mapping)
-    paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
+    paths = list(dict.fromkeys(options.labels))  # a file named twice counts once
     count = len(paths) + (options.truth is not None)
     tables: list[LabelFile] = []
     for path, step in steps_of(part(watch, 0.0, len(paths) / count), paths):

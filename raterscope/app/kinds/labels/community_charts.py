@@ -48,10 +48,10 @@ DAY = 86400.0
 class CommunityCourse:
     """Communities at several moments."""
 
-    over: CommunitiesOverTime  # the communities of the last moment have the numbers that they have as groups
-    titles: Sequence[str]  # (T,): when each moment is: "at 40 %"
+    over: CommunitiesOverTime  # communities of the last moment are numbered as in the groups
+    titles: Sequence[str]  # (T,): names of the moments: "at 40 %"
     caption: str  # description of the moments: "of each one's votes"
-    names: tuple[str, ...]  # by lasting number
+    names: tuple[str, ...]  # by persistent number
     # T arrays, (C_t, J, L): mean of the members' matrices at each moment, weighted by participation
     prototypes: tuple[FloatArray, ...]
 
@@ -482,7 +482,7 @@ class GroupedAnswer:
     fusion: LabelFusion
     rates: Rates
     groups: Groups | None
-    watch: Watch = silent  # of the search for communities of earlier moments
+    watch: Watch = silent  # reports the search for communities at earlier moments
 
     def obstacle(self, chart: str) -> str:
         """Return why an export is not available; empty if it is."""

@@ -209,7 +209,7 @@ class StoredFolds:
     """The stored curves of a question."""
 
     curves: FoldedCurves
-    facts: str  # when, and with which settings: a sentence
+    facts: str  # a sentence: time and settings
 
 
 def store_folds(

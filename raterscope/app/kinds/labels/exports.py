@@ -123,7 +123,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
 class DecidedAnswer:
     """An answer with the expert's decisions applied."""
 
-    classes: tuple[str, ...]  # (J,): the answer's, then those that only the expert named
+    classes: tuple[str, ...]  # (J,): classes of the answer, then further classes of decisions
     posterior: FloatArray  # (N, J): 0 and 1 where the expert decided
     label: ClassArray  # (N,)
     entropy: FloatArray  # (N,)

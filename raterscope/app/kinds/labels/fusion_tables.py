@@ -91,7 +91,7 @@ class DecisionRates:
     """Rates over time of one question."""
 
     course: DecisionCourse
-    measured: CourseAccuracy | None  # by tasks of known truth
+    measured: CourseAccuracy | None  # on tasks of known truth
     name: str  # the class that decisions are for
     annotators: tuple[str, ...]  # (K,)
 

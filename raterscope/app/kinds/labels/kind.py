@@ -152,7 +152,7 @@ def _functions() -> Functions:
 
 
 def _export(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.labels.exports import export_labels  # imports what no fusion needs
+    from raterscope.app.kinds.labels.exports import export_labels  # imports modules that no fusion needs
 
     return export_labels(study, request, watch)
 

@@ -284,10 +284,10 @@ def digest_once(name: str, question: Question) -> str:
 class Answered:
     """A question with the answer shown, its votes and the truths held fixed."""
 
-    entry: QuestionEntry  # as it is now
+    entry: QuestionEntry  # current entry
     run: RunEntry
     result: LabelResult
-    question: Question  # outputs, classes and truths counted as the answer does
+    question: Question  # with the outputs, classes and truths of the answer
 
     @cached_property
     def rates(self) -> Rates:
@@ -370,8 +370,8 @@ class Groups:
     """Communities with their names and measures."""
 
     communities: Communities
-    names: tuple[str, ...]  # tuple of C words
-    of: NDArray[np.int16]  # (K,): each annotator's, -1 for none
+    names: tuple[str, ...]  # (C,)
+    of: NDArray[np.int16]  # (K,): community of each annotator, -1 for none
     votes: FloatArray  # (C,): share of all votes
     accuracy: FloatArray  # (C,): expected share of right votes
     central: NDArray[np.int32]  # (C,): the most central member, an annotator's number

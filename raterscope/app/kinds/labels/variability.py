@@ -251,7 +251,7 @@ class LabelVariability:
     # (annotator, annotator) to Cohen's kappa, agreement and number of common tasks; of those with most votes
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]]
     with_others: dict[str, Coefficient]  # mean share of the others' votes that are equal
-    repeats: list[RepeatedAnswers]  # of all together, then of each person
+    repeats: list[RepeatedAnswers]  # pooled, then by reader
     # (annotator, annotator) to Cohen's kappa with linear and quadratic weights; empty without ordered answers
     weighted: dict[Pair, tuple[Coefficient, Coefficient]] = field(default_factory=dict)
 

@@ -266,7 +266,7 @@ class ConsensusChange:
     """Voxels of the consensus of a structure that change."""
 
     structure: str
-    changed: int  # voxels that are inside in one consensus only
+    changed: int  # number of voxels inside only one of the consensuses
     # before, after: number of voxels inside
     before: int
     after: int

@@ -53,11 +53,11 @@ CONSENSUS = "consensus"
 class CaseOutput:
     """Contents of the folder of one case."""
 
-    grid: Grid  # the whole image's
+    grid: Grid  # grid of the whole image
     result: CaseResult
     masks: Mapping[str, Mapping[str, MaskRecord]]  # by structure: of raters and programs
     record: Mapping[str, Any]  # for run.json
-    truth: Mapping[str, MaskRecord] = field(default_factory=dict)  # by structure: where it is known
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)  # by structure with known truth
 
 
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
@@ -258,7 +258,7 @@ def _write_maps(
     for number, alternative in enumerate(fusion.alternatives, start=1):
         mask = alternative.mask[0].view(np.uint8)
         maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
-    with ThreadPoolExecutor(_WRITERS) as pool:  # while one map reaches the disk, the next is packed
+    with ThreadPoolExecutor(_WRITERS) as pool:  # one map is compressed while another is written
         try:
             waiting = []
             for product, _, origin, make in maps:

@@ -261,7 +261,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
             sentences.append(f"no annotator marked {plain(placement.sites[at].name)}; its truth was skipped")
             continue
         structures = list(records[at])
-        if len(true_records) == 1 and len(structures) == 1:  # its name does not matter
+        if len(true_records) == 1 and len(structures) == 1:  # names are ignored with one structure each
             true_records = {structures[0]: next(iter(true_records.values()))}
         true_masks[names[at]] = {name: record for name, record in true_records.items() if name in structures}
         if not true_masks[names[at]]:

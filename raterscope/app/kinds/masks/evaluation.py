@@ -65,7 +65,7 @@ class MasksTrust(Trust):
     bins: FloatArray
     # (C, 3): by case: share of the outlines of left-out raters within the bands of `LEVELS`
     held: FloatArray
-    pairs: bool = False  # whether cases have two raters: then none can be left out
+    pairs: bool = False  # whether cases have only two raters, so that none can be left out
 
     independent: ClassVar[bool] = False
 

@@ -167,7 +167,7 @@ class MaskOptions:
     annotator: str | None = None  # rater of all files
     # pattern of the files' names, see `naming.parse_name`: "{item}_{annotator}"
     naming: str | None = None
-    structure: str | None = None  # structure of files that name none
+    structure: str | None = None  # structure of files without one
     # pattern of structure names that contain the rater, as GTV_Adler; empty if they do not; None to infer it
     # if nothing else names the raters
     structure_naming: str | None = None
@@ -265,10 +265,10 @@ class AttributedMask:
     """A mask with its rater."""
 
     file: Path
-    annotator: str | None  # none for the truth
+    annotator: str | None  # None for the truth
     structure: str
     item: str | None  # the image, as the file names it
-    hint: str | None  # the image, as the names of the files let guess
+    hint: str | None  # the image, guessed from the names of all files
     mask: RaterMask
     origin: str = ""  # the field of the file that serves as the annotator's name; empty for all others
 
@@ -288,8 +288,8 @@ class Site:
     name: str
     grid: Grid
     identifier: str = ""  # the series' UID
-    number: int | None = None  # in the study, where it is there already
-    fresh: bool = False  # whether it came with the masks
+    number: int | None = None  # number in the study, if it is there already
+    fresh: bool = False  # whether it is imported with the masks
     folder: Path | None = None  # of its file, if known
 
 
@@ -297,7 +297,7 @@ class Site:
 class Placement:
     """Masks with their images."""
 
-    sites: tuple[Site, ...]  # the given ones, then those that only the masks imply
+    sites: tuple[Site, ...]  # given images, then cases without an image
     where: tuple[int, ...]  # each mask's site
     masks: tuple[AttributedMask, ...]
     notices: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ class ComparedMethods:
     methods: tuple[str, ...]  # the requested methods
     cases: tuple[CaseMethods, ...]
     problems: tuple[str, ...] = ()  # failures, a sentence each
-    facts: str = ""  # when and on how much, and with which settings
+    facts: str = ""  # a sentence: time, number of cases and settings
 
     @property
     def truth(self) -> bool:
@@ -102,7 +102,7 @@ class MethodBox:
     rater: bool  # whether the values are of raters
     # (V,): finite: one value per case against the truth; per case and rater against the raters
     values: FloatArray
-    left_out: int = 0  # values that are not finite: one of both masks is empty
+    left_out: int = 0  # number of infinite values (one of both masks is empty)
     # p value of Wilcoxon's signed-rank test of the cases' means against the baseline's; NaN if not tested
     p_value: float = math.nan
 
@@ -153,7 +153,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
     records = dict(case.records[structure])
     if len(records) < 2:
         raise MasksError("there is only one rater: all methods return that mask.")
-    if truth is not None:  # the box has room for it too
+    if truth is not None:  # the box must include the truth
         records[_TRUTH] = MaskRecord(truth.origin, truth.values > 0.5, None)
     assembled = assemble(
         records, case.grid, structure, margin=MARGIN, regions=case.regions, settled=case.settled,

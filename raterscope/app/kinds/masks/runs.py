@@ -484,7 +484,7 @@ def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResu
     masks = stack_structures(case)
     reports = []
     count = len(masks.structures)
-    if plan.algorithm == "mixture":  # which groups the raters of each structure by itself
+    if plan.algorithm == "mixture":  # the mixture groups the raters of each structure separately
         steps = steps_of(part(watch, 0.0, _FUSED_TOGETHER), range(count))
         fusions = [fuse(_of(masks, s), plan, watch=step) for s, step in steps]
     else:

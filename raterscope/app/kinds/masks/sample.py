@@ -66,7 +66,7 @@ class Nodule:
     """A nodule that four radiologists outlined."""
 
     patient: str  # "LIDC-IDRI-0123"
-    number: int  # from 1, of the nodules that anybody outlined on this CT, in the database's order
+    number: int  # from 1, among the outlined nodules of this CT, in the database's order
     series: str  # the CT's UID
     annotations: tuple[int, ...]  # tuple of 4 int: the database's numbers
     # the part of the CT's grid around the nodule. Heights are the CT's. The database has no position of rows
@@ -96,7 +96,7 @@ class _Outlines:
     annotation: NDArray[np.int64]  # (N,)
     z: NDArray[np.float64]  # (N,): mm
     hole: NDArray[np.bool_]  # (N,)
-    start: NDArray[np.int64]  # (N + 1,): where the points of each begin
+    start: NDArray[np.int64]  # (N + 1,): index of the first point of each
     points: NDArray[np.int64]  # (M, 2): column and row
 
 

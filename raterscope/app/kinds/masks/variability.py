@@ -60,8 +60,8 @@ class Variability:
     # structure, unit: ml for volumes, mm² for images; voxels or px if sizes are unknown
     structure: str
     unit: str
-    raters: tuple[str, ...]  # those of `volumes`
-    volumes: NDArray[np.float64]  # (n, k): of the cases that all of them marked
+    raters: tuple[str, ...]  # columns of `volumes`
+    volumes: NDArray[np.float64]  # (n, k): volumes on the cases that all raters marked
     # deviation, share: within-case standard deviation, absolute and as a share of the mean
     deviation: float
     share: float
@@ -69,7 +69,7 @@ class Variability:
     # pair of raters to limits of agreement and number of common cases; of a rater's reads: each less the one
     # before
     pairs: dict[tuple[str, str], tuple[LimitsOfAgreement, int]]
-    measurements: Volumes  # mapping of annotator to mapping of case to volume: all, also of further reads
+    measurements: Volumes  # annotator to case to volume, including further reads
     readers: ReaderComparison | None
 
 
@@ -203,7 +203,9 @@ class OutlineDifferences:
     tolerance: float  # of the surface Dice
     # pair to statistic to case to value
     figures: dict[Pair, dict[str, dict[int, float]]] = field(default_factory=dict)
-    conformity: dict[int, float] = field(default_factory=dict)  # by case: of all readers on their first reads
+    conformity: dict[int, float] = field(
+        default_factory=dict
+    )  # by case: conformity index of the first reads of all readers
 
     def by_case(self, key: str, *, intra: bool, reader: str = "") -> dict[int, float]:
         """Average a statistic over pairs, case by case.

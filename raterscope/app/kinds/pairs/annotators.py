@@ -242,7 +242,7 @@ class PairVariability:
     # Krippendorff's alpha on the same two items and task, by each annotator's last answer
     agreement: VoteAgreement
     annotators: int
-    consistency: list[PairConsistency]  # of all together, then of each person
+    consistency: list[PairConsistency]  # pooled, then by reader
 
 
 def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVariability:

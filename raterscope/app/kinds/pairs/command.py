@@ -181,7 +181,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 
 def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     mapping = dict(options.mapping)
-    paths = list(dict.fromkeys(options.pairs))  # a file that is named twice holds its comparisons once
+    paths = list(dict.fromkeys(options.pairs))  # a file named twice counts once
     tables: list[PairTable] = []
     for path, step in steps_of(watch, paths):
         tables += read_pairs(path, mapping or None, step)

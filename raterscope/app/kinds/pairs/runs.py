@@ -125,7 +125,7 @@ class Answered:
 
     question: PairQuestion
     run: RunEntry
-    fusion: PairFusion  # as the run left it
+    fusion: PairFusion  # unchanged result of the run
     pairs: Pairs  # input of the run, with the choices as given
 
 
@@ -178,7 +178,9 @@ def behaviours_after(pairs: Pairs, fusion: PairFusion, flagged: BoolArray) -> ND
 
 def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> BoolArray:
     flagged = fusion.flagged.copy()
-    took_part = np.bincount(pairs.annotator, minlength=len(flagged)) > 0  # the others are set aside
+    took_part = (
+        np.bincount(pairs.annotator, minlength=len(flagged)) > 0
+    )  # annotators without comparisons are ignored
     for at, name in enumerate(pairs.annotators if verbs else ()):
         if name in verbs:
             flagged[at] = verbs[name] == "flag" and took_part[at]

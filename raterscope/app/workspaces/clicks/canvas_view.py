@@ -97,7 +97,7 @@ class CanvasContent(ClicksPart):
             is_first = not self._crops.has_image
             self._canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
             self._crops.set_image(pixels)
-            if is_first:  # another plane or contrast leaves the view where it is
+            if is_first:  # another plane or contrast keeps the view
                 self._on_selected(self._reviewing.current)
 
     def _on_spots(self) -> None:

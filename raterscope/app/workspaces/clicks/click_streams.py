@@ -42,12 +42,12 @@ WITHOUT_PROGRAMS = "Marked programs take no part in watching; Fuse (F5) uses the
 class LiveWatch(QObject):
     """Watch of one source, one step at a time: read, store, fuse, keep."""
 
-    changed = Signal()  # it started, waits, was paused, or ended
+    changed = Signal()  # watching started, waits, was paused, or ended
     stepped = Signal(int, object)  # new result of an image, not stored yet
     advanced = Signal(object)  # images: the results of these images are stored in the study
     noticed = Signal(str)  # notices about reading the source
     columns_unknown = Signal(object, object)  # the meaning of columns must be chosen before it can continue
-    stopped = Signal(object)  # run or None: it ended, and its result is stored as a run
+    stopped = Signal(object)  # run or None: watching ended, and its result is stored as a run
     refused = Signal(str)  # why it could not continue
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:

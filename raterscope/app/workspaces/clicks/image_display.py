@@ -33,7 +33,7 @@ STORED_AFTER = 400
 class ImageDisplay(ClicksPart):
     """Rendering of the image on screen, and changes of its channels' displays."""
 
-    rendered = Signal(int, object)  # number of the image, and what to show
+    rendered = Signal(int, object)  # number of the image, and its rendering
     changed = Signal()  # displays were changed by the expert
 
     def __init__(self, core: ClicksCore, loader: PixelLoader, planes: FocalPlanes) -> None:

@@ -100,7 +100,7 @@ class RunComparison(ClicksPanel):
         self._stack = QStackedWidget()
         for page in (self.table, self.plot):
             self._stack.addWidget(page)
-        self.plot.header.hide()  # the switch names it; `_summary` shows the rest of its header
+        self.plot.header.hide()  # the switch shows its title, `_summary` the rest of its header
         self._summary = ElidedLabel("", "small")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = horizontal(self.pages, (self._summary, 1), self.radius, margins=(8, 6, 8, 0), spacing=6)

@@ -56,7 +56,7 @@ class LoadedImage:
     # channels with the bit depth of the file; empty for an image that is read by tiles
     planes: tuple[ChannelPlane, ...]
     displays: Displays  # displays that differ from the default
-    position: StackPosition | None = None  # which plane of a stack it is
+    position: StackPosition | None = None  # plane and time of a stack
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,7 @@ class SpotReview(QObject):
     spots_changed = Signal()  # the spots were read again: another image, another run, a decision
     selected = Signal(object)  # index of the selected spot
     exhausted = Signal()  # no other disputed spot is left, here or on other images
-    message = Signal(str)  # why nothing can be decided
+    message = Signal(str)  # why a decision is not possible
 
     def __init__(
         self,

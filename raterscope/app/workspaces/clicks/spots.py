@@ -53,11 +53,11 @@ class Spot:
     votes: int
     looked: int
     state: State  # the expert's decision, else the model's: detected, rejected, or disputed
-    detected: bool  # the model's answer, also where it is disputed
+    detected: bool  # the model's answer, even if disputed
     cluster: int | None  # its index in the fusion
     decision: int | None  # the decision in effect
     skipped: bool  # True if the expert skipped it
-    contested: str = ""  # what several experts decided differently; empty for other spots
+    contested: str = ""  # conflicting decisions of experts; empty for other spots
     classes: tuple[ClassShare, ...] = ()  # in alphabetical order; () without classes
     label: str = ""  # the class that the expert decided
 

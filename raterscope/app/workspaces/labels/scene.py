@@ -64,8 +64,8 @@ class Scene:
     question: QuestionEntry
     run: RunEntry | None
     result: LabelResult | None
-    labels: Labels  # without classes that were held fixed
-    fixed: Labels  # with the classes and parents that the run held fixed
+    labels: Labels  # votes without the classes held fixed
+    fixed: Labels  # votes with the classes and parents that the run held fixed
     annotator_ids: NDArray[np.int32]  # (K,): the annotators' numbers in the study
     truth: ClassArray  # (N,): imported truths and marked gold tasks, as indices into `classes`
     pictures: Mapping[int, ImageEntry]  # by task

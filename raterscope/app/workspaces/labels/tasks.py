@@ -38,7 +38,7 @@ class TaskReview(LabelsPart):
 
     selected = Signal(object)  # the selected task
     changed = Signal()  # decisions changed
-    exhausted = Signal()  # nothing is left to decide, in this or other questions
+    exhausted = Signal()  # no undecided task is left, in this or other questions
     message = Signal(str)  # why a decision was refused
 
     def __init__(

@@ -444,7 +444,7 @@ class LabelsWorkspace(LabelsScreen):
             self.tasks.refresh(item, task)
             target = contents.target(decision)
             if target is not None and isinstance(target.subject, GoldSubject):
-                self.navigation.read_again()  # it changes what annotators are measured against
+                self.navigation.read_again()  # it changes the reference for annotators
         elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
             self.annotator_detail.refresh()
             self.exclusion_preview.refresh()

@@ -235,7 +235,7 @@ class RegionReview(QObject):
         if self.region is None or self.region.state == "skipped":
             self.next_disputed()
         elif not self.region.unsettled:
-            self._by_hand = False  # what is settled cannot be skipped
+            self._by_hand = False  # a settled region cannot be skipped
             self._may_decide()
         else:
             self._decide("skip", self.region, None)
@@ -248,7 +248,7 @@ class RegionReview(QObject):
         settled = _trimmed(Settled(stroke.origin, stroke.values))
         region = self.region
         if region is not None and (self.covers(region) or not _touches(region, settled)):
-            region = None  # blind, a region is settled when the expert says so, not by a first stroke
+            region = None  # in blind mode, only an explicit decision settles a region, not the first stroke
         if not edit and not (settled.value == 1).any():
             edit = "erase"
         job = self._record("paint", settled, region, edit=edit)
@@ -366,7 +366,7 @@ class RegionReview(QObject):
         return job
 
     def _on_ended(self) -> None:
-        if self._go_on:  # it failed; another decision may have been shown meanwhile
+        if self._go_on:  # it failed, and another decision may be shown
             self._go_on = False
             self.evidence_changed.emit(self.region)
 
@@ -406,7 +406,7 @@ class RegionReview(QObject):
     @while_shown
     def _refresh(self) -> None:
         self._read()
-        if not self._go_on:  # a decision being stored goes on to a region, which is shown once
+        if not self._go_on:  # otherwise the next region follows, and is shown once
             self.evidence_changed.emit(self.region)
 
     def _read(self) -> None:

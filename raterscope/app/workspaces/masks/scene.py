@@ -217,7 +217,7 @@ def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece |
         corner = np.subtract(fusion.origin, origin)
         box = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
         values[box] = fusion.mask[0]
-    for piece in settled:  # the latest one decides
+    for piece in settled:  # later decisions override earlier ones
         corner = np.subtract(piece.origin, origin)
         box = tuple(slice(at, at + n) for at, n in zip(corner, piece.value.shape, strict=True))
         np.copyto(values[box], piece.value == 1, where=piece.value != OPEN)
@@ -241,7 +241,7 @@ class DisputedRegion:
     state: State = "undecided"  # undecided, accepted, taken, mended or skipped
     rater: str = ""  # rater whose mask was taken
     decision: int | None = None  # the last decision on it
-    contested: str = ""  # what several experts decided differently; empty for other regions
+    contested: str = ""  # conflicting decisions of experts; empty for other regions
 
     @property
     def subject(self) -> CommentSubject:

@@ -387,7 +387,7 @@ def heat_map(
     if name == "tau":
         top = highest_tau(fusion)
         return HeatMap(layer.astype(np.float32), fusion.origin, 0.0, top, "weight", f"tau of {rater}"), ""
-    top = min(1.0, 2 / len(fusion.annotators))  # twice what each has where all are followed alike
+    top = min(1.0, 2 / len(fusion.annotators))  # twice the weight of each rater if all weights are equal
     return HeatMap(layer, fusion.origin, 0.0, top, "weight", f"weight of {rater}", 1 / 255), ""
 
 

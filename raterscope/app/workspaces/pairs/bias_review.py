@@ -230,9 +230,9 @@ class RateCut(PairsPart):
     """Cut at a false discovery rate; it moves immediately, and the items are ranked in the background."""
 
     moved = Signal()  # the cut changed
-    cut_settled = Signal()  # the cut was not moved for a while
+    cut_settled = Signal()  # the cut has not moved for a while
     ranked = Signal()  # the items are ranked again
-    matched = Signal()  # the answers that agree with it are counted, and its ranks have intervals
+    matched = Signal()  # agreement of the answers, and intervals of the ranks, are known
     detected = Signal()  # the detectable biases at the rate are known
     refused = Signal(str)
 

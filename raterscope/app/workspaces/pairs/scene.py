@@ -62,7 +62,7 @@ class Scene:
     pictures: Mapping[int, ImageEntry]  # by item
     later: int = 0  # number of comparisons that were imported after the run
     truth: TrueRanking | None = None  # the imported ground-truth ranking
-    tasks: tuple[str, ...] = ()  # tuple of names: what the items were compared on, by the numbers in `pairs`
+    tasks: tuple[str, ...] = ()  # names of the tasks of the comparisons, by their numbers in `pairs`
     blind: bool = False  # whether names are hidden, and the evidence on annotators until they are decided
 
     @property
@@ -133,7 +133,7 @@ class Cut:
     rate: float
     # (p,): share of draws that select each annotator, or 1 - q value for the flip test; NaN if not tested
     share: FloatArray
-    at: FloatArray  # (D,): the smallest statistic that is flagged; infinite if none is
+    at: FloatArray  # (D,): smallest flagged statistic; infinite if none is flagged
     flagged: BoolArray  # (p,)
     # (p,): sort key of the queue: the statistic; for knockoffs the share, then the mean; NaN like `share`
     evidence: FloatArray
@@ -196,7 +196,7 @@ def rank(
 class Match:
     """Agreement of the answers with a ranking."""
 
-    each: FloatArray  # (p,): share of each annotator's answers that agree with it
+    each: FloatArray  # (p,): share of each annotator's answers that agree with the ranking
     crowd: float  # share of all answers
 
 
@@ -248,7 +248,7 @@ class Analysis:
     ties: NDArray[np.int64]
     # (p,): behaviour of each annotator if flagged (leaning or one-sided), as an index into `BEHAVIOURS`
     if_flagged: NDArray[np.int8]
-    draws: SortedDraws | None = None  # none without a result, as are the following
+    draws: SortedDraws | None = None  # None without a result, like the following fields
     cut: Cut | None = None  # cut at the run's rate
     index: PairIndex | None = None
     # (p,) or None: share of each annotator's answers that agree with the ranking of all answers
@@ -259,7 +259,7 @@ class Analysis:
     # agreement of the rankings with the ground truth; None without one
     agreement: RankingAgreements | None = None
     totals: Totals | None = None  # tuple of (n,): each item's wins, losses and ties
-    wins: Wins | None = None  # of every two items; None for too many items
+    wins: Wins | None = None  # by pair of items; None with too many items
     # consistency of annotators who made a comparison in both orders of its items
     swapped: Mapping[int, Coefficient] = field(default_factory=dict)
 

@@ -40,7 +40,7 @@ class Reader(QObject):
     """
 
     opened = Signal()  # the file is open; `assignment` and `sessions` are set
-    refused = Signal(str)  # why something could not be done
+    refused = Signal(str)  # why a request failed
     not_opened = Signal(str)  # why the file could not be opened
     case_shown = Signal()  # another case is shown; its pixels follow
     pixels_ready = Signal(object)  # pixels of the pictures of the case on screen

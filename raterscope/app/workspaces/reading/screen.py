@@ -230,7 +230,7 @@ class ReadingScreen(QWidget):
             "Ctrl+Y": "redo", "Ctrl+Shift+Z": "redo", "F": "finish",
         }  # fmt: skip
         assert self.reader.assignment is not None
-        if not any(any(case.all_texts) for case in self.reader.assignment.cases):  # which scroll
+        if not any(any(case.all_texts) for case in self.reader.assignment.cases):  # texts scroll
             bindings |= {"PgDown": "next", "PgUp": "previous"}
         for number in range(1, 10):
             bindings[str(number)] = f"digit {number}"

@@ -92,7 +92,7 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
     try:
         large = is_large(
             counted_image.entry.width, counted_image.entry.height
-        )  # kept by its content, as the window does
+        )  # with the key of the file's contents, as in the window
         digest = digest_of_image(path) if large else None
         pixels = load_overview(path, _SIDE, digest, study.settings.displays)
     except (InputError, MemoryError):

@@ -71,7 +71,7 @@ class CountedImage:
     spots: DecidedSpots
     judged: tuple[Spot, ...]  # the expert's decisions
     truth: TruePoints
-    free: BoolArray  # of each cluster: whether no decision was held fixed on it in the run
+    free: BoolArray  # by cluster: whether the run held no decision on it fixed
 
     @property
     def disputed(self) -> BoolArray:

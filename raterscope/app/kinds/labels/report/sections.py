@@ -106,7 +106,7 @@ class AnsweredQuestion:
 
     answered: Answered
     decided_answer: DecidedAnswer
-    excluded: Mapping[str, str]  # as the expert has it now
+    excluded: Mapping[str, str]  # current exclusions and their reasons
     # by method: that of the answer first, the majority vote second, then earlier runs; empty without truths
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
@@ -115,7 +115,7 @@ class AnsweredQuestion:
     # moved, trend: (K,); None unless the model is dynamic
     moved: FloatArray | None
     trend: FloatArray | None
-    constancy: Constancy | None  # of a dynamic model: who changed
+    constancy: Constancy | None  # test for changes; only for a dynamic model
     pictures: Mapping[int, Picture]  # by task: of tasks in dispute
     disputed: Sequence[int]  # the most disputed tasks without a decision
 
@@ -173,7 +173,7 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
         result = study.runs.result(run.id, entry.id)
         if result is None or result.fusion.classes != answered.result.fusion.classes:
             continue
-        if len(result.fusion.posterior) != len(truth):  # from before another import
+        if len(result.fusion.posterior) != len(truth):  # made before another import
             continue
         is_judged = (result.fusion.known != OPEN) & (truth != OPEN)
         judged = None if is_judged.any() else assess(result.fusion.posterior, truth, result.fusion.classes)

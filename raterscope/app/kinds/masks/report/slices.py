@@ -56,9 +56,9 @@ CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
 """Colours of the layers without a rater. No rater's outline has the hue of the uncertainty."""
 
 _SIDE = 560  # pixels of the longer side
-_ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
-_WORTH = 0.05  # of the doubt in the most doubtful slice: less is not worth a picture
-_MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
+_ROOM, _SHARE = 12.0, 0.3  # margin around the masks: mm, or share of their size, whichever is larger
+_WORTH = 0.05  # minimum doubt of a slice, relative to the most doubtful slice, for a picture
+_MOST_DOUBT = 0.4  # opacity of the tint for maximum doubt
 
 
 def colour_of(number: int) -> str:
@@ -261,7 +261,7 @@ class Voxels:
     """An image's voxels."""
 
     volume: Volume | None
-    why: str = ""  # why there are none, in a sentence; else empty
+    why: str = ""  # why there are no voxels, in a sentence; otherwise empty
     notices: tuple[str, ...] = ()  # irregularities of the file: missing, tilted or unevenly spaced slices
 
 
@@ -347,10 +347,10 @@ class StructureFigures:
     agreement: MaskAgreement
     volumes: FloatArray  # (P,): ml that each rater marked
     decided: Sequence[Region]  # the decisions on this structure that are in effect
-    final: Piece  # the consensus with what was settled laid over it
+    final: Piece  # the consensus with settled voxels
     final_ml: float
-    differs: bool  # whether what was settled since the fusion has changed the consensus
-    even: int  # voxels whose probability is just one half
+    differs: bool  # whether decisions since the fusion have changed the consensus
+    even: int  # number of voxels with a probability of exactly one half
     # (Z, Y, X): on the grid of the masks: doubt of the model, or disagreement of the raters where that is
     # larger; 0 where the expert decided
     doubt: Float32Array

@@ -45,14 +45,14 @@ class ComparedQuestion:
 
     entry: PairQuestion
     run: RunEntry
-    pairs: Pairs  # those that were fused
+    pairs: Pairs  # input of the fusion
     fusion: PairFusion
     plan: PairPlan
     beside: OtherResults  # results of other methods
     selected: FloatArray  # (p,): share of the draws that select each; NaN for the untested
     judged: Mapping[str, Judged]  # the expert's current decisions
-    excluded: Mapping[str, str]  # as the expert has it now
-    flagged: BoolArray  # (p,): by the draws and not cleared by the expert, or by the expert
+    excluded: Mapping[str, str]  # current exclusions and their reasons
+    flagged: BoolArray  # (p,): flagged by the run and not cleared by the expert, or flagged by the expert
     behaviour: NDArray[np.int8]  # (p,)
     # score, low, high: (n,): without the biases of flagged annotators
     score: FloatArray
@@ -64,11 +64,11 @@ class ComparedQuestion:
     # rank_low, rank_high: (n,): intervals of `after`; 0 where unknown
     rank_low: NDArray[np.int32]
     rank_high: NDArray[np.int32]
-    match: FloatArray  # (p,): share of the answers that go with the ranking
+    match: FloatArray  # (p,): share of the answers that agree with the ranking
     crowd_match: float  # the same share over all annotators
     # (p,): share of the answers that agree with the ranking of all answers, as in the paper
     match_original: FloatArray
-    later: int  # comparisons that came after the run
+    later: int  # number of comparisons imported after the run
     truth: RankingAgreements | None = None  # agreement with the ground-truth ranking, where one was imported
 
 
