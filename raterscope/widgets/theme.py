@@ -247,9 +247,7 @@ def set_role(widget: QWidget, role: str) -> None:
         return
     widget.setProperty("role", role)
     if role == "panel":
-        widget.setAttribute(
-            Qt.WidgetAttribute.WA_StyledBackground
-        )  # otherwise a subclass of QWidget paints no background
+        widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # else QWidgets paint no background
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # Qt styles others when it shows them
         style = widget.style()
         style.unpolish(widget)

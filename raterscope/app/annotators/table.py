@@ -145,9 +145,7 @@ class AnnotatorTable:
     excluded: Mapping[str, str]  # by name
     weighed: Mapping[str, tuple[float, str]]  # by name: down-weighted annotators
     evidence: tuple[Evidence, ...]  # of each kind with results
-    numbers: NDArray[
-        np.int64
-    ]  # (N,): numbers of the main names in the study, which determine colour and symbol
+    numbers: NDArray[np.int64]  # (N,): numbers in the study, which determine colour and symbol
     across: PersonReliability | None = None  # reliability over all kinds; with two kinds or more
     # by name: annotators who are marked for attention
     flagged: Mapping[str, str] = field(default_factory=dict)

@@ -82,9 +82,7 @@ def _text(contents: Contents, decision: Decision) -> str:
     several = len(contents.of(kind)) > 1 and len(about.items) == 1
     item = contents.item(kind, about.items[0]) if several else None
     where = item.name if item is not None else ""
-    reason = (
-        "" if decision.annotators else decision.reason
-    )  # the description contains the reason for annotators
+    reason = "" if decision.annotators else decision.reason  # the description of annotators contains it
     text = contents.text_of(decision) + (f", {where}" if where else "")
     return f"{text}: {reason}" if reason else text
 

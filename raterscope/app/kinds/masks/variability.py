@@ -203,9 +203,7 @@ class OutlineDifferences:
     tolerance: float  # of the surface Dice
     # pair to statistic to case to value
     figures: dict[Pair, dict[str, dict[int, float]]] = field(default_factory=dict)
-    conformity: dict[int, float] = field(
-        default_factory=dict
-    )  # by case: conformity index of the first reads of all readers
+    conformity: dict[int, float] = field(default_factory=dict)  # by case: of the first reads of all readers
 
     def by_case(self, key: str, *, intra: bool, reader: str = "") -> dict[int, float]:
         """Average a statistic over pairs, case by case.

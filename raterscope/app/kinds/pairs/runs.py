@@ -178,9 +178,7 @@ def behaviours_after(pairs: Pairs, fusion: PairFusion, flagged: BoolArray) -> ND
 
 def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> BoolArray:
     flagged = fusion.flagged.copy()
-    took_part = (
-        np.bincount(pairs.annotator, minlength=len(flagged)) > 0
-    )  # annotators without comparisons are ignored
+    took_part = np.bincount(pairs.annotator, minlength=len(flagged)) > 0  # the others are ignored
     for at, name in enumerate(pairs.annotators if verbs else ()):
         if name in verbs:
             flagged[at] = verbs[name] == "flag" and took_part[at]
