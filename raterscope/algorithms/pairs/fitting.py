@@ -70,8 +70,8 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
     groups = int(component.max(initial=-1)) + 1
     if groups > 1:
         result.append(
-            f"Comparisons link the items in {groups:,} separate groups; each group is ranked by itself, "
-            f"and scores of different groups cannot be compared."
+            f"Comparisons link the items in {groups:,} groups without comparisons between them; each group "
+            f"is ranked by itself, and scores of different groups cannot be compared."
         )
     never = int((component < 0).sum())
     if never:

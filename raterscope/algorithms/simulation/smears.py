@@ -178,7 +178,7 @@ def render_smear(
     if width < 64 or height < 64:
         raise ValueError(f"a smear of {width} x {height} pixels is too small; expected at least 64 x 64.")
     if parasites < 0 or artefacts < 0:
-        raise ValueError("the number of parasites or artefacts is below 0; expected at least 0.")
+        raise ValueError("a smear cannot have fewer than 0 parasites or artefacts.")
     rng = np.random.default_rng(seed)
     share = width * height / (1280 * 960)
     canvas = Canvas(rng, width, height)

@@ -1,4 +1,4 @@
-"""Readers and writers, one module a format. `read` detects the format and reads the file."""
+"""Readers and writers of files, one module for each format. `read` detects the format and reads the file."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def read(
     r"""Read a file, whose format is detected from its content.
 
     `kind`: clicks, truth, image or scores; by default detected from the file's first bytes and its header.
-    `mapping`: fields of a table's columns, named by hand.
-    A table of image sizes becomes a `ClickTable` without clicks. Of an image only the header is read.
-    Raises `UnknownColumns` if a table's columns must be named by hand.
-    Raises `InputError` if the file cannot be read; the message contains file, line and field.
+    `mapping`: fields of a table's columns, named by hand. A table of image sizes becomes a `ClickTable`
+    without clicks. Only the header of an image is read. Raises `UnknownColumns` if the user must name a
+    table's columns. Raises `InputError` if the file cannot be read; the message contains file, line and
+    field.
     """
     source = open_source(file)
     path = source.path
@@ -80,8 +80,8 @@ def _read_marks(
 def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     """Return whether points without an annotator are ground truth, rather than clicks with an unknown header.
 
-    They are if the file's name says so, if it holds detections, or if no column of text is left that could
-    name annotators.
+    They are ground truth if the file's name contains a word for it, if the file contains detections, or if no
+    column of text could name annotators.
     """
     if are_detections(table) or is_named_truth(table.path):
         return True

@@ -10,11 +10,11 @@ from raterscope.algorithms.compiling import compiled
 
 @compiled()
 def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bool:
-    """Undo the filters (PNG specification, chapter 9) in place; return False if a filter is unknown.
+    """Reverse the filters (PNG specification, chapter 9) in place; return False if a filter is unknown.
 
     `rows`: (R, 1 + bytes) uint8, each preceded by the number of its filter.
-    `above`: (bytes,) uint8, the previous row, undone; zeros before the first row. It holds the last row
-        afterwards.
+    `above`: (bytes,) uint8, the previous row without filter; zeros before the first row. Afterwards it is the
+    last row.
     `step`: number of bytes of a pixel.
     """
     count = rows.shape[1] - 1
@@ -51,7 +51,7 @@ def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bo
 
 @compiled()
 def halve(pixels: NDArray[np.uint8], kept: float) -> NDArray[np.uint8]:
-    """Halve (height, width, channels); the sum of the channels determines the pixel that differs most."""
+    """Halve an image, (height, width, channels); the channel sum decides which pixel differs most."""
     height, width, channels = pixels.shape
     half = np.empty(((height + 1) // 2, (width + 1) // 2, channels), dtype=np.uint8)
     mean_part = np.float32((1.0 - kept) / 4.0)
@@ -94,7 +94,7 @@ _POINT, _MINUS, _ZERO, _EXPONENT, _PLUS, _COMMA, _NEWLINE = 46, 45, 48, 101, 43,
 """Characters."""
 
 _SMALLEST, _LARGEST = -6, 10
-"""Powers of ten of the smallest number written without an exponent, and of the smallest with one above."""
+"""Numbers from 10^_SMALLEST to below 10^_LARGEST are written without an exponent."""
 
 
 @compiled(error_model="numpy")
@@ -106,14 +106,14 @@ def write_rows(
     powers: NDArray[np.float64],
     text: NDArray[np.uint8],
 ) -> int:
-    """Write rows of a head and some numbers, as Arrow writes the rounded ones; empty if not finite.
+    """Write rows of a text (head) and some numbers in the format of Arrow; empty if not finite.
 
-    `head_ends`: (N + 1,), begin of each row's head in `heads` and end of the last one.
+    `head_ends`: (N + 1,), begin of each row's head in `heads`, and end of the last head.
     `values`: (N, C).
     `digits`: (C,), significant digits of each column, up to 12.
     `powers`: (P,), powers of ten that are exact in double precision.
-    `text`: overwritten. The heads, and 20 bytes for each number, are enough.
-    The result is the number of bytes, -1 if a number needs a power of ten that is not exact.
+    `text`: overwritten. It needs room for the heads, and 20 bytes for each number. The result is the number
+    of bytes, -1 if a number needs a power of ten that is not exact.
     """
     figures = np.empty(12, dtype=np.uint8)
     exact = len(powers) - 1

@@ -20,7 +20,9 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.untrusted import text_of
 
 Content = Literal["points", "areas", "labels", "marks", "others"]
-"""Marks are shapes on an image that are neither points nor areas; others have no position on an image."""
+"""Content of annotations: "marks" are shapes on an image that are neither points nor areas; "others" have no
+position.
+"""
 
 Kind = Literal["points", "masks", "labels"]
 """A kind of annotation; also the name of the package that reads it."""
@@ -31,18 +33,18 @@ _ANNOTATOR_KEYS = (
 )  # fmt: skip
 
 JOINT = " + "
-"""Between answers that were chosen together."""
+"""Separator of answers that were chosen together."""
 
 _SHORT = 200
-"""Characters of the longest name that is cached."""
+"""Maximum length of a name that is cached, characters."""
 
 
 class Item(Struct, frozen=True, gc=False):
-    """An image or a task."""
+    """Image or task."""
 
     name: str = ""  # the image's file name; empty if the file does not contain it
     number: str = ""  # name of an item without a file name: "image 3", "task 7"
-    # width, height: pixels as in the file, not checked
+    # width, height: size in pixels as in the file, not checked
     width: Any = None
     height: Any = None
     # field of the size in the file, for error messages; None if the size is optional
@@ -58,7 +60,7 @@ class Item(Struct, frozen=True, gc=False):
 
 
 class Points(Struct, frozen=True, gc=False):
-    """One or more points."""
+    """Shape that consists of one or more points."""
 
     # pairs of x and y; with `triples` a flat list x, y, visibility, ..., where visibility 0 means no point
     pairs: Any
@@ -68,17 +70,17 @@ class Points(Struct, frozen=True, gc=False):
 
 
 class Polygons(Struct, frozen=True, gc=False):
-    """The union of one or more outlines, each a list of pairs or a flat list x, y, x, y, ..."""
+    """Union of one or more outlines, each a list of pairs or a flat list x, y, x, y, ......"""
 
     outlines: Any
     percent: bool = False
 
 
 class RunLengths(Struct, frozen=True, gc=False):
-    """A mask as run lengths, background first."""
+    """Mask as run lengths, background first."""
 
     counts: Any  # a list of lengths, or the string that COCO packs them into
-    # rows, columns: size of the box that the runs fill
+    # rows, columns: size of the box that contains the runs
     rows: Any
     columns: Any
     # whether runs go down the columns of the whole image, instead of along the rows of the box
@@ -89,14 +91,14 @@ class RunLengths(Struct, frozen=True, gc=False):
 
 
 class Brush(Struct, frozen=True, gc=False):
-    """The packed runs of a Label Studio brush; see `masks.shapes.decode_studio_runs`."""
+    """Packed runs of a Label Studio brush; see `masks.shapes.decode_studio_runs`."""
 
     packed: Any
     format: Any
 
 
 class Ellipse(Struct, frozen=True, gc=False):
-    """An ellipse: centre and radii along x and y by the file's own keys, rotated clockwise in degrees."""
+    """Ellipse: centre and radii along x and y by the file's own keys, and clockwise rotation in degrees."""
 
     values: Mapping[str, Any]
     rotation: Any = 0.0
@@ -104,13 +106,13 @@ class Ellipse(Struct, frozen=True, gc=False):
 
 
 class Circle(Struct, frozen=True, gc=False):
-    """A circle, given by its centre and a point on it."""
+    """Circle, given by its centre and a point on it."""
 
     pairs: Any
 
 
 class Rectangle(Struct, frozen=True, gc=False):
-    """A bounding box: left, top, right, bottom by the file's own keys."""
+    """Bounding box: left, top, right, bottom by the file's own keys."""
 
     values: Mapping[str, Any]  # by key
     rotation: Any = 0.0  # degrees clockwise, about the centre or the first corner
@@ -120,13 +122,13 @@ class Rectangle(Struct, frozen=True, gc=False):
 
 
 class Corners(Struct, frozen=True, gc=False):
-    """An area between two opposite corners, given as pairs."""
+    """Rectangle between two opposite corners, given as pairs."""
 
     pairs: Any
 
 
 class Bitmap(Struct, frozen=True, gc=False):
-    """A mask as a PNG in base64; its first pixel is at the first of `pairs`."""
+    """Mask as a PNG in base64; its first pixel is at the first of `pairs`."""
 
     packed: Any
     pairs: Any
@@ -137,7 +139,7 @@ Shape = Points | Area
 
 
 class Annotation(Struct, frozen=True, gc=False):
-    """A mark on an image, or an answer about it."""
+    """Mark on an image, or answer about an image or task."""
 
     noun: str  # plural noun for the count of skipped annotations: "polygons"
     field: str  # its field in the file, for error messages
@@ -153,14 +155,14 @@ class Annotation(Struct, frozen=True, gc=False):
 
 
 class AnnotationSet(Struct, frozen=True, gc=False):
-    """Annotations by one annotator on one item."""
+    """Annotations of one annotator on one item."""
 
     item: Item
     annotator: str | None  # none if the file does not name one
     annotations: Sequence[Annotation] = ()
-    # whether the annotator looked at the complete item, even if they marked nothing
+    # whether the annotator viewed the complete item, even without marks
     is_complete: bool = False
-    # a question about every item: a set without an answer to it counts as missing one
+    # a question about every item: a set without an answer counts as unanswered
     question: str | None = None
     time: str = ""  # date and time as in the file
     is_truth: bool = False  # whether the file marks it as ground truth
@@ -175,9 +177,9 @@ class Remarks:
 
 
 class Document:
-    """A parsed file of annotations; each format derives a class."""
+    """Parsed file of annotations; each format derives a class."""
 
-    # by Kind: for each kind that the format can hold, the expected annotations, for the error message of a
+    # expected annotations by Kind, for each kind that the format can contain; used in the error message for a
     # file without them
     expected: ClassVar[Mapping[Kind, str]] = {}
     is_single: ClassVar[bool] = False  # whether the file holds annotations of one image by one annotator
@@ -186,11 +188,11 @@ class Document:
     is_text: bool = False  # whether annotations stay text until they are read, which needs less memory
 
     def contents(self) -> frozenset[Content]:
-        """Find which sorts of annotations there are. Raises `InputError` for a file that is damaged."""
+        """Find the sorts of annotations in the file. Raises `InputError` for a file that is damaged."""
         return frozenset({"areas"})
 
     def items(self) -> Sequence[Item]:
-        """List the images that the file names separately from its annotations."""
+        """List the images that the file lists separately from its annotations."""
         return ()
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
@@ -198,7 +200,7 @@ class Document:
 
         Raises `InputError` for an annotation that cannot be read, with its field.
 
-        `kind`: the kind to read; shapes of other kinds may be missing. `remarks`: collects the remarks for
+        `kind`: the kind to read; shapes of other kinds may be missing. `remarks`: collects the messages for
         the user.
         """
         raise NotImplementedError
@@ -214,7 +216,7 @@ class AnnotationFormat:
 
 
 def join_choices(choices: list[str]) -> str:
-    """Join answers that were chosen together to one answer, in any order."""
+    """Join answers that were chosen together to one answer, whatever their order."""
     return JOINT.join(sorted(set(choices), key=str.casefold))
 
 

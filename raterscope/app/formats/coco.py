@@ -1,7 +1,7 @@
 """COCO: objects in images with keypoints, polygons and run lengths, and categories of whole images.
 
-Images and categories are decoded immediately. Each annotation stays text until it is read, and only the
-needed parts are decoded. A file of 300 MB needs little more memory than its text.
+Images and categories are decoded immediately. Each annotation remains text until it is read, and only the
+needed parts are decoded. A file of 300 MB therefore needs little more memory than its text.
 
 References
 ----------
@@ -40,7 +40,7 @@ from raterscope.app.formats.untrusted import decode_json, entries, text_of
 
 _KEYS = (b'"images"', b'"annotations"', b'"categories"', b'"info"', b'"licenses"')
 _LONGEST_EMPTY = 8
-"""Bytes of JSON that may be an empty value: null, false, [ ], { }."""
+"""Maximum length of JSON that may be an empty value (null, false, [ ], { }), bytes."""
 
 
 class _File(Struct):
@@ -50,7 +50,7 @@ class _File(Struct):
 
 
 class _Object(Struct, gc=False):
-    """An annotation as in the file; values that may be long stay text."""
+    """Annotation as in the file; values that may be long remain text."""
 
     image_id: Any = None
     category_id: Any = None
@@ -120,7 +120,7 @@ class CocoDocument(Document):
         self._listed = categories
 
     def detections(self) -> dict[str, Any] | None:
-        """Return images and annotations as decoded JSON if all annotations have a score; else None."""
+        """Return images and annotations as decoded JSON if all annotations have a score, otherwise None."""
         detections = []
         for text in self._objects:
             try:
@@ -173,7 +173,7 @@ class CocoDocument(Document):
         return tuple(self._items.values())
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
-        """Yield the objects, each as a set of its own, then the categories by annotator and image.
+        """Yield each object as a separate set, then the categories by annotator and image.
 
         The annotator is named by an object's attributes, or by the object itself. Raises `InputError` for an
         annotation of an image or a category that is not listed.
@@ -301,5 +301,5 @@ def _is_present(value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Decode a value that stayed text. Raises `ValueError` for damaged text."""
+    """Decode a value that remained text. Raises `ValueError` for damaged text."""
     return decode_json(bytes(value)) if isinstance(value, Raw) else value

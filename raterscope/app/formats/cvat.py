@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: shapes and tags in XML, one file a job, a task or a project.
+"""CVAT for images 1.1: shapes and tags in XML, one file for a job, task or project.
 
 References
 ----------
@@ -67,8 +67,8 @@ class CvatDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the shapes and tags of each image.
 
-        The annotator is the assignee of the job or task; in a project's file that of the image's task. On an
-        image without a shape the assignee found nothing.
+        The annotator is the assignee of the job or task; in a project's file, of the image's task. An image
+        without shapes means that the assignee marked nothing.
         """
         default, tasks = _assignees(self._root)
         remarks.left_out[TRACKS] += len(self._root.findall("track"))
@@ -164,7 +164,7 @@ def _parse_number(text: str | None, kind: Callable[[str], Number]) -> Number | N
 
 
 PROGRAM = "Raterscope"
-"""Beginning of the name of the task in a file with results, which are no annotator's."""
+"""Prefix of the task's name in a file with results, which do not belong to an annotator."""
 
 _FIELDS = {"points": {"occluded": "0", "z_order": "0"}, "mask": {"occluded": "0", "z_order": "0"}, "tag": {}}
 
@@ -182,7 +182,7 @@ class CvatShape:
 
 @dataclass(frozen=True)
 class CvatImage:
-    """An image with its shapes; CVAT finds the image by its name."""
+    """Image with its shapes; CVAT finds the image by its name."""
 
     name: str
     size: tuple[float, float] | None  # (width, height) in pixels; None if unknown
@@ -198,7 +198,7 @@ def write_cvat_file(
 ) -> Path:
     """Write images with their shapes. Raises `InputError` if the file cannot be written.
 
-    `labels`: type of shape of each label. `title`: name of the task, which begins with `PROGRAM`.
+    `labels`: shape type of each label. `title`: name of the task, which begins with `PROGRAM`.
     `attributes`: names of the attributes of all labels, which hold text.
     """
     root = ElementTree.Element("annotations")

@@ -32,7 +32,7 @@ csv.field_size_limit(LONGEST_CELL)
 
 
 def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -> bytes:
-    """Read a file that may be a table, or its first bytes; from `file` if it is open already.
+    """Read a file that may be a table, or its first bytes; from `file` if it is already open.
 
     Raises `InputError` for a file that is missing, empty or too large, and for a folder.
     """
@@ -55,9 +55,9 @@ def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -
 
 
 def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
-    """Open a file that may be a table; a gzip file is unpacked as it is read, a sheet becomes CSV.
+    """Open a file that may be a table; gzip is decompressed while reading, a spreadsheet becomes CSV.
 
-    `file`: the file, if it is open already; closing the result closes it.
+    `file`: the file, if already open; closing the result closes it.
     """
     if path.suffix.casefold() in WORKBOOKS:
         if file is not None:
@@ -68,19 +68,19 @@ def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
 
 
 def is_packed(stream: BinaryIO) -> bool:
-    """Return whether a file is packed by gzip."""
+    """Return whether a file is compressed by gzip."""
     packed = stream.read(len(_GZIP)) == _GZIP
     stream.seek(0)
     return packed
 
 
 def may_be_text(start: bytes) -> bool:
-    """Return whether a file with these first bytes may be text, packed by gzip or not."""
+    """Return whether a file with these first bytes may be text, also compressed by gzip."""
     return start.startswith(_GZIP) or bool(possible_encodings(start))
 
 
 class _Unpacked(RawIOBase):
-    """Stream of an unpacked gzip file, up to a limit: a small file may unpack to gigabytes."""
+    """Decompressed gzip file with a size limit, because a small file may decompress to gigabytes."""
 
     def __init__(self, path: Path, packed: BinaryIO) -> None:
         self._path, self._packed = path, packed
@@ -88,7 +88,7 @@ class _Unpacked(RawIOBase):
         self._most = min(_LONGEST_UNPACKED, _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * path.stat().st_size)
 
     def readable(self) -> bool:
-        """Return true."""
+        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -112,7 +112,7 @@ class _Unpacked(RawIOBase):
 
 
 def possible_encodings(data: bytes) -> tuple[str, ...]:
-    """List the possible encodings of a text, the likeliest first, by its first bytes."""
+    """List the possible encodings of a text by its first bytes, the most probable first."""
     if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
         return ("utf-32",)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -124,9 +124,9 @@ def possible_encodings(data: bytes) -> tuple[str, ...]:
 
 
 def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
-    """Decode a text; unless `is_complete`, the last character may be cut.
+    """Decode a text; unless `is_complete`, the last character may be incomplete.
 
-    Raises `InputError` for a file that is no text.
+    Raises `InputError` for a file that is not text.
     """
     for encoding in possible_encodings(data):
         try:
@@ -143,7 +143,7 @@ def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
 
 
 def not_text_error(path: Path) -> InputError:
-    """Return the error for a file that is no text."""
+    """Return the error for a file that is not text."""
     if path.name.casefold().endswith(_ARCHIVES):
         return InputError("is an archive; unpack it and import the folder", file=path)
     problem = f"is neither text nor an image of a known format; expected a table (CSV), or {IMAGES_IN_WORDS}"
@@ -175,7 +175,7 @@ def split_rows(
 ) -> Iterator[tuple[list[list[str]], list[int]]]:
     """Split lines of text into rows of cells; yield batches of rows and the line where each begins.
 
-    Empty rows are left out. Batches are faster than all rows of a file at once.
+    Empty rows are skipped. Batches are faster than all rows of a file at once.
     """
     reader = csv.reader(_within_bounds(stream), delimiter=delimiter)
     rows: list[list[str]] = []
@@ -206,7 +206,7 @@ def _within_bounds(stream: Iterable[str]) -> Iterator[str]:
 
 
 def header_cells(row: list[str], path: Path) -> list[str]:
-    """Return the cells of the first row, without the empty ones at its end."""
+    """Return the cells of the first row, without empty cells at its end."""
     width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
     if width < 2:
         problem = "has no columns in its first row; expected a header there, such as annotator,image,x,y"
@@ -219,7 +219,7 @@ def header_cells(row: list[str], path: Path) -> list[str]:
 def fit_width(
     rows: list[list[str]], lines: list[int], width: int, bad: list[tuple[int, int]]
 ) -> tuple[list[list[str]], list[int]]:
-    """Cut rows to the header's width: extra cells must be empty; rows of empty cells are dropped.
+    """Truncate rows to the header's width, if the extra cells are empty, and drop empty rows.
 
     Other rows are added to `bad`, with their line and number of cells.
     """
@@ -248,7 +248,7 @@ def refuse_uneven(bad: list[tuple[int, int]], width: int, path: Path) -> None:
 
 
 def more_bad_lines(count: int) -> str:
-    """Return the words for the number of other bad lines."""
+    """Describe the number of further bad lines."""
     return f" (and {count:,} more bad line{'' if count == 1 else 's'})" if count else ""
 
 

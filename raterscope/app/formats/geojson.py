@@ -36,7 +36,7 @@ from raterscope.app.formats.untrusted import entries, text_of
 
 _IGNORED = {"root", "PathRootObject", "tile", "PathTileObject", "tmaCore", "tma_core", "TMACoreObject"}
 _REGION = 2
-"""Number of objects within an annotation's outline that make it a searched region."""
+"""Minimum number of objects within an annotation's outline for a searched region."""
 
 
 def recognize(path: Path, content: Any) -> GeoJsonDocument | None:
@@ -54,7 +54,7 @@ def recognize(path: Path, content: Any) -> GeoJsonDocument | None:
 
 @dataclass(frozen=True, eq=False)
 class _Object:
-    """An object of a class on a plane: its points, and the outer rings of an outlined annotation."""
+    """Object of a class on a plane: its points, and the outer rings of an outlined annotation."""
 
     name: str
     plane: tuple[str, ...]
@@ -79,7 +79,7 @@ class GeoJsonDocument(Document):
         return frozenset({"points"})
 
     def items(self) -> Sequence[Item]:
-        """List the one image, with a name if this program wrote the file."""
+        """List the single image; it has a name if this program wrote the file."""
         image = self._image()
         if image is None:
             return (Item(),)
@@ -89,8 +89,8 @@ class GeoJsonDocument(Document):
         """Yield points, several of one object together, and the centroids of outlined objects.
 
         An annotation with two or more objects within its outline is a searched region, not an object. Classes
-        whose name ends in *, which QuPath ignores, are skipped. An object's metadata name its annotator.
-        Raises `InputError` for a feature that cannot be read.
+        whose name ends in *, which QuPath ignores, are skipped. The annotator is named in an object's
+        metadata. Raises `InputError` for a feature that cannot be read.
         """
         (item,) = self.items()
         objects: list[_Object] = []
@@ -251,7 +251,7 @@ def _regions(objects: Sequence[_Object]) -> set[int]:
 
 
 def _count_within(ring: FloatArray, points: FloatArray) -> int:
-    """Count the points within a ring, by the even-odd rule; they are sorted by x."""
+    """Count the points (sorted by x) within a ring, by the even-odd rule."""
     low, high = ring.min(axis=0), ring.max(axis=0)
     points = points[slice(*np.searchsorted(points[:, 0], [low[0], high[0]]))]
     points = points[(points[:, 1] >= low[1]) & (points[:, 1] <= high[1])]

@@ -1,4 +1,4 @@
-"""Headers of image files: size, size of a pixel, the pages of a TIFF; and overviews of images of any size."""
+"""Headers of image files (size, pixel size, pages of a TIFF), and overviews of images of any size."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ _UNITS = {
     "micron": 1e-3, "microns": 1e-3, "um": 1e-3, "µm": 1e-3, "μm": 1e-3, "\\u00b5m": 1e-3, "\\u00B5m": 1e-3,
     "&#181;m": 1e-3,
 }  # fmt: skip
-"""Millimetres of a unit, by its name in ImageJ and OME."""
+"""Length of a unit in mm, by its name in ImageJ and OME."""
 
 _MICROMETRE = 1e-3
 _RESOLUTION_UNITS = {2: 25_400.0, 3: 10_000.0}
-"""Micrometres of the unit of a TIFF's resolution: inch, centimetre."""
+"""Length in micrometres of the units of a TIFF's resolution: inch, centimetre."""
 
 _FINER_THAN_PRINTERS = 5.0
-"""Micrometres of a pixel; below it the image is from a microscope, not from a scanner or for a printer."""
+"""Maximum pixel size, micrometres, of a microscope; larger pixels are those of a scanner or printer."""
 
 _SMALLEST_PAGE = 18
-"""Bytes of the directory of a TIFF page with one field."""
+"""Size of the directory of a TIFF page with one field, bytes."""
 
 _MOST_PAGES = 100_000
 
@@ -87,7 +87,7 @@ class ImageHead:
 
 
 def read_image(path: Path) -> ImageFile:
-    """Read the header of an image; the size is that after its orientation is applied.
+    """Read the header of an image; the size is that after applying its orientation.
 
     Raises `InputError` for a file that is no image of `IMAGES`, is damaged, or claims more than 400 million
     pixels and is not a pyramid.
@@ -96,7 +96,7 @@ def read_image(path: Path) -> ImageFile:
 
 
 def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
-    """Read the header of an image, from `file` if it is open already. Raises `InputError` as `read_image`.
+    """Read the header of an image, from `file` if it is already open. Raises `InputError` as `read_image`.
 
     `pages`: whether to look for slices among the pages of a TIFF.
     """
@@ -170,7 +170,7 @@ def read_pages(path: Path, file: Any) -> Pages:
 
 
 def _refuse_endless(path: Path, file: Any) -> None:
-    """Refuse a file whose pages refer to each other in a circle: reading them would not end."""
+    """Refuse a file whose pages refer to each other in a cycle, which reading could never leave."""
     most = min(path.stat().st_size // _SMALLEST_PAGE, _MOST_PAGES)
     if any(number >= most for number, _ in enumerate(file.pages)):
         raise InputError(
@@ -180,7 +180,7 @@ def _refuse_endless(path: Path, file: Any) -> None:
 
 
 def find_slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
-    """Find the slice axis of a TIFF's array, and what is left out; None for a single slice."""
+    """Find the slice axis of a TIFF's array, None for a single slice; also return notices on other axes."""
     axes, shape = series.axes, series.shape
     if "Y" not in axes or "X" not in axes:
         raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
@@ -236,7 +236,7 @@ def _physical(text: str, axis: str) -> float | None:
 
 
 def _micrometres(page: Any) -> float | None:
-    """Read the size of a pixel as written by ImageJ or OME, else from a resolution finer than a printer's."""
+    """Read the pixel size written by ImageJ or OME, or else from a resolution finer than a printer's."""
     text = str(page.description or "")[:_LONGEST_DESCRIPTION]
     resolution = page.tags.get(282)
     pixels, length = resolution.value if resolution is not None else (0, 0)

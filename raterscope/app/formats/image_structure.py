@@ -1,8 +1,8 @@
 """Structure of PNG and TIFF files, read without their pixels.
 
 PNG: EXIF after the pixels, and a digest by the checksums that the file contains. Each chunk ends with the
-CRC-32 of its type and data, so the lengths, types and checksums of all chunks stand for every byte of the
-file. A changed image has the same ones with a probability of 2^-32.
+CRC-32 of its type and data, so that the lengths, types and checksums of all chunks represent every byte of
+the file. A changed image has the same values with a probability of 2^-32.
 
 TIFF: reduced copies of the first page, its orientation, fluorescence channels and focal planes. Channels of
 one plane, stored page by page, are shown as one image in colours.
@@ -37,7 +37,7 @@ BY_CHECKSUMS = "png:"
 
 _LONGEST_EXIF = 1 << 16
 _SMALLEST = 512
-"""Bytes of a chunk on average; in a file with smaller ones the chunks are not listed."""
+"""Minimum mean size of the chunks, bytes; with smaller chunks the list is not made."""
 _ALWAYS_LISTED = 1000
 _BLOCK = 4 << 20
 
@@ -49,9 +49,11 @@ _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
 _LONGEST = 1 << 20
 _FURTHEST = 3
-"""Most halvings between two copies: with more, one tile on screen would need too many tiles of the file."""
+"""Maximum number of halvings between two copies: with more, one tile on screen would need too many tiles of
+the file.
+"""
 _SMALLEST_COPY = 4096
-"""Largest side of the smallest copy, from which smaller levels are computed."""
+"""Maximum side of the smallest copy, from which smaller levels are computed."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ class Chunks:
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of the table, "png:" and hexadecimal digits; None if it is not complete."""
+        """SHA-256 of the table of chunks, as "png:" and hexadecimal digits; None if incomplete."""
         return f"{BY_CHECKSUMS}{hashlib.sha256(self.table).hexdigest()}" if self.complete else None
 
 
 def read_chunks(file: IO[bytes]) -> Chunks:
-    """List the chunks of an open PNG; the position in the file stays."""
+    """List the chunks of an open PNG; the file position does not change."""
     file = getattr(file, "raw", file)  # a buffer would be filled for every chunk
     before = file.tell()
     size = file.seek(0, os.SEEK_END)
@@ -97,7 +99,7 @@ def read_chunks(file: IO[bytes]) -> Chunks:
 def lacks_end(file: IO[bytes], kind: str) -> bool:
     """Return whether the end of an open PNG or JPEG is missing, by its last marker; the position stays.
 
-    Other data may follow the marker, and a JPEG may contain a smaller one, which ends before its own scan.
+    Other data may follow the marker, and a JPEG may contain a smaller JPEG, which ends before the outer scan.
     """
     if kind not in _MARKERS:
         return False
@@ -122,7 +124,7 @@ def lacks_pixels(page: Any) -> bool:
 
 
 def has_right_checksums(path: Path, watch: Watch = silent, text: str = "reading") -> bool:
-    """Compare the checksum of every chunk with its content; false for a damaged file."""
+    """Compare the checksum of every chunk with its content; return False for a damaged file."""
     from isal import isal_zlib
 
     size = path.stat().st_size
@@ -147,7 +149,7 @@ def has_right_checksums(path: Path, watch: Watch = silent, text: str = "reading"
 
 
 def find_levels(page: Any) -> dict[int, Any]:
-    """Find the smaller copies of a tiled page, by number of halvings, so that it can be shown by tiles.
+    """Find the smaller copies of a tiled page, by number of halvings, which allow display by tiles.
 
     `page`: tifffile.TiffPage, the first of an open file; it has the number 0. The result is empty if the page
     must be read completely: it is not tiled, has an orientation, or lacks copies.
@@ -228,7 +230,7 @@ _DYES = (
     (re.compile(r"tritc|cy3|rfp|mcherry|texas|555|568|594", re.IGNORECASE), _RED),
     (re.compile(r"cy5|647", re.IGNORECASE), _MAGENTA),
 )
-"""Colours in which dyes fluoresce, for channels without a colour in the file; far red in magenta."""
+"""Fluorescence colours of dyes, for channels without a colour in the file; far red is shown in magenta."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ def find_channels(file: Any) -> tuple[Channel, ...]:
 class PageStack:
     """Pages of an OME-TIFF or ImageJ stack with several focal planes or times."""
 
-    # (times, planes, channels) array of tifffile.TiffPage: none for a page that is not in the file
+    # (times, planes, channels) array of tifffile.TiffPage, None for a page that is not in the file
     pages: NDArray[np.object_]
     channels: tuple[Channel, ...]  # colours and names; empty for one channel
 

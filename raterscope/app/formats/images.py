@@ -1,8 +1,8 @@
 """Images: PNG, JPEG and TIFF of 8 and 16 bit, BMP and GIF, grey and colour.
 
-Of an animated GIF the first picture is read.
+Only the first picture of an animated GIF is read.
 
-The size that a file claims is checked before a pixel is decoded: a few hundred bytes can claim a gigabyte.
+The claimed size is checked before pixels are decoded, because a few hundred bytes can claim a gigabyte.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from raterscope.app.formats.signatures import IMAGES_IN_WORDS, SNIFFED, image_ki
 from raterscope.app.formats.untrusted import input_errors, open_file, refuse_special
 
 MOST_PIXELS = 179_000_000
-"""Pixels of an image that is decoded at once."""
+"""Maximum number of pixels of an image that is decoded at once."""
 
 LARGEST = 400_000_000
-"""Pixels of an image that is decoded once and cut into tiles."""
+"""Maximum number of pixels of an image that is decoded once and divided into tiles."""
 
 JPEG_COMPRESSIONS = frozenset((6, 7, 34892, 33007))
-"""Compressions of TIFF tiles that decode to RGB, and may need tables from elsewhere in the file."""
+"""TIFF compressions whose tiles decode to RGB, and may need tables from elsewhere in the file."""
 
 _SEPARATED, _YCBCR = 5, 6
 _MIDDLE = 128 / 255
@@ -56,14 +56,14 @@ _UNSUPPORTED = (4, 8, 9, 10)
 
 _ORIENTATION = 0x0112
 
-# Pillow warns at half the size at which it refuses; the limits of this module are their own.
+# Pillow warns at half the size that it refuses; this module has its own limits.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
-# tifffile logs oddities of files to the terminal; this module reports whether a file can be read.
+# tifffile logs irregularities to the terminal; this module itself reports whether a file can be read.
 logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
 def detect_image_format(path: Path, file: BinaryIO | None = None) -> str:
-    """Detect the format of an image by its first bytes, read from `file` if it is open already.
+    """Detect the format of an image by its first bytes, read from `file` if it is already open.
 
     Raises `InputError` for any other file, and for an empty one.
     """
@@ -108,15 +108,15 @@ _READERS: dict[str, type[ImageFileReader]] = {
 
 
 def open_image(path: Path | BinaryIO, kind: str) -> Image.Image:
-    """Read the header of an image of any size but a TIFF; `Image.open` would refuse large ones."""
+    """Read the header of an image except TIFF; unlike `Image.open`, it accepts any size."""
     return _READERS[kind](path)
 
 
 def read_orientation(image: Image.Image, chunks: Chunks | None = None) -> int:
-    """Read the EXIF orientation of an image but a TIFF, 1 to 8, before its pixels are read."""
+    """Read the EXIF orientation of an image except TIFF, 1 to 8, before its pixels are read."""
     try:
         if isinstance(image, PngImageFile):
-            # Pillow would decode all of a PNG to find EXIF after the pixels.
+            # Pillow would decode the complete PNG to find EXIF data after the pixels.
             if chunks is None and image.fp is not None:
                 chunks = read_chunks(image.fp)
             exif = Image.Exif()
@@ -150,10 +150,9 @@ def open_tiff_page(
 ) -> Iterator[Any]:
     """Open a TIFF's first page, after checking its claimed size and type.
 
-    `most`: largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
-    `pyramids`: whether a pyramid of tiles may have more.
-    `file`: the file, if it is open already.
-    Raises `InputError` if it cannot be used.
+    `most`: maximum number of pixels; `MOST_PIXELS` for an image that is decoded at once. `pyramids`: whether
+    a pyramid of tiles may have more. `file`: the file, if already open. Raises `InputError` if it cannot be
+    used.
     """
     import tifffile
 
@@ -199,7 +198,7 @@ def convert_samples(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _in_bands(pixels: NDArray[Any], convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """Convert samples to RGB of the same depth, in bands: all as floats would need eight times the memory."""
+    """Convert samples to RGB of the same depth in bands, which needs an eighth of the memory."""
     most = np.iinfo(pixels.dtype).max
     converted = np.empty((*pixels.shape[:2], 3), dtype=pixels.dtype)
     for row in range(0, len(pixels), _BAND):
@@ -247,7 +246,7 @@ def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> N
 
 
 def load_planes(path: Path) -> tuple[ChannelPlane, ...]:
-    """Read the channels with the depth of the file; of a stack, those of its first focal plane.
+    """Read the channels with the depth of the file; for a stack, those of the first focal plane.
 
     Transparency is dropped. Raises `InputError` as `read_image`, and for more than 179 million pixels, which
     are shown by tiles instead (`raterscope.app.formats.pyramids`).
@@ -269,7 +268,7 @@ class PlaneReader:
         self._read, self._turn, self.times, self.planes = read, turn, times, planes
 
     def read(self, time: int = 0, plane: int = 0) -> tuple[ChannelPlane, ...]:
-        """Read the channels of a focal plane at a time, both counted from 0."""
+        """Read the channels of a focal plane at a time point, both counted from 0."""
         return tuple(
             ChannelPlane(
                 name or (COLOUR if pixels.ndim == 3 else GREY),

@@ -1,8 +1,8 @@
-"""JSON lines: one record a line, read as a table; records of labelling tools become one row a vote.
+"""JSON lines: one record per line, read as a table; records of labelling tools become one row per vote.
 
-A record's nested objects become columns with a dot in their name, and a list of values becomes one cell, its
-values joined by " + ". Prodigy, Argilla and doccano store votes inside a record; these become rows with the
-columns annotator, text, label, time and question.
+Nested objects become columns with a dot in their name, and a list of values becomes one cell with the values
+joined by " + ". Prodigy, Argilla and doccano store votes inside a record; these become rows with the columns
+annotator, text, label, time and question.
 
 References
 ----------
@@ -30,7 +30,7 @@ _LINES = (".jsonl", ".ndjson")
 _MOST_COLUMNS = 1000
 _DEEPEST = 8
 _CONTENT = ("text", "image", "audio", "video", "html", "url", "prompt", "content")
-"""Fields of Prodigy that hold what annotators saw, the likeliest first."""
+"""Fields of Prodigy with the content shown to annotators, the most probable first."""
 
 Row = Mapping[str, str]
 
@@ -72,7 +72,7 @@ def read_records(path: Path) -> Table:
 
 
 def _records(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each record with its line; in a JSON list, its number."""
+    """Yield each record with its line or, in a JSON list, its number."""
     if content.lstrip()[:1] == b"[":
         for number, record in enumerate(entries(json_content(path, content)), 1):
             yield number, record
@@ -91,7 +91,7 @@ def _records(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]
 
 
 def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
-    """Return the rows of a record: those of a labelling tool's votes, else the record itself."""
+    """Return the rows of a record: a labelling tool's votes, otherwise the record itself."""
     if record.get("answer") in ("accept", "reject", "ignore") and any(
         key in record for key in ("_annotator_id", "_session_id", "_task_hash", "_input_hash")
     ):
@@ -109,7 +109,7 @@ def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
 
 
 def _judged_twice(record: dict[str, Any]) -> list[Row]:
-    """Return both games of a judgment of MT-bench: the second shows the models in the other order."""
+    """Return both games of an MT-bench judgment; the second shows the models in the other order."""
     row = dict(_cells({name: value for name, value in record.items() if not name.startswith(("g1_", "g2_"))}))
     first, second = row.pop("model_1", ""), row.pop("model_2", "")
     models = {"model_1": first, "model_2": second}
@@ -184,7 +184,7 @@ def _cells(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
 
 
 def _conversation(messages: list[dict[str, Any]]) -> str:
-    """Return the messages of a conversation as a text, with who wrote each if there are several."""
+    """Return the messages of a conversation as text, with the author of each if there are several."""
     texts = [(_text(message.get("role")), _text(message["content"])) for message in messages]
     if len(texts) == 1:
         return texts[0][1]

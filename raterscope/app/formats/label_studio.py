@@ -1,8 +1,8 @@
 """Label Studio: marks and choices of several annotators in JSON, and export of labels.
 
-Labels are exported as Label Studio's JSON of tasks, with one choice a task: the expert's decision as
-annotation, the model's label as prediction. A choice belongs to a labelling interface by the names of two
-tags. Therefore the interface is written beside the tasks.
+Labels are exported as Label Studio's JSON of tasks, with one choice per task: the expert's decision as
+annotation, the model's label as prediction. A choice refers to the labelling interface by the names of two
+tags. The interface is therefore written beside the tasks.
 
 References
 ----------
@@ -87,7 +87,7 @@ class LabelStudioDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the annotations and predictions of each task.
 
-        Cancelled annotations are skipped. Predictions belong to an annotator with the model's name. Raises
+        Cancelled annotations are skipped. Predictions are those of an annotator with the model's name. Raises
         `InputError` for an entry that is not a task.
         """
         named = [_image_name(task) if isinstance(task, dict) else "" for task in self._tasks]
@@ -116,7 +116,7 @@ class LabelStudioDocument(Document):
 
 
 class ShortDocument(Document):
-    """The short form JSON-MIN, which lacks the sizes of images and the names of annotators."""
+    """File in the short form JSON-MIN, which lacks the sizes of images and the names of annotators."""
 
     expected: ClassVar[Mapping[Kind, str]] = {"masks": "JSON"}
 
@@ -154,7 +154,7 @@ def _image_name(task: dict[str, Any]) -> str:
 
 
 def _file_in(address: str) -> str:
-    """Return the name of the file at an address, or in its query, as in /data/local-files/?d=smears/a.png."""
+    """Return the file name in a URL or its query, as in /data/local-files/?d=smears/a.png."""
     location, _, query = address.partition("?")
     name = PurePosixPath(unquote(location)).name
     if not PurePosixPath(name).suffix:
@@ -204,13 +204,13 @@ def _contents(region: dict[str, Any]) -> set[Content]:
 
 
 def _answers(region: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the choices or rating of the task; None for those of a mark."""
+    """Return the choices or rating for the task; None for those of a mark."""
     value = region.get("value")
     if not isinstance(value, dict) or not _GEOMETRY_KEYS.isdisjoint(value):
         return None
     choices = value.get("choices")
     if isinstance(choices, list):
-        # The choices of a tree are lists from its root.
+        # A choice in a tree is a list from its root.
         paths = (choice if isinstance(choice, list) else [choice] for choice in choices)
         return tuple(" / ".join(map(answer_text, path)) for path in paths) or ("",)
     rating = value.get("rating")
@@ -225,7 +225,7 @@ def _size(region: Any) -> tuple[Any, Any] | None:
 
 
 def _size_of_set(regions: list[Any]) -> tuple[Any, Any]:
-    """Return the first valid size, else any claimed size, which is refused later."""
+    """Return the first valid size, otherwise any claimed size, which is refused later."""
     claimed = [size for region in regions if (size := _size(region)) is not None]
     likely = (size for size in claimed if size_of(*size) is not None)
     return next(likely, claimed[0] if claimed else (None, None))
@@ -284,17 +284,17 @@ def write_label_studio(
 ) -> list[Path]:
     """Write tasks for Label Studio, and beside them the labelling interface to import them into, as .xml.
 
-    Annotations have no Label Studio user, because users are known only to the importing project. They become
-    the importing user's. The expert's name and reason are in the task's data. Raises `InputError` if a file
-    cannot be written.
+    Annotations have no Label Studio user, because only the importing project knows its users. They become
+    those of the importing user. The expert's name and reason are in the task's data. Raises `InputError` if a
+    file cannot be written.
 
     `path`: the JSON file.
     `tasks`, `classes`: N and J names.
     `posterior`: (N, J).
     `label`: (N,), the model's label as an index into `classes`; below 0 for none.
     `model`: name of the model of the predictions.
-    `decided`: by index of the task; an empty label becomes an annotation without a choice.
-    `pictures`: by index of the task; a task without a picture is shown by its name.
+    `decided`: by index of the task; an empty label becomes an annotation without a choice. `pictures`: by
+    index of the task; tasks without a picture show their name.
     """
     pictures, decided = pictures or {}, decided or {}
     key = "image" if pictures else "text"

@@ -58,13 +58,13 @@ class LabelmeDocument(Document):
         return frozenset(_content(shape) for shape in entries(self._content["shapes"]))
 
     def items(self) -> Sequence[Item]:
-        """List the one image."""
+        """List the single image."""
         name = text_of(PureWindowsPath(text_of(self._content.get("imagePath"))).name)
         width, height = (self._content.get(f"image{side}") for side in ("Width", "Height"))
         return (Item(name, "", width, height, "imageHeight"),)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
-        """Yield all shapes as one set; in a file without shapes the annotator found nothing."""
+        """Yield all shapes as one set; a file without shapes means that the annotator marked nothing."""
         shapes = self._content["shapes"]
         annotations = tuple(_annotation(shape, f"shapes[{at}]") for at, shape in enumerate(shapes))
         yield AnnotationSet(self.items()[0], None, annotations, is_complete=True)

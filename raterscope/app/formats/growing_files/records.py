@@ -1,4 +1,4 @@
-"""Complete lines of growing files, and their rows of tables and JSON, converted to clicks."""
+"""Complete lines of growing files (tables or JSON), converted to clicks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
 def is_settled(stamp: Stamp) -> bool:
     """Return whether an equal stamp later means an unchanged file.
 
-    Clocks of file systems tick slowly: a file written to just now may change again within the same tick.
+    File systems have coarse clocks: a file that was just written may change again within the same tick.
     """
     return time.time() - max(stamp[1:3]) / 1e9 > _SETTLED
 
@@ -107,7 +107,7 @@ def open_if_present(path: Path) -> BinaryIO | None:
 
 
 LONGEST = 4 << 20
-"""Bytes of the longest line that is read."""
+"""Maximum length of a line, bytes."""
 
 _MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff",
           "utf-32-le": b"\xff\xfe\x00\x00", "utf-32-be": b"\x00\x00\xfe\xff"}  # fmt: skip
@@ -199,7 +199,7 @@ class Records:
     line_count: int = 0  # lines consumed; a row that continues after the last line is not among them
 
     def first(self, most: int) -> Records:
-        """Return at most `most` rows, and the lines refused before the next one."""
+        """Return at most `most` rows, and the lines refused before the next row."""
         if len(self.rows) <= most:
             return self
         end = self.at[most]
@@ -250,10 +250,11 @@ def split_records(
 ) -> Records:
     """Split complete lines into rows of cells.
 
-    A quote that is never closed would swallow every line after it. Therefore a row of several lines that
-    does not fit the header, or is too long, is refused at its first line. Reading continues at the second.
+    An unclosed quote would include every line after it. A row of several lines that does not fit the header,
+    or is too long, is therefore refused at its first line, and reading continues at the second.
 
-    `width`: cells of the header; None accepts any number. `rest`: bytes of the incomplete line that follows.
+    `width`: number of cells of the header; None accepts any number. `rest`: bytes of the incomplete line that
+    follows.
     `ended`: whether the file is complete.
     """
     records = Records()
@@ -296,9 +297,9 @@ def split_records(
 def _parse(
     lines: Sequence[str], delimiter: str, path: Path, before: int
 ) -> tuple[list[list[str]], list[int], bool]:
-    """Parse lines into rows; return also where each begins, where the last ends, and whether a quote is open.
+    """Parse lines into rows; also return where each begins, where the last ends, and whether a quote is open.
 
-    A marker line is appended: it becomes a row of its own, or part of the row before if a quote is open.
+    A marker line is appended: it becomes a separate row, or part of the previous row if a quote is open.
     """
     rows: list[list[str]] = []
     at: list[int] = []
@@ -351,7 +352,7 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """N clicks; an annotator who viewed an image and marked nothing has x and y NaN."""
+    """N clicks; a view without marks has NaN as x and y."""
 
     # annotators, images: (N,)
     annotators: Sequence[str]
@@ -360,7 +361,7 @@ class Rows:
     x: FloatArray
     y: FloatArray
     time: FloatArray  # (N,): seconds; NaN if unknown
-    # width, height: (N,): of the image, pixels; NaN if unknown
+    # width, height: (N,): size of the image, pixels; NaN if unknown
     width: FloatArray
     height: FloatArray
     line: IntArray  # (N,)
@@ -386,8 +387,8 @@ def read_rows(
     """Read the rows of a table.
 
     `column`: column of each field. `pointed`: whether a number in the file had a decimal point; then a comma
-    is no decimal mark. The results are the readable rows, the faults of the others, the unreadable times by
-    line, whose rows are kept without a time, and `pointed` after these rows.
+    is not a decimal mark. The results are the readable rows, the errors of the others, the unreadable times
+    by line (their rows are kept without a time), and `pointed` after these rows.
     """
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
@@ -440,7 +441,7 @@ def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
 
 
 def repair_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
-    """Repair cells that are not UTF-8; return also the problems of rows that are no text at all."""
+    """Repair cells that are not UTF-8; also return the problems of rows that are not text."""
     columns: list[Sequence[str]] = []
     wrong: dict[int, tuple[str, str]] = {}
     for name, cells in zip(table.header, table.columns, strict=True):
@@ -528,12 +529,12 @@ _MOST_KEYS = 200
 
 
 def is_json(lines: Iterable[str]) -> bool:
-    """Return whether lines are JSON lines, judged by the first that is not empty."""
+    """Return whether lines are JSON lines, by the first line that is not empty."""
     return next((line for line in lines if line.strip()), "").lstrip().startswith("{")
 
 
 def parse_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] | None) -> Records:
-    """Parse JSON objects, one a line, into rows of cells under `HEADER`.
+    """Parse JSON objects, one per line, into rows of cells under `HEADER`.
 
     An object without x and y, or with null for both, means that the annotator marked nothing. Such an object
     must not have unknown keys, which might hold the position.

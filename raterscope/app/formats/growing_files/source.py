@@ -1,6 +1,6 @@
 """Reader of growing sources of clicks: the new rows of a file or of the files in a folder.
 
-A file is read from the position of the last look, block by block, up to its last complete line.
+A file is read in blocks, from the position of the last look up to its last complete line.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MOST_MESSAGES = 10
 
 @dataclass
 class _Findings:
-    """Rows and messages from one look at one file."""
+    """Rows and messages from one look at a file."""
 
     path: Path
     position: FilePosition
@@ -77,7 +77,7 @@ class _Findings:
     untimed: int = 0
 
     def refuse(self, line: int, problem: str, field: str | None = None) -> None:
-        """Count a line that is skipped; the first ones get a message each."""
+        """Count a skipped line; each of the first lines has a message."""
         self.refused += 1
         if self.refused <= _MOST_MESSAGES:
             self.messages.append(str(InputError(problem, file=self.path, line=line, field=field)))
@@ -91,7 +91,7 @@ class _Findings:
         self.untimed += len(cells)
 
     def check_order(self) -> None:
-        """Report, once a file, that times go back."""
+        """Report, once for each file, that times decrease."""
         for rows in self.rows:
             timed = np.flatnonzero(np.isfinite(rows.time))
             if not len(timed):
@@ -122,7 +122,7 @@ class _Findings:
 
 
 def _refuse(path: Path, before: FilePosition | None, stamp: Stamp, error: InputError) -> _Findings:
-    """Skip a file until it changes; the message is given once."""
+    """Skip a file until it changes, with a single message."""
     position = replace(before or FilePosition(), refused=True, stamp=stamp)
     messages = [] if before is not None and before.refused else [str(error)]
     return _Findings(path, position, messages=messages)
@@ -134,7 +134,7 @@ _MOST_BYTES = 64 << 20
 
 @dataclass
 class _Reading:
-    """One look at a source: reads file by file within limits of rows and bytes."""
+    """One look at a source: reads the files in order, within limits of rows and bytes."""
 
     memory: Memory
     exports: Exports
@@ -148,11 +148,11 @@ class _Reading:
 
     @property
     def is_done(self) -> bool:
-        """Whether a limit of this look is reached."""
+        """Whether this look has reached a limit."""
         return self.rows_left <= 0 or self.bytes_left <= 0
 
     def read(self, path: Path, before: FilePosition | None) -> _Findings | None:
-        """Read the new rows of a file; None if it has gone, or was rewritten in the meantime.
+        """Read the new rows of a file; None if it was deleted or rewritten in the meantime.
 
         Raises `InputError` for a file that cannot be used.
         """
@@ -185,7 +185,7 @@ class _Reading:
         return findings
 
     def _read_blocks(self, stream: BinaryIO, findings: _Findings, digest_read: Hash) -> bool:
-        """Read block after block; return whether no complete line is left."""
+        """Read the blocks of a file; return whether no complete line is left."""
         size = _BLOCK
         while not self.is_done:
             begin = findings.position.offset
@@ -231,7 +231,7 @@ class _Reading:
         return findings.position != position
 
     def _skip_line(self, data: bytes, lines: list[str], findings: _Findings) -> bool:
-        """Skip a line that is too long, as far as it is there."""
+        """Skip the present part of a line that is too long."""
         position = findings.position
         if not position.skipping:
             findings.refuse(position.line, f"is longer than {LONGEST >> 20} MB")
@@ -243,7 +243,7 @@ class _Reading:
         return size > 0
 
     def _begin_table(self, lines: list[str], ended: bool, findings: _Findings) -> int:
-        """Detect the kind of file by its first line; return how many lines its header takes."""
+        """Detect the kind of file by its first line; return the number of lines of its header."""
         position = findings.position
         if is_json(lines):
             findings.position = replace(position, kind="json", header=HEADER)
@@ -321,7 +321,7 @@ _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 class Growth:
     """Rows read since a position."""
 
-    # the new rows in their order; None if there are none. They may be looks only, without a click.
+    # the new rows in order; None if there are none. They may be only views, without a click
     table: ClickTable | None
     position: Position  # where the next look begins, once the rows are stored
     notices: tuple[str, ...] = ()  # messages for the user
@@ -342,7 +342,7 @@ def look(
     """Read the rows added to a file or a folder since the last look.
 
     The result depends only on the source and the position. A caller that stores rows and position together,
-    and continues from the position stored last, loses nothing and gets nothing twice. Raises `UnknownColumns`
+    and continues from the position stored last, loses no rows and gets no row twice. Raises `UnknownColumns`
     if the file's columns must be named by hand. Raises `InputError` for a file that cannot be used at all; in
     a folder such a file is skipped with a notice.
 

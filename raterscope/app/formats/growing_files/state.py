@@ -1,12 +1,13 @@
 """State between two looks at a growing source, and Zooniverse exports that grow.
 
-Identities of rows have 64 bits and are kept sorted. Two of n different rows share an identity with a chance
-of n^2 / 2^65: less than one in ten million for a million rows. Such a row would be skipped as read before.
+Identities of rows have 64 bits and are kept sorted. The chance that two of n different rows have the same
+identity is n^2 / 2^65: less than one in ten million for a million rows. Such a row would be skipped as
+already read.
 
-A complete export is interpreted as a whole; a growing one by the lines so far. The first of a person's
-classifications of a subject counts. A person who marked nothing counts as having looked once the workflow is
-known to have a drawing task; until then the look waits. A subject's frames are those with a known size or
-with marks. If two subjects have the same file name, the second gets its number appended.
+A complete export is interpreted as a whole, a growing export by the lines so far. A person's first
+classification of a subject counts. A classification without marks counts as a view only when the workflow is
+known to have a drawing task; until then it is stored. A subject's frames are those with a known size or with
+marks. If two subjects have the same file name, the second gets its number appended.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from raterscope.app.formats.zooniverse import is_export, name_subject, parse_cla
 
 MOST_FILES = 20_000
 MOST_KEPT = 2_000_000
-"""Rows whose identity is stored, 8 bytes each: a position takes at most about 40 MB."""
+"""Maximum number of stored row identities, 8 bytes each: a position needs at most about 40 MB."""
 
 _BYTES_PER_ROW = 8
 
@@ -51,7 +52,8 @@ class FilePosition:
     codec: Annotated[str, msgspec.Meta(pattern="^(|utf-8|utf-(16|32)-[lb]e)$")] = ""
     delimiter: Annotated[str, msgspec.Meta(max_length=1)] = ""
     header: tuple[str, ...] = ()  # the table's columns
-    # of blocks spread over the bytes read: distinguishes a file that grew from one that was replaced
+    # digest of blocks spread over the bytes read; it distinguishes a file that grew from one that was
+    # replaced
     digest: bytes = b""
     # (size, modified, changed, inode) or None: status of the file, if an equal stamp later means the same
     # bytes
@@ -71,7 +73,7 @@ class ExportState:
 
     drawing: tuple[str, ...] = ()  # workflows that have a drawing task
     owned: _Kept = b""  # sorted identities of names, and of names with their first subject
-    # tuple of (workflow, person, image, time, width, height): looks in a workflow that has no drawing task so
+    # tuple of (workflow, person, image, time, width, height): views in a workflow that has no drawing task so
     # far; None for an unknown number
     waiting: tuple[Waiting, ...] = ()
 
@@ -166,11 +168,11 @@ def added(kept: bytes, more: Sequence[int]) -> bytes:
 
 
 class Memory:
-    """Multiset of the rows that each file of a source had.
+    """Multiset of the rows that each file of a source contained.
 
-    A file may hold a row twice: two clicks at one position. If the file is replaced, or the row comes in
+    A file may contain a row twice: two clicks at one position. If the file is replaced, or the row comes in
     another file, a row counts as new only if it is more frequent than in any file before. A row with a time,
-    or a look without a mark, is never legitimately repeated.
+    or a view without a mark, cannot be legitimately repeated.
     """
 
     def __init__(self, files: Mapping[str, FilePosition]) -> None:
@@ -193,9 +195,10 @@ class Memory:
         return _packed(self._seen.get(name, _NONE)), None if again is None else _packed(again)
 
     def take(self, name: str, rows: UintArray, once: BoolArray) -> BoolArray:
-        """Add rows of a file; return which are new, (N,).
+        """Add rows of a file; return whether each is new, (N,).
 
-        `rows`: (N,), identities of the rows. `once`: (N,), rows that are never legitimately repeated.
+        `rows`: (N,), identities of the rows. `once`: (N,), True for rows that cannot be legitimately
+        repeated.
         """
         order = np.argsort(rows, kind="stable")
         rows, once = rows[order], once[order]
@@ -226,7 +229,7 @@ def _counts(kept: UintArray, rows: UintArray) -> npt.NDArray[np.int64]:
 
 
 def _merged(kept: UintArray, more: UintArray) -> UintArray:
-    """Insert sorted identities into sorted ones."""
+    """Merge two sorted arrays of identities."""
     return np.insert(kept, np.searchsorted(kept, more), more)
 
 
@@ -297,12 +300,12 @@ def read_classifications(table: Table) -> tuple[list[Classification], Faults]:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is short enough, and has no lone surrogate, which JSON may contain."""
+    """Return whether a text is short enough, and has no unpaired surrogate, which JSON may contain."""
     return len(text) <= LONGEST_NAME and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Exports:
-    """Converter of classifications to rows, with the state that earlier lines of the exports left."""
+    """Converter of classifications to rows, with the state from earlier lines of the exports."""
 
     def __init__(self, state: ExportState) -> None:
         self.forgotten = 0  # waiting looks that were dropped because there were too many
@@ -315,7 +318,7 @@ class Exports:
         return ExportState(tuple(sorted(self._drawing)), self._owned, tuple(self._waiting))
 
     def rows_of(self, classifications: Sequence[Classification]) -> Rows:
-        """Return the clicks, and the looks without a mark, in the order in which they become known."""
+        """Return the clicks, and the views without a mark, in the order in which they become known."""
         rows: list[_Row] = []
         for item in classifications:
             is_new = item.is_drawing and item.workflow not in self._drawing
