@@ -1,4 +1,4 @@
-"""Output files: a file appears under its name when it is complete, or not at all.
+"""Output files, which appear under their name only when they are complete.
 
 The name of a draft contains the process and the machine that write it. Drafts of killed processes are
 distinguished from drafts in use, and the next process that writes into the folder removes them. Tables are
@@ -46,9 +46,9 @@ from raterscope.app.review import (
 )
 
 _OLD = 600.0
-"""Seconds without a change after which the draft of an ended process is removed."""
+"""Time without a change after which the draft of an ended process is removed, seconds."""
 _LONGEST = 120
-"""Bytes of the file's own name: with the prefix of a draft, a name has at most 255."""
+"""Maximum length of the file's own name, bytes: with the prefix of a draft, a name has at most 255."""
 _DRAFT = re.compile(r"\.draft-([0-9a-f]{8})-([0-9]{1,10})-[0-9a-f]{8}\.", re.ASCII)
 _CLEANED: set[Path] = set()
 
@@ -66,7 +66,7 @@ def draft_for(path: Path) -> Path:
 
 
 def remove_stray_drafts(folder: Path) -> None:
-    """Remove the old drafts in a folder whose process ran on this machine and has ended; others stay."""
+    """Remove old drafts in a folder whose process ran on this machine and has ended; others are kept."""
     now = time.time()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -89,7 +89,7 @@ def _machine() -> str:
 
 
 def _runs(process: int) -> bool:
-    """Return whether a process runs; true if that is unknown."""
+    """Return whether a process runs; True if unknown."""
     if sys.platform == "win32":
         return True
     try:
@@ -107,7 +107,7 @@ _flushed_later: ContextVar[bool] = ContextVar("flushed_later", default=False)
 
 @contextmanager
 def flushed_later() -> Iterator[None]:
-    """Write files and studies without flushing each; call `flush_folder` when all are complete."""
+    """Write files and studies within this context without flushing each; then call `flush_folder`."""
     token = _flushed_later.set(True)
     try:
         yield
@@ -116,7 +116,7 @@ def flushed_later() -> Iterator[None]:
 
 
 def is_flushed_later() -> bool:
-    """Return whether files written now are flushed later."""
+    """Return whether files that are written now are flushed later."""
     return _flushed_later.get()
 
 
@@ -133,9 +133,9 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def remove_new_files_on(*causes: type[BaseException]) -> Iterator[None]:
-    """Remove the files written within this context when it ends by one of these exceptions.
+    """Remove the files written within this context if it ends by one of these exceptions.
 
-    A file that replaced another one stays, because the other one is gone.
+    A file that replaced another file is kept, because the other file is lost.
     """
     written: list[Path] = []
     token = _new_files.set(written)
@@ -152,7 +152,7 @@ def remove_new_files_on(*causes: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Write several files under draft names; all get their names when all are complete.
+    """Write several files under draft names; they are renamed when all are complete.
 
     Raises `InputError` if a file cannot be written, is a folder, or exists and is write-protected.
     """
@@ -179,7 +179,7 @@ def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that gets its name when it is complete; an existing file stays until then.
+    """Write a file that gets its name when it is complete; an existing file is kept until then.
 
     Raises `InputError` if it cannot be written.
     """
@@ -195,7 +195,7 @@ def write_bytes(path: Path, data: bytes) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Check before long work that a file can be written, as far as can be known.
+    """Check before long work whether a file can be written, as far as possible.
 
     Raises `InputError` for a folder, a file in a missing folder, and an existing file that is
     write-protected.
@@ -215,17 +215,19 @@ DECISIONS = (
 )  # fmt: skip
 
 _LONGEST_PART = 80
-"""Bytes: a file name has up to three such parts, and at most 255 bytes on most disks."""
+"""Maximum length of a part of a file name, bytes: a name has up to three parts, and at most 255 bytes on most
+disks.
+"""
 _FIRST = frozenset("'=+-@\t\r")  # first characters of text that may be changed
 _SPECIAL = (",", '"', "\r", *(f"\n{letter}" for letter in _FIRST))
-"""In texts that follow a line feed each: what may need an apostrophe or quotes."""
+"""Pattern of text that may need an apostrophe or quotes, in texts preceded by a line feed."""
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 @contextmanager
 def open_text_output(path: Path) -> Iterator[TextIO]:
-    """Write a text file that gets its name when it is complete; an existing file stays until then.
+    """Write a text file that gets its name when it is complete; an existing file is kept until then.
 
     Raises `InputError` if it cannot be written.
     """
@@ -247,7 +249,8 @@ def make_folder(folder: Path) -> None:
 def new_folder(folder: Path) -> Iterator[None]:
     """Fill a new or empty folder within this context; an exception empties it again.
 
-    Raises `InputError` if it cannot be created, or holds files already, which would mix with the new ones.
+    Raises `InputError` if it cannot be created, or already contains files, which would mix with the new
+    files.
     """
     existed = folder.exists()
     make_folder(folder)
@@ -307,7 +310,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     Raises `InputError` if it cannot be written.
 
     `rows`: numbers are written as they are. None, NaN and infinity are empty. Text that a spreadsheet would
-    run gets an apostrophe, also in the header.
+    run as a formula gets an apostrophe, also in the header.
     """
     with open_text_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -317,7 +320,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 Column = FloatArray | tuple[Sequence[str], IntArray]
-"""Numbers; or texts, and the index of the text in each row."""
+"""Column of numbers, or of texts with the index of the text in each row."""
 
 _ROWS_AT_ONCE = 100_000
 
@@ -349,7 +352,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -
 
 
 def quoted(texts: Sequence[str]) -> list[str]:
-    """Return texts as the cells of a CSV table, in quotes where they need it."""
+    """Return texts as cells of a CSV table, in quotes where necessary."""
     joined = "\n".join(["", *texts])
     if joined.count("\n") == len(texts) and not any(part in joined for part in _SPECIAL):
         return list(texts)
@@ -367,7 +370,7 @@ def quoted(texts: Sequence[str]) -> list[str]:
 def escape_formula(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet would run: = + - @ tab CR. Numbers are not changed.
 
-    Text that already has apostrophes there gets one more, so that reading removes just the added one.
+    Text that already begins with apostrophes gets another, so that reading removes only the added apostrophe.
     """
     return f"'{text}" if _RUNS.match(text) and not _NUMBER.fullmatch(text) else text
 
@@ -401,7 +404,7 @@ def _item(decision: Decision, items: Mapping[tuple[str, int], str]) -> str:
 
 
 def _subject_cells(decision: Decision) -> Sequence[object]:
-    """Return the cells from spot to label; a box is its first and last voxels, counted from 0."""
+    """Return the cells from spot to label; a box is given by its first and last voxels, counted from 0."""
     subject = decision.subject
     if isinstance(subject, CommentSubject):
         of = {kind: subject.name or None for kind in ("masks", "pairs", "labels") if kind == subject.of}

@@ -1,4 +1,4 @@
-"""Records of the readers: tables of annotations by column, images and volumes on disk, masks."""
+"""Records that readers return: tables of annotations by column, images and volumes on disk, masks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.formats.tables import Coded
 
 MOST_CLASSES = 50
-"""Most classes of marks; a column with more values is no column of classes."""
+"""Maximum number of classes of marks; a column with more values does not contain classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClickTable:
-    """The marks of many annotators on many images, N in all, by column."""
+    """Table of N marks by annotators on images."""
 
     path: Path  # the file they come from
     # annotators, images: tuple of names: each once, in the order of first appearance
@@ -35,7 +35,7 @@ class ClickTable:
     x: FloatArray
     y: FloatArray
     time: FloatArray | None = None  # (N,): seconds, from any origin
-    # frozenset of (annotator, image): annotators and the images they viewed, if the file lists them; those
+    # frozenset of (annotator, image): annotators and the images they viewed, if the file lists them; pairs
     # with marks may be missing
     looked: frozenset[tuple[int, int]] = frozenset()
     # by image index: sizes of images, if the file contains them
@@ -55,7 +55,7 @@ class ClickTable:
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """Positions of the ground truth, or detections of a program, on many images, N in all.
+    """Table of N positions of the ground truth, or detections of a program, on images.
 
     Other attributes are as in `ClickTable`.
     """
@@ -79,7 +79,7 @@ class PointTable:
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image on disk, its pixels not yet read."""
+    """Image on disk, whose pixels have not been read."""
 
     name: str  # the file's name
     path: Path
@@ -87,13 +87,13 @@ class ImageFile:
     width: int
     height: int
     pixel_size: float | None = None  # micrometres, if a TIFF of a microscope contains it
-    # of a PNG, by the checksums in it, see `png.Chunks`
+    # digest of a PNG by the checksums that it contains, see `image_structure.Chunks`
     digest: str | None = field(default=None, compare=False)
     is_cut_short: bool = field(default=False, compare=False)  # whether its end is missing
 
 
 def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Return each name once, in the order of first appearance, and the index of each entry, (N,) int64."""
+    """Return the distinct names in the order of first appearance, and the index of each entry, (N,) int64."""
     if isinstance(names, Coded):
         return tuple(names.names), names.numbers.astype(np.int64)
     number: dict[str, int] = {}
@@ -121,13 +121,13 @@ def number_classes(cells: Sequence[str]) -> tuple[tuple[str, ...], IntArray | No
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The votes of many annotators on many tasks, V in all, by column."""
+    """Table of V votes by annotators on tasks."""
 
     path: Path  # the file they come from
     question: str  # the question, if the file has several or names it; else empty
     # annotators, tasks, outputs: tuple of names: each once: annotators and tasks in the order of first
-    # appearance. Outputs in the file's own order if it has one, else by value if all are numbers, else in
-    # alphabetical order.
+    # appearance. Outputs in the file's own order if it has one, otherwise by value if all are numbers,
+    # otherwise in alphabetical order.
     annotators: tuple[str, ...]
     tasks: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -136,7 +136,7 @@ class LabelTable:
     task: NDArray[np.int32]
     label: NDArray[np.int16]  # (V,)
     time: NDArray[np.float64] | None = None  # (V,): seconds from any origin, NaN if unknown
-    # by task index: the picture of a task, if the file contains it; else the task's own name is used
+    # by task index: the picture of a task, if the file contains it; otherwise the task's name is used
     pictures: Mapping[int, str] = field(default_factory=dict)
     missing: int = 0  # rows without a label, which are skipped
     notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
@@ -146,7 +146,7 @@ class LabelTable:
     # (M, 2): annotator and task of rows without a label
     unlabelled: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     tags: bool | None = None  # whether a vote can have several tags; None to detect it
-    # (V, L): of a program's votes, the probability of each output
+    # (V, L): for votes of a program, the probability of each output
     probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class LabelTable:
 
 @dataclass(frozen=True, eq=False)
 class TrueLabels:
-    """The true classes of some tasks, N in all."""
+    """True classes of N tasks."""
 
     path: Path
     question: str
@@ -172,7 +172,7 @@ class TrueLabels:
 
 @dataclass(frozen=True, eq=False)
 class TaskContents:
-    """What annotators saw of some tasks: texts, and addresses of sounds, films and pages."""
+    """Contents of tasks as shown to annotators: texts, and addresses of sounds, films and pages."""
 
     path: Path
     fields: Mapping[str, Mapping[str, str]]  # by field: in the file's order: "prompt", "response"
@@ -181,7 +181,7 @@ class TaskContents:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks, each once."""
+        """Distinct tasks."""
         return tuple(dict.fromkeys(task for texts in self.fields.values() for task in texts))
 
     def __len__(self) -> int:
@@ -194,7 +194,7 @@ LabelFile = LabelTable | TrueLabels | TaskContents
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """The comparisons of many annotators, E in all, by column."""
+    """Table of E comparisons by annotators."""
 
     path: Path  # the file they come from
     question: str  # the question, if the file has several or names it; else empty
@@ -210,12 +210,11 @@ class PairTable:
     # the file has numbers. Finite.
     choice: NDArray[np.float64]
     time: NDArray[np.float64] | None = None  # (E,): seconds from any origin, NaN if unknown
-    # by item index: the picture of an item, if the file contains it; else the item's own name is used
+    # by item index: the picture of an item, if the file contains it; otherwise the item's name is used
     pictures: Mapping[int, str] = field(default_factory=dict)
     missing: int = 0  # rows without an answer, which are skipped
     notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
-    # tuple of names: what the items were compared on: prompts that models answered. Empty if the file names
-    # none.
+    # tuple of names: subjects of the comparisons: prompts that models answered. Empty if the file names none.
     tasks: tuple[str, ...] = ()
     task: NDArray[np.int32] | None = None  # (E,): index into `tasks`; -1 for none
     # texts of the tasks: prompts by column, and the answer of each item by the item's name
@@ -228,16 +227,16 @@ class PairTable:
 
 @dataclass(frozen=True)
 class VolumeFile:
-    """An image or volume on disk, its voxels not yet read."""
+    """Image or volume on disk, whose voxels have not been read."""
 
     # shown to the user, without the patient's name: the file's name, or the series' description and number
     name: str
     path: Path  # the file, or the folder of a DICOM series
     grid: Grid
     modality: str = ""  # in DICOM's terms: "CT", "MR"; empty if unknown
-    # all files that hold voxels, in the order of the slices; one for a file that holds all
+    # all files with voxels, in the order of the slices; one if a single file has all voxels
     files: tuple[Path, ...] = ()
-    # of a file with several images: numbers of those that are the slices, in their order
+    # for a file with several images: indices of the images that are the slices, in order
     frames: tuple[int, ...] = ()
     identifier: str = ""  # the series' UID, which contours refer to; empty if there is none
     instances: tuple[str, ...] = ()  # the UID of each slice; empty if there are none
@@ -249,7 +248,7 @@ class VolumeFile:
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """The voxels of a volume."""
+    """Voxels of a volume."""
 
     # (Z, Y, X), int16, uint16 or float32; or (Z, Y, X, 3) for colour: rescaled as the file specifies:
     # Hounsfield units for CT
@@ -283,7 +282,7 @@ class RaterMask:
 
 @dataclass(frozen=True, eq=False)
 class MaskTable:
-    """The masks of one file."""
+    """Masks of one file."""
 
     path: Path
     masks: tuple[RaterMask, ...]
@@ -301,8 +300,8 @@ def group_by_name(
 ) -> dict[str, list[Answers]]:
     """Group files by the case-folded name of their question, in the order of first appearance.
 
-    A file that does not name its question belongs to the only one that is named, if their contents have a
-    name in common; else to `unnamed`.
+    A file without a question belongs to the only question that is named, if their contents have a common
+    name; otherwise to `unnamed`.
     """
     named = {table.question.casefold() for table in tables if table.question}
     shared = {name for table in tables if table.question and len(named) == 1 for name in contents(table)}

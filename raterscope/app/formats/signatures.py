@@ -12,7 +12,7 @@ Format = Literal[
 ]  # fmt: skip
 
 SNIFFED = 4096
-"""Bytes by which a format is detected."""
+"""Number of first bytes by which a format is detected."""
 
 IMAGES = ("PNG", "JPEG", "TIFF", "BMP", "GIF")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")

@@ -1,4 +1,4 @@
-"""Sounds and films of tasks: files by their names, samples of a sound, and its outline for a waveform."""
+"""Sounds and films of tasks: files by name, samples of a sound, and its outline for a waveform."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FRAMES, _MOST_FOLDERS = 1 << 16, 200
 
 @dataclass(frozen=True, eq=False)
 class Sound:
-    """A sound."""
+    """Decoded sound."""
 
     samples: NDArray[np.int16]  # (N, 2): left and right
     rate: int  # samples per second
 
     @property
     def seconds(self) -> float:
-        """The length."""
+        """Length, seconds."""
         return len(self.samples) / self.rate
 
 
@@ -70,7 +70,7 @@ def outline(sound: Sound, columns: int = 2000) -> NDArray[np.float32]:
 
 
 def media_kind(text: str) -> str:
-    """Return "sound" or "film" for a text that names such a file; empty for any other, and for addresses."""
+    """Return "sound" or "film" for a text that names such a file; empty for any other, and addresses."""
     name = text.strip()
     if "\n" in name or len(name) > 1000 or "://" in name:
         return ""
@@ -81,7 +81,7 @@ def media_kind(text: str) -> str:
 def find_media(text: str, folder: Path) -> Path | None:
     """Find a file by the path or name in a table: beside the study, or in a folder below; None if missing.
 
-    Of an absolute path only the name counts: a table must not open a file elsewhere, or on a server.
+    Only the name of an absolute path is used, because a table must not open a file elsewhere, or on a server.
     """
     named = Path(text.strip().replace("\\", "/"))
     if named.anchor:

@@ -1,9 +1,9 @@
-"""Files that are sniffed once and parsed once, shared by all kinds of annotation.
+"""Files that are sniffed once and parsed once for all kinds of annotation.
 
-The sniff opens a file, reads its first bytes, detects the format, and reads the header that the format has
-there: the size of an image, the geometry of a volume, the first rows of a table. The parse opens it again and
-reads its content. Annotations in JSON and XML are parsed without a sniff before. A format is detected by the
-file's first bytes and, for voxels, by its name.
+Sniffing opens a file, reads its first bytes, detects the format, and reads the header: the size of an image,
+the geometry of a volume, the first rows of a table. Parsing opens the file again and reads its content.
+Annotations in JSON and XML are parsed without sniffing. A format is detected by the file's first bytes and,
+for voxels, by its name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ANNOTATIONS = (".json", ".geojson", ".xml")
 
 @cache
 def _formats_of_plugins() -> dict[str, tuple[str, AnnotationFormat]]:
-    """Return the plugins that read further formats, with their names, by the endings of files."""
+    """Return the plugins that read further formats, with their names, by file suffix."""
     return {
         ending: (name, plugin)
         for name, plugin in load("raterscope.formats", AnnotationFormat).items()
@@ -44,27 +44,27 @@ def _formats_of_plugins() -> dict[str, tuple[str, AnnotationFormat]]:
 
 
 def is_of_plugin(path: Path) -> bool:
-    """Return whether a file has the ending of a plugin's format."""
+    """Return whether a file has the suffix of a plugin's format."""
     return path.suffix.casefold() in _formats_of_plugins()
 
 
 def may_hold_annotations(path: Path) -> bool:
-    """Return whether a file has the ending of annotations that are not tables."""
+    """Return whether a file has a suffix of annotations that are not tables."""
     return path.suffix.casefold() in _ANNOTATIONS or is_of_plugin(path)
 
 
 _MOST_MEMORY = 400 << 20
-"""Bytes of memory for parsed contents, in addition to the file that is being read."""
+"""Maximum memory for parsed contents, in addition to the file that is being read, bytes."""
 
 _HEAD = 256 << 10
-"""Bytes of a table from which its head is read."""
+"""Number of bytes of a table from which its head is read."""
 
 _OBJECTS = 6
-"""Bytes of memory for each byte of a file that was decoded into objects."""
+"""Memory for each byte of a file that was decoded into objects, bytes."""
 
 
 class Source:
-    """A file whose header and content are each read once."""
+    """File whose header and content are read once each."""
 
     __slots__ = ("_contents", "_format", "_headers", "_start", "path")
 
@@ -156,7 +156,7 @@ class Source:
         return cast("Document | None", self._once("document", lambda: _parse(self.path)))
 
     def table(self, watch: Watch = silent, *, may_be_empty: bool = False) -> Table:
-        """Read a whole table; one without rows if it may be empty.
+        """Read a complete table, which may be without rows if it may be empty.
 
         Raises `InputError` for a file that is not a table; the same error each time.
         """
@@ -186,7 +186,7 @@ class Source:
         return cast("LabelMap", self._once("label map", read))
 
     def _once(self, name: str, read: Callable[[], object]) -> object:
-        """Read a part once; return it, or raise its error, each time."""
+        """Read a part the first time; return the same result, or raise the same error, each time."""
         parts = self._contents if name in _CONTENTS else self._headers
         if name not in parts:
             try:
@@ -200,7 +200,7 @@ class Source:
         return content
 
     def contents(self, kind: Kind) -> frozenset[Content] | None:
-        """Find which sorts of annotations the file holds; None for a format that cannot hold `kind`.
+        """Find the sorts of annotations in the file; None for a format that cannot contain `kind`.
 
         Raises `InputError` as `document`.
         """
@@ -225,23 +225,23 @@ class Source:
         return used + getattr(contents.get("label map"), "memory", 0)
 
     def release(self) -> None:
-        """Drop the content, but not the header; the content is read again if it is needed again."""
+        """Release the content, but not the header; the content is read again when needed."""
         self._contents.clear()
 
 
 _CONTENTS = {"table head", "records", "document", "contents", "table", "label map"}
-"""Contents that are released; headers are small and stay."""
+"""Parts that are released; headers are small and are kept."""
 
 File = Path | str | Source
 
 
 def open_source(file: File) -> Source:
-    """Return the source of a file, which may be one already."""
+    """Return the source of a file, or the given source itself."""
     return file if isinstance(file, Source) else Source(file)
 
 
 def _header_of(format_name: Format, start: bytes) -> str | None:
-    """Name the header that a file of a format has; None if it has none."""
+    """Return the name of the header of a file format; None if it has no header."""
     from raterscope.app.formats.dialects import may_be_text
 
     if format_name in IMAGES:
@@ -283,11 +283,11 @@ def _read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = No
 class Sources:
     """Files of one import, each sniffed once and parsed once.
 
-    Contents are held until they are released. Once they use more than 400 MB, later files are parsed a second
-    time when they are imported, which bounds the memory.
+    Contents are kept until they are released. When they use more than 400 MB, later files are parsed a second
+    time when they are imported, which limits the memory.
 
-    `is_lasting`: whether to hold released contents too, within that limit, because the same files may be read
-    again after a question to the user.
+    `is_lasting`: whether to keep also released contents, within that limit, because the same files may be
+    read again after a question to the user.
     """
 
     def __init__(self, *, is_lasting: bool = False) -> None:
@@ -308,17 +308,17 @@ class Sources:
         return source
 
     def release(self, path: Path) -> None:
-        """Drop the content of a file."""
+        """Release the content of a file."""
         if not self._is_lasting or self._is_full(path):
             self._drop(path)
 
     def keep(self, paths: Collection[Path]) -> None:
-        """Drop the contents of all files but these."""
+        """Release the contents of all files except these."""
         for path in set(self._open).difference(paths):
             self.release(path)
 
     def close(self) -> None:
-        """Drop everything."""
+        """Release all contents and headers."""
         self._open.clear()
         self._memory.clear()
         self._total = 0
@@ -338,7 +338,7 @@ class Sources:
 
 
 def _parse(path: Path) -> Document | None:
-    """Parse a JSON or XML file, or one of a plugin's format; None for an unknown format."""
+    """Parse a JSON or XML file, or a file of a plugin's format; None for an unknown format."""
     if is_of_plugin(path):
         name, plugin = _formats_of_plugins()[path.suffix.casefold()]
         try:

@@ -27,13 +27,13 @@ from raterscope.app.formats.untrusted import most_unpacked, open_file
 from raterscope.app.formats.workbooks import WORKBOOKS
 
 LONG = 1 << 20
-"""Bytes from which a table is long: to load Arrow takes as long as to read them row by row."""
+"""Minimum size of a long table, bytes: loading Arrow takes as long as reading this size row by row."""
 
 BLOCK = 4 << 20
-"""Bytes that Arrow parses at once."""
+"""Number of bytes that Arrow parses at once."""
 
 _LARGE = 16 << 20
-"""Bytes from which the halves of a file are parsed at the same time."""
+"""Minimum size of a file whose halves are parsed at the same time, bytes."""
 
 _HEAD = 256 << 10
 _ROWS = 500
@@ -41,7 +41,7 @@ _ROWS = 500
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """The first rows of a table, and its dialect."""
+    """First rows of a table, and its dialect."""
 
     table: Table  # the first rows
     encodings: tuple[str, ...]  # possible encodings, the likeliest first
@@ -54,7 +54,7 @@ class Head:
 
 
 def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
-    """Read the first rows of a table, from `file` if it is open already, which is then closed.
+    """Read the first rows of a table, from `file` if it is already open; it is then closed.
 
     Raises `InputError` for a file that is not a table.
     """
@@ -155,10 +155,10 @@ def _read_parquet(path: Path, watch: Watch) -> Table:
 
 
 def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
-    """Parse a long text table by Arrow into columns that hold each text once; None for one to be read by row.
+    """Parse a long text table by Arrow into columns that store each text once; None to read it by row.
 
-    A table that Arrow and the reader by row might understand differently is left to the latter: one with a
-    line break within quotes, with empty rows, or with rows of different widths.
+    It is read by row if Arrow and the reader by row might interpret it differently: with a line break within
+    quotes, empty rows, or rows of different widths.
     """
     import pyarrow
 
@@ -195,7 +195,7 @@ def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
 
 
 def _count_lines(data: bytes) -> int | None:
-    """Count the lines of a text with one sort of line breaks, which do not end in empty ones."""
+    """Count the lines of a text; None if its line breaks are mixed or it contains a NUL."""
     if b"\x00" in data:
         return None
     feeds = data.count(b"\n")
@@ -213,7 +213,7 @@ def _are_blank(column: Coded) -> NDArray[np.bool_]:
 def parse_with_arrow(
     head: Head, encoding: str, columns: list[str], file: BinaryIO | None = None
 ) -> Iterator[Any]:
-    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already.
+    """Parse the file with Arrow, in blocks, or its decompressed content if already read.
 
     The two halves of a large file are parsed at the same time.
     """
@@ -257,7 +257,7 @@ def parse_with_arrow(
 
 
 class _Span(io.RawIOBase):
-    """Part of a file that is not packed."""
+    """Part of an uncompressed file."""
 
     def __init__(self, path: Path, first: int, last: int | None) -> None:
         self._file = path.open("rb", buffering=0)
@@ -265,7 +265,7 @@ class _Span(io.RawIOBase):
         self._left = (os.fstat(self._file.fileno()).st_size if last is None else last) - first
 
     def readable(self) -> bool:
-        """Return true."""
+        """Return True: the part can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -281,7 +281,7 @@ class _Span(io.RawIOBase):
 
 
 def _middle(path: Path) -> int:
-    """Return where a row begins near the middle of a large file that is not packed; 0 if that is uncertain.
+    """Return the begin of a row near the middle of a large uncompressed file; 0 if uncertain.
 
     Without a quotation mark before it, a line break ends a row.
     """
@@ -305,7 +305,7 @@ def split_file(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], lis
 
 
 def parse_by_row(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
-    """Parse the file row by row; rows of different widths are counted and refused at the end."""
+    """Parse the file by row; rows of different widths are counted and refused at the end."""
     import pyarrow
 
     header = head.table.header
@@ -326,7 +326,7 @@ _DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACK
 """Encodings of Parquet that Arrow reads as a dictionary."""
 _PARQUET_ROWS = 1 << 17
 _TEXTS_AT_ONCE = 1 << 30
-"""Bytes that the texts of a batch may take where they share their beginnings in the file."""
+"""Maximum size of the texts of a batch that share their beginnings in the file, bytes."""
 
 
 def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
@@ -346,9 +346,9 @@ def read_parquet_batches(
 ) -> Iterator[list[Any]]:
     """Read columns of a Parquet file as Arrow dictionaries of text, in batches; a missing value is empty.
 
-    A text that a dictionary of the file holds once is not repeated, which could take any amount of memory;
-    nor can texts that share their beginnings.
-    Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
+    A text that the file's dictionary stores once is not repeated, because this could take any amount of
+    memory; the same applies to texts that share their beginnings. Raises `InputError` as
+    `read_parquet_columns`, and for a column of lists or records.
     """
     import pyarrow
 
@@ -369,7 +369,7 @@ def read_parquet_batches(
 
 
 def _longest_text(metadata: Any) -> int:
-    """Return the most bytes of a text among columns in which texts share their beginnings, at least 1."""
+    """Return the maximum length, bytes, of a text in columns whose texts share their beginnings."""
     chunks = [
         metadata.row_group(group).column(at)
         for group in range(metadata.num_row_groups)

@@ -1,4 +1,4 @@
-"""Tables of text: their columns, the fields these hold by usual names, and cells as names, numbers, times."""
+"""Tables of text: fields of columns by usual names, and cells as names, numbers and times."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ _ITEMS = (
     "item object id name model generator system candidate player stimulus option image picture img photo "
     "sample task text sentence output response answer"
 )
-"""Things that are compared, the likeliest names of columns first, as in model_a or img_left."""
+"""Column names of compared items, the most probable first, as in model_a or img_left."""
 
 _NUMBERED_ITEMS = "item object id model generator stimulus option image picture img text output"
-"""Those that numbers distinguish, as in output_1; "answer 1" and "candidate 1" are rather votes."""
+"""Column names of items distinguished by numbers, as in output_1; "answer 1" and "candidate 1" rather are
+votes.
+"""
 
 _POSITIONS = "coord coordinate pos position center centre c click point loc location px pixel pixels"
 
 
 def _sided(items: str, *sides: str) -> str:
-    """List the names of columns for one side of a pair."""
+    """List column names for one side of a pair."""
     return " ".join(name for item in items.split() for side in sides for name in (side + item, item + side))
 
 
 def _positioned(axis: str) -> str:
-    """List the names of columns for a coordinate."""
+    """List column names for a coordinate."""
     return " ".join([axis, *(name for word in _POSITIONS.split() for name in (axis + word, word + axis))])
 
 

@@ -116,7 +116,7 @@ def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled
     dialog.form.address.setText("http://127.0.0.1:9/dicom-web")
     assert "127.0.0.1:9: does not answer" in search(dialog, qtbot)
     dialog.form.address.setText("archive")
-    assert "is no address of a PACS" in search(dialog, qtbot)
+    assert "is not an address of a PACS" in search(dialog, qtbot)
     dialog.reject()
 
 

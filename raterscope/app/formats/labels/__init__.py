@@ -32,10 +32,10 @@ _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
 def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth", "contents"] | None:
-    r"""Find out whether a file holds labels, true labels or contents, which are what annotators saw of tasks.
+    r"""Detect whether a file contains labels, true labels or contents of tasks (shown to annotators).
 
-    A table is judged by its first rows, a JSON or XML file by all of it. `alone`: whether to reject a file
-    that also holds marks on images. The result is None for any other file, and for one that cannot be read.
+    A table is judged by its first rows, a JSON or XML file completely. `alone`: whether to reject a file that
+    also holds marks on images. The result is None for any other file, and for one that cannot be read.
     """
     source = open_source(file)
     path = source.path
@@ -67,7 +67,7 @@ def read_labels(
     r"""Read the labels of a file, whose format is detected from its content.
 
     `mapping`: fields of a table's columns, named by hand: see `FIELDS`. In a table with one column per
-        annotator, each of them is "votes"; a column of several tags is "tags".
+    annotator, each of these columns is "votes"; a column of several tags is "tags".
     `truth`: whether to read a table's labels as true labels, even if they name annotators.
     `annotator`: annotator of a JSON or XML file, or of class probabilities, if the file names none; by
         default the file's name.
@@ -121,7 +121,7 @@ def _read(
 def _read_rows(
     head: Head, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool
 ) -> tuple[LabelFile, ...]:
-    """Read a table with one label, or one true label, a row."""
+    """Read a table with one label, or one true label, per row."""
     fields = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (
         fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)

@@ -1,7 +1,7 @@
-"""Columns of long tables, ten million rows and more, and those with what annotators saw of a task.
+"""Columns of long tables (ten million rows and more), and columns with the contents of tasks.
 
-Arrow parses the text. Text that Arrow refuses, for example rows of different widths, is read row by row like
-any other table, which reports problems with their lines.
+Arrow parses the text. Text that Arrow refuses, for example with rows of different widths, is read row by row
+like any other table, which reports problems with their lines.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     Raises `InputError` for a file that is not a table, and for the first row with more or fewer cells than
     the header.
 
-    `column`: column of each field. All hold names, except that of the field "time".
+    `column`: column of each field. All contain names, except the column of the field "time".
     """
     import pyarrow
 
@@ -144,7 +144,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
 
 
 def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
-    """Give every read of an annotator a name of its own."""
+    """Give every read of an annotator a separate name."""
     annotator, reads = columns.coded["annotator"], columns.coded.pop("read")
     numbers = [read_number(cell) for cell in reads.names]
     if None in numbers:
@@ -169,7 +169,7 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
 
 
 def _number_names(unified: Callable[[Check], Any], name: str, beside: Background, watch: Watch) -> Coded:
-    """Take the names of a column with their numbers, which Arrow unifies in another thread."""
+    """Return the names of a column with their indices, which Arrow unifies in another thread."""
     text = f"numbering every {name}"
     chunks = unified(partial(watch, 0.0, text))
     if not chunks.num_chunks:
@@ -191,7 +191,7 @@ def _join_numbers(chunks: Any) -> NDArray[np.int32]:
 
 
 def _has_bare_names(dictionary: Any) -> bool:
-    """Return whether an Arrow column of texts has nothing but ASCII letters, digits and signs, no quotes."""
+    """Return whether an Arrow column contains only ASCII letters, digits and signs without quotes."""
     _, ends, text = dictionary.buffers()
     if text is None:
         return False
@@ -202,7 +202,7 @@ def _has_bare_names(dictionary: Any) -> bool:
 
 
 def _strip(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:
-    """Strip blanks around names; names that become equal get one number."""
+    """Strip blanks around names; names that become equal get the same index."""
     number: dict[str, int] = {}
     marked = "'" in "".join(names) and any(map(_is_marked, names))
     if not marked and list(map(str.strip, names)) == names:
@@ -221,17 +221,17 @@ _is_marked = operator.methodcaller("startswith", "'")
 
 
 def clean_name(name: str) -> str:
-    """Strip blanks, and the apostrophe that a writer of tables puts before text like a formula."""
+    """Strip blanks, and the apostrophe that table writers put before text that looks like a formula."""
     name = name.strip()
     return name[1:] if name.startswith("'") and name.lstrip("'")[:1] in ("=", "+", "-", "@") else name
 
 
 _NO_TIME = {"", "nan", "nat", "na", "n/a", "null", "none"}
-"""Words of programs for an unknown time, in lower case."""
+"""Words that programs write for an unknown time, in lower case."""
 
 
 class _Times:
-    """Reader of times: numbers if the first that is known is a number, else dates."""
+    """Reader of times: numbers if the first known time is a number, otherwise dates."""
 
     def __init__(self, column: str) -> None:
         self._scale = scale_of(column)
@@ -257,7 +257,7 @@ class _Times:
         self._parts.append(values[index])
 
     def _fast(self, cells: Any) -> NDArray[np.float64] | None:
-        """Read a block with Arrow, if every cell has the same form; else None."""
+        """Read a block with Arrow if every cell has the same form, otherwise return None."""
         import pyarrow
         from pyarrow import compute
 
@@ -302,7 +302,7 @@ def _is_number(cell: str) -> bool:
 
 
 LONGEST_TEXT = 100_000
-"""Letters of a content that are kept."""
+"""Maximum number of letters of a content that are kept."""
 
 CONTENT = "content"
 """Field of a column with contents of tasks."""
@@ -339,7 +339,7 @@ def without_contents(mapping: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def find_contents(table: Table) -> dict[str, str] | None:
-    """Return the column of the task in a table with nothing but tasks and their contents; else None."""
+    """Return the task's column in a table of only tasks and their contents, otherwise None."""
     try:
         column = assign_columns(table, ("task",), ("picture",), None)
     except UnknownColumns:
@@ -360,7 +360,7 @@ def read_contents(head: Head, mapping: Mapping[str, str] | None, watch: Watch) -
 
 
 def contents_of(columns: Columns, names: Sequence[str]) -> TaskContents | None:
-    """Return the contents of each task, the first ones of a task; None if there are none."""
+    """Return the first contents of each task; None if there are none."""
     task = columns.coded["task"]
     fields: dict[str, Mapping[str, str]] = {}
     for name in names:
@@ -374,7 +374,7 @@ def contents_of(columns: Columns, names: Sequence[str]) -> TaskContents | None:
 
 
 def shorten_tasks(columns: Columns, header: str) -> None:
-    """Shorten names that are whole texts, if the column is one of contents, and keep the texts."""
+    """Shorten names that are whole texts, if the column contains contents, and keep the texts."""
     task = columns.coded["task"]
     if not _FIELDS.fullmatch(header.strip()) or max(map(len, task.names), default=0) <= LONGEST_NAME:
         return

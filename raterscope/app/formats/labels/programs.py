@@ -1,4 +1,4 @@
-"""Tables of class probabilities of a program: a task a row, a column for each class; or a class a row."""
+"""Tables of class probabilities of a program, with one row per task, or per task and class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raterscope.text import counted, natural
 
 _PREFIX = re.compile(r"^(?:(?:p|prob|probability|score)(?=[\s_:(\[]))?[\s_:(\[]*", re.IGNORECASE)
 _TOLERANCE = 0.01
-"""Largest difference of a row's sum from 1 without a notice."""
+"""Maximum difference of a row's sum from 1 without a notice."""
 
 _LONG = ("task", "label", "score")
 
@@ -26,9 +26,9 @@ _LONG = ("task", "label", "score")
 def holds_probabilities(table: Table) -> bool:
     """Return whether the first rows of a table hold class probabilities, which add up to 1 for each task.
 
-    Every column but the task is a class, or the columns are task, label and score. Rows without any number,
-    of tasks that the program did not answer, do not count. With a column for each class a few rows may be
-    wrong: `program_of` names them.
+    Every column except the task is a class, or the columns are task, label and score. Rows without numbers
+    (tasks that the program did not answer) do not count. With a column for each class, a few rows may be
+    wrong; `program_of` reports them.
     """
     fields = find_columns(table, ("task",))
     if fields is None or find_columns(table, ("annotator",)):
@@ -75,7 +75,7 @@ def read_probabilities(table: Table, name: str) -> LabelTable:
 
 
 def _long_columns(table: Table) -> dict[str, str] | None:
-    """Return the columns of a table with a class a row; None for a table with a task a row."""
+    """Return the columns of a table with one class per row; None for a table with one task per row."""
     return find_columns(table, _LONG) if len(table.header) == len(_LONG) else None
 
 
@@ -89,7 +89,7 @@ def _class_names(table: Table) -> tuple[str, ...]:
 
 
 def _add_up_to_one(values: NDArray[np.float64]) -> bool:
-    """Return whether all rows but one in ten, or one of few, are probabilities, and not all are certain."""
+    """Return whether rows are uncertain probabilities; one in ten, or one of few, may be wrong."""
     right = ((values >= 0) & (values <= 1)).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= _TOLERANCE)
     wrong = int((~right).sum())
     fractions = bool(((values > 0) & (values < 1))[right].any())
@@ -99,8 +99,8 @@ def _add_up_to_one(values: NDArray[np.float64]) -> bool:
 def read_program(path: Path, tasks: Sequence[str], classes: Sequence[str]) -> tuple[Program, list[str]]:
     """Read the class probabilities of a program, named after its file, for the tasks of a question.
 
-    Raises `InputError` for a table without them, for a value that is no probability, and for a table without
-    any of the tasks.
+    Raises `InputError` for a table without them, for a value that is not a probability, and for a table that
+    contains none of the tasks.
     """
     return program_of(read_table(path), path.stem, tasks, classes)
 
@@ -126,7 +126,7 @@ def program_of(
         value = number_or_nan(cell)
         if cell.strip() and not 0 <= value <= 1:
             raise InputError(
-                f'"{plain(cell, 40)}" is no probability; expected a number from 0 to 1',
+                f'"{plain(cell, 40)}" is not a probability; expected a number from 0 to 1',
                 file=table.path, line=table.lines[line],
                 field=wide[classes[index]] if wide else fields["score"],
             )  # fmt: skip
@@ -151,7 +151,7 @@ def program_of(
 def _cells(
     table: Table, fields: Mapping[str, str], wide: Mapping[str, str], classes: Sequence[str]
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the number of the class, -1 for another, the number of the row, and the cell."""
+    """Yield the index of the class (-1 for another column), the index of the row, and the cell."""
     if wide:
         for index, name in enumerate(classes):
             for line, cell in enumerate(table.column(wide[name])):
@@ -172,7 +172,7 @@ def _class_columns(table: Table, classes: Sequence[str]) -> Mapping[str, str]:
 
 
 def _bare(name: str) -> str:
-    """Return the class that a column's name has: "ring" for p(ring), prob_ring and Ring."""
+    """Return the class in a column's name: "ring" for p(ring), prob_ring and Ring."""
     return _without_prefix(name).casefold()
 
 

@@ -1,4 +1,4 @@
-"""Tables of labels: one vote a row, one task a row with a column per annotator, and true labels.
+"""Tables of labels with one row per vote or per task (a column per annotator), and of true labels.
 
 References
 ----------
@@ -84,7 +84,7 @@ def platform_columns(header: Sequence[str]) -> dict[str, str]:
 
 
 def _assigned(header: Sequence[str], annotator: str, task: str, given: str, answer: str) -> dict[str, str]:
-    """Assign columns by their prefixes: what was given names the task if it is one column."""
+    """Assign columns by their prefixes; a single input column names the task."""
     fields = dict.fromkeys(header, "ignore") | {annotator: "annotator"}
     fields |= {name: "status" for name in ("AssignmentStatus", "ASSIGNMENT:status") if name in fields}
     fields |= {name: "label" for name in header if name.startswith(answer)}
@@ -99,7 +99,7 @@ def _assigned(header: Sequence[str], annotator: str, task: str, given: str, answ
 def find_filled_rows(
     columns: Columns, column: Mapping[str, str], fields: Sequence[str], needed: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Find the rows that are not empty; refuse rows without a name, or with a too long one.
+    """Find the rows that are not empty; refuse rows whose name is missing or too long.
 
     Raises `InputError` for the first bad row.
 
@@ -138,12 +138,12 @@ def refuse_rows(columns: Columns, field: str, bad: NDArray[np.bool_], problem: s
 
 
 def select_rows(values: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the values of some rows; the same array if these are all."""
+    """Return the values of some rows; the same array if these are all rows."""
     return values if rows.all() else values[rows]
 
 
 def renumber(coded: Coded, rows: NDArray[np.bool_]) -> Coded:
-    """Index names again after some rows, and perhaps names, were dropped."""
+    """Renumber names after some rows, and perhaps names, were dropped."""
     if rows.all():
         return coded
     seen, first = np.unique(coded.numbers[rows], return_index=True)
@@ -182,7 +182,7 @@ FIELDS = (
 _NEEDED = ("annotator", "task", "label")
 _WANTED = ("time", "truth", "question", "picture", "read", "status")
 _REJECTED = ("rejected", "ignored")
-"""Status of answers that do not count: refused by the requester of a crowd platform, or not given."""
+"""Status of answers that do not count: rejected by the requester of a crowd platform, or not given."""
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
 
@@ -403,12 +403,13 @@ VOTES = "votes"
 _BESIDE_VOTES = frozenset({"task", "truth", "picture", "ignore"})
 
 _MOST_COMMON = 30
-"""Different answers of a table whose columns are taken for annotators by their answers alone."""
+"""Maximum number of distinct answers in a table whose annotator columns are detected only by their answers.
+"""
 
 _ANNOTATOR = re.compile(rf"({'|'.join(COLUMN_NAMES['annotator'].split())})[ _-]?(\d+|[a-z])", re.IGNORECASE)
 
 _ANSWER = re.compile(r"answer[ _-]?(\d+|[a-z])|response[ _-]?\d+", re.IGNORECASE)
-"""Columns of votes or questions, although a table of pairs names the texts of its sides in the same way."""
+"""Names of columns that contain votes or questions here, but texts of the two sides in a table of pairs."""
 
 _SUMMARY = re.compile(
     r"(consensus|majority|mode|median|mean|average)([ _-]?(label|vote|answer))?", re.IGNORECASE
@@ -421,7 +422,7 @@ def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = Non
     """Find the columns of annotators: named by hand, several such as "rater 1", or with the same answers.
 
     In the last case every other column must be the task, the truth, named by hand, or a summary of the
-    annotators such as "consensus"; else the result is empty.
+    annotators such as "consensus"; otherwise the result is empty.
     """
     mapping = mapping or {}
     by_hand = tuple(name for name, field in mapping.items() if field == VOTES)
@@ -440,9 +441,9 @@ def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = Non
 
 
 def _assign_wide_columns(table: Table, by_hand: Mapping[str, str]) -> dict[str, str]:
-    """Assign the columns beside those of annotators. Only here a column "final" is the truth.
+    """Assign the columns other than those of annotators.
 
-    With a row per vote it may hold what each annotator answered last.
+    Only here a column "final" is the truth; with one row per vote it may be each annotator's last answer.
     """
     column = assign_columns(table, ("task",), ("truth", "picture"), by_hand)
     final = [name for name in table.header if name not in by_hand and _FINAL.fullmatch(name.strip())]
@@ -450,7 +451,7 @@ def _assign_wide_columns(table: Table, by_hand: Mapping[str, str]) -> dict[str, 
 
 
 def _assumed_columns(table: Table) -> dict[str, str]:
-    """Assign columns as of a crowd platform, or each column with few answers beside task and annotator."""
+    """Assign the columns of a crowd platform, or every column with few answers next to task and annotator."""
     fields = platform_columns(table.header)
     column = None if fields else find_columns(table, _NEEDED[:2])
     if column is None:
@@ -463,12 +464,12 @@ def _assumed_columns(table: Table) -> dict[str, str]:
 
 
 def _assumption(columns: Sequence[str], meaning: str) -> str:
-    """Return a notice on columns that were understood without their usual names."""
+    """Return a notice on columns that were interpreted without usual names."""
     return f"Each of these columns is read as {meaning}: {plain_names(columns, 4)}."
 
 
 def _has_meaning(name: str) -> bool:
-    """Return whether a column's usual name excludes that it holds answers of its own."""
+    """Return whether a column's usual name means that it contains no answers."""
     return is_usual(name) and _ANSWER.fullmatch(name.strip()) is None
 
 
@@ -478,9 +479,9 @@ def _holds_few_answers(table: Table, name: str) -> bool:
 
 
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
-    """Return whether columns without a usual name hold few answers, nearly the same in most of them.
+    """Return whether columns without a usual name hold few answers, nearly the same in most columns.
 
-    A quarter of them may hold fewer: annotators with few votes, or with one answer to everything.
+    A quarter of the columns may hold fewer: annotators with few votes, or with one answer to everything.
     """
     if any(_has_meaning(name) for name in columns):
         return False
@@ -527,6 +528,6 @@ def read_wide_table(
 
 
 def _without_empty(table: LabelTable) -> LabelTable:
-    """Return a table that was wide without a count of its empty cells, which are no rows."""
+    """Return a wide table without a count of its empty cells, because these are not rows."""
     notices = tuple(words for words in table.notices if words != no_label_notice(table.missing))
     return replace(table, unlabelled=table.unlabelled[:0], missing=0, notices=notices)

@@ -1,8 +1,8 @@
-"""Votes of one file: collected, order of the classes, and sets of tags.
+"""Votes of one file: collection, order of the classes, and sets of tags.
 
-A vote with several tags becomes one vote for each tag, "present" or "absent". Tags are in a cell of a list,
-in a cell with separators, in several rows of an annotator and a task, or in a column of zeros and ones each.
-An annotator who saw the task and did not give a tag votes "absent".
+A vote with several tags becomes one vote for each tag, "present" or "absent". Tags are in a list in one cell,
+in a cell with separators, in several rows with the same annotator and task, or in separate columns of zeros
+and ones. An annotator who saw the task and did not give a tag votes "absent".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raterscope.text import counted, natural
 
 _MOST_OUTPUTS = 1000
 _SEPARATORS = (JOINT, ";", "|")
-"""Between the tags of an answer; the first joins the values of a list."""
+"""Separators of the tags of an answer; the first joins the values of a list."""
 
 _JOINT_NOTICE = 'Answers chosen together are one label, such as "a + b".'
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
@@ -42,7 +42,7 @@ MOST_TAGS = 200
 _LEAST_ROWS = 5
 _LEAST_SHARE = 0.05
 _LEAST_USES = 3
-"""Uses of a tag on average: the parts of sentences are hardly repeated."""
+"""Minimum mean number of uses of a tag; parts of sentences are hardly repeated."""
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 """Multiplier of a multiplicative hash: 2^64 divided by the golden ratio."""
@@ -56,11 +56,11 @@ _OF_SET = ": "
 def order_outputs(
     answers: Sequence[str], path: Path, field: str = "label"
 ) -> tuple[tuple[str, ...], NDArray[np.int16], tuple[str, ...]]:
-    """Sort answers, by value if all are numbers, else alphabetically; return outputs, indices and notices.
+    """Sort answers by value if all are numbers, or by text; return outputs, indices and notices.
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
-    if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
-    more than a thousand different answers that are not sets of tags.
+    if all others are numbers. Otherwise an answer is its text without surrounding blanks. Raises `InputError`
+    for more than a thousand different answers that are not sets of tags.
 
     `answers`: the answers as written, possibly repeated. The second result is the index of each answer into
     the outputs, -1 for none.
@@ -136,7 +136,7 @@ class _Question:
     unlabelled: list[tuple[int, int]] = field(default_factory=list)
 
     def add_unanswered(self, viewed: Sequence[tuple[str, str]]) -> None:
-        """Add tasks that were seen and got no answer."""
+        """Add tasks that were seen but not answered."""
         answered = {(annotator, task) for annotator, task, _ in self.rows} | set(self.unlabelled)
         for annotator, task in viewed:
             pair = (
@@ -231,7 +231,7 @@ class VoteCollector:
 def collect_labels(
     path: Path, document: Document, annotator: str, watch: Watch = silent
 ) -> tuple[LabelTable | TrueLabels, ...]:
-    """Collect the answers about images and tasks; several in one set to one question are one label.
+    """Collect the answers about images and tasks; several answers to a question in one set are one label.
 
     Raises `InputError` for a file without answers, and for an answer that cannot be read.
 
@@ -289,9 +289,9 @@ def set_of_tag(question: str) -> tuple[str, str] | None:
 def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
     """Split sets of tags into a question for each tag; other tables stay as they are.
 
-    All files of a question have the same tags. Tags are detected where `LabelTable.tags` is None: where many
-    votes have several labels that also occur otherwise, or many annotators give several different labels to a
-    task, and none twice.
+    All files of a question have the same tags. Tags are detected if `LabelTable.tags` is None: if many votes
+    have several labels that also occur elsewhere, or many annotators give several different labels to a task,
+    and none twice.
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
     split: dict[int, list[LabelFile]] = {}
@@ -329,10 +329,10 @@ def tag_questions(questions: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLabels, ...]:
-    """Return true labels as the truths of the tags that are questions already.
+    """Return true labels as the truths of tags that are already questions.
 
     `questions`: names of the questions with the answers absent and present. The result is the truth itself if
-    it has no tags, and empty if its tag is no question.
+    it has no tags, and empty if its tag is not a question.
     """
     of_tag: dict[str, dict[str, str]] = {}
     for question in questions:
@@ -357,7 +357,7 @@ def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLab
 def votes_of_tags(
     table: LabelTable, questions: Sequence[tuple[str, Sequence[str]]]
 ) -> tuple[LabelTable, ...]:
-    """Return votes as those on the tags that are questions already, if all their labels are such tags.
+    """Return votes as votes on tags that are already questions, if all labels are such tags.
 
     `questions`: name and outputs of each. The result is the table itself if it has other labels, or another
     question has some of them.
@@ -382,7 +382,7 @@ def votes_of_tags(
 
 
 def columns_as_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
-    """Rename the answers of questions that all have the answers 0 and 1: each is a tag of one set."""
+    """Rename the answers of questions that all have the answers 0 and 1: each becomes a tag of one set."""
     votes = [table for table in tables if isinstance(table, LabelTable)]
     answers = {name.casefold() for table in votes for name in table.outputs}
     if len(votes) < 2 or answers not in _BINARY:
@@ -407,7 +407,7 @@ def _as_tag(table: LabelTable | TrueLabels) -> LabelTable | TrueLabels:
 
 @dataclass(frozen=True)
 class _Tags:
-    """Reading of the labels of a question."""
+    """Interpretation of the labels of a question as tags."""
 
     separators: tuple[str, ...]  # between the tags of a label
     tags: tuple[str, ...]
@@ -415,7 +415,7 @@ class _Tags:
     skipped: int = 0  # rare tags beyond `MOST_TAGS`
 
     def contained(self, names: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which tags each label has: (labels, tags)."""
+        """Return whether each label contains each tag: (labels, tags)."""
         number = {tag: at for at, tag in enumerate(self.tags)}
         table = np.zeros((len(names), len(self.tags)), dtype=np.bool_)
         for row, name in enumerate(names):
@@ -423,10 +423,10 @@ class _Tags:
         return table
 
     def notice(self, question: str, empty: int) -> str:
-        """Describe what was understood, in sentences; `empty` votes have no tag."""
+        """Describe the interpretation in sentences; `empty`: number of votes without a tag."""
         names = plain_names(self.tags, 4, 20)
         of = f" of the question {plain(question, 40)}" if question else ""
-        verb = "is fused" if len(self.tags) == 1 else "are fused one by one"
+        verb = "is fused" if len(self.tags) == 1 else "are fused separately"
         text = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}."
         text += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
         if self.skipped:
@@ -461,7 +461,7 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
 
 
 def _separates(separator: str, uses: Mapping[str, int]) -> bool:
-    """Return whether labels are joined by a separator: in many votes, and of parts that occur often."""
+    """Return whether labels are joined by a separator: in many votes, with parts that occur often."""
     joint = sum(count for name, count in uses.items() if len(_parts_of(name, [separator])) > 1)
     parts = {part for name in uses for part in _parts_of(name, [separator])}
     given = sum(count * len(_parts_of(name, [separator])) for name, count in uses.items())
@@ -469,7 +469,7 @@ def _separates(separator: str, uses: Mapping[str, int]) -> bool:
 
 
 def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:
-    """Find the separators that leave known tags."""
+    """Find the separators by which labels split into known tags."""
     known = set(tags)
     joined = {separator: [name for name in truth.classes if separator in name] for separator in _SEPARATORS}
     return tuple(
@@ -551,7 +551,7 @@ def _votes_by_tag(table: LabelTable, understood: _Tags, question: str) -> list[L
 
 
 def _truths_by_tag(truth: TrueLabels, understood: _Tags, question: str) -> Iterable[TrueLabels]:
-    """Yield the truth of each tag: absent where a task's true labels do not name it."""
+    """Yield the truth of each tag: absent if a task's true labels do not contain it."""
     has = understood.contained([*truth.classes, ""])
     tasks = (*truth.tasks, *truth.unlabelled)
     label = np.concatenate([truth.label, np.full(len(truth.unlabelled), len(truth.classes), dtype=np.int16)])

@@ -1,6 +1,7 @@
-"""Export of labels: tables of this program and in the layouts of crowd-kit, each complete or not at all.
+"""Export of labels: tables of this program and in the layouts of crowd-kit, complete or not at all.
 
-Names that a spreadsheet would run get an apostrophe in every table; see `output_files.escape_formula`.
+Names that a spreadsheet would run as a formula get an apostrophe in every table; see
+`output_files.escape_formula`.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ CONFUSION = ("annotator", "step", "true", "given", "probability", "low", "high")
 DECIDED = ("task", "label", "who", "when", "reason")
 
 _ROWS = 1 << 14
-"""Rows of one block: about 50 ms of work."""
+"""Number of rows of one block, about 50 ms of work."""
 
 _NUMBERS = 1 << 17
-"""Numbers of one block of labels.csv."""
+"""Number of values in one block of labels.csv."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
 _INTERPOLATED_FROM = 200_000
-"""From this count of numbers the ends of intervals are interpolated."""
+"""Minimum number of values for interpolating the ends of intervals."""
 
 _COMPILED_FROM = 1_000_000
-"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
+"""Minimum number of values for compiled code; for fewer, loading it takes longer."""
 
 _BYTES = 21
-"""Bytes of a number of twelve digits and the comma before it, at most."""
+"""Maximum length of a number of twelve digits with the comma before it, bytes."""
 
 _POWERS = np.array([10.0**power for power in range(23)])
 """Powers of ten that are exact in double precision."""
@@ -78,7 +79,7 @@ def write_labels(
     """Write one row per task: task, label, the probability of each class, entropy, votes.
 
     With ordered classes, median and 95 % interval follow the label; see `grade_summary`. With classes that
-    are paths, the most probable parent follows, and its probability, the sum of its children's.
+    are paths, the most probable parent follows, with its probability (the sum over its children).
 
     Raises `InputError` if it cannot be written.
 
@@ -141,8 +142,8 @@ def write_annotators(
     `accuracy`: three of (K,), the accuracy and the ends of its interval; empty if not finite.
     `community`, `copies`: each annotator's community, and group of annotators who may copy from each other;
         empty for none.
-    `change`: (K,), p-value of the test for a change over time; empty if not finite.
-    `excluded`: (K,) integer, votes of an excluded annotator, which do not count.
+    `change`: (K,), p-value of the test for a change over time; empty if not finite. `excluded`: (K,) integer,
+    votes of excluded annotators, which do not count.
     """
     columns = [
         _texts(annotators), _figures(votes, 12), *(_figures(values, 6) for values in accuracy),
@@ -170,7 +171,7 @@ def write_confusion(
     `annotators`, `outputs`, `classes`: K, L and J names.
     `votes`: (K,) integer, number of the annotator's votes; the step of a matrix that does not change.
     `drift`: with it, the matrices are those after some of the annotator's votes, counted from 1. The last
-        vote, and an annotator without votes (step 0), have the matrix of `rates`.
+    vote of an annotator, and annotators without votes (step 0), have the matrix of `rates`.
     `steps`: largest number of steps per annotator, evenly spaced, including the first and the last; 1 means
         only the last one, None all.
     """
@@ -196,7 +197,7 @@ def write_confusion(
         figures = [value.ravel() for value in values]
         return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6), many=many)
 
-    # An interval that is not interpolated takes ten times longer than a row.
+    # An interval that is not interpolated takes ten times as long as a row.
     size = max(1, _ROWS // (entries if interpolated else 10 * entries))
     return _write(path, CONFUSION, _blocks(len(annotator), block, watch, size))
 
@@ -320,7 +321,7 @@ def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch
 def _chosen_steps(
     votes: NDArray[np.integer], drift: Drift | None, steps: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return for every matrix its annotator, its step, and its index in the drift, or -1."""
+    """Return the annotator, the step, and the index in the drift (or -1) of every matrix."""
     if drift is None:
         no_index = np.full(len(votes), -1, dtype=np.int64)
         return np.arange(len(votes)), np.asarray(votes, dtype=np.int64), no_index
@@ -338,7 +339,7 @@ def _chosen_steps(
 def _blocks(
     rows: int, block: Callable[[slice], bytes | memoryview], watch: Watch, size: int = _ROWS
 ) -> Iterator[bytes | memoryview]:
-    """Format the blocks of a table, a few in advance, in other threads."""
+    """Format the blocks of a table in other threads, a few in advance."""
     with ThreadPoolExecutor(_THREADS) as pool:
         pending: deque[Future[bytes | memoryview]] = deque()
         for low in range(0, rows, size):
@@ -360,7 +361,7 @@ def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes | memoryvie
 
 
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Name the columns of classes; "label (class)" if a column has that name already."""
+    """Name the columns of classes; "label (class)" if another column has that name."""
     return [f"{name} (class)" if name in others else name for name in classes]
 
 
@@ -424,7 +425,7 @@ def _figures(values: NDArray[Any], digits: int) -> Any:
 
 
 def _round(values: FloatArray, digits: int) -> FloatArray:
-    """Round to the doubles nearest to decimals of `digits` digits, whose shortest text has no more digits."""
+    """Round to `digits` significant digits, so that the shortest decimal text has no more digits."""
     used = np.isfinite(values) & (values != 0)
     exponent = np.floor(np.log10(np.abs(values), where=used, out=np.zeros(len(values)))).astype(np.int64)
     shift = digits - 1 - exponent

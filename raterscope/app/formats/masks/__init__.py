@@ -21,7 +21,7 @@ _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 
 
 def holds_masks(file: File, watch: Watch = silent, *, check: bool = False) -> bool | None:
-    """Find out whether a file holds masks; None if it could also be an image or volume.
+    """Detect whether a file contains masks; None if it could also be an image or volume.
 
     If the result is None, the user must decide. It is False for a folder, and for a file that cannot be read.
     `watch`: called while voxels are read. `check`: raise the `InputError` of a file that cannot be read.
@@ -96,11 +96,11 @@ def read_masks(
 
     Raises `InputError` if the file cannot be read; the message contains file, line and field.
 
-    `volumes`: the available images. Contours need the series that they were drawn on. A mask without a
-        position gets that of the image with its name and shape, or of the only image.
+    `volumes`: the available images. Contours need the series on which they were drawn. A mask without a
+    position gets that of the image with the same name and shape, or of the only image.
     `naming`: pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
-    `annotator`, `structure`: named by hand; the annotator overrides the file's, the structure names masks
-        without a name.
+    `annotator`, `structure`: given by the user; the annotator overrides the file's, the structure names masks
+    without a name.
     """
     source = open_source(file)
     path = source.path
@@ -121,7 +121,7 @@ def _names(path: Path, naming: str | None, annotator: str | None, structure: str
 
 
 def _set_position(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask:
-    """Give a mask without a position that of its image: the image with its name, or the only one."""
+    """Give a mask without a position that of its image: the image with the same name, or the only image."""
     if mask.grid.calibrated:
         return mask
     same_shape = [volume for volume in volumes if volume.grid.shape == mask.grid.shape]

@@ -1,7 +1,7 @@
 """Collector of the marks of one file: one mask for each annotator, image and structure.
 
-Areas of annotations are drawn on the grid of their image. Marks of contours and segments need the volume on
-which they were drawn, which is searched here too.
+Areas of annotations are drawn on the grid of their image. Contours and segments need the volume on which they
+were drawn, which this module also finds.
 """
 
 from __future__ import annotations
@@ -154,16 +154,16 @@ class MaskCollector:
     _looks: dict[tuple[str | None, str | None], Grid] = field(default_factory=dict)
 
     def look(self, annotator: str | None, item: str | None, grid: Grid) -> None:
-        """Note that an annotator looked at an image."""
+        """Record that an annotator viewed an image."""
         self._looks.setdefault((annotator, item), grid)
 
     def add(
         self, annotator: str | None, item: str | None, structure: str, drawing: Drawing, field: str = "",
         *, box: bool = False,
     ) -> None:  # fmt: skip
-        """Add a mark of an annotator, on an image that they looked at, to a structure.
+        """Add a mark of an annotator, on an image that they viewed, to a structure.
 
-        A box has a position but no shape: boxes count only in a file that has nothing else. `field` is the
+        A box has a position but no shape; boxes count only in a file without other areas. `field` is the
         mark's field in the file, for messages.
         """
         marks = self._boxes if box and drawing.pixels else self._marks
@@ -189,7 +189,7 @@ class MaskCollector:
         """Return the masks.
 
         An annotator who viewed an image without marking a structure that others marked there has an empty
-        mask of it. On an image without any mark this holds for all structures of the file. Raises
+        mask of it. On an image without marks this applies to all structures of the file. Raises
         `InputError` for a mark that cannot be drawn, and for more pixels in total than allowed.
         """
         if not self._marks and self._boxes:
@@ -247,8 +247,8 @@ def find_series_volume(
 ) -> VolumeFile | None:
     """Find the volume that a file refers to.
 
-    The series' UID decides; among several volumes of one series the one with most of the referenced slices.
-    If no series matches, the slices decide. Else a single volume is used if it has no UID.
+    The series' UID decides; of several volumes of one series, the volume with most of the referenced slices
+    is used. If no series matches, the slices decide. Otherwise a single volume is used if it has no UID.
     """
     named = set(instances)
 
@@ -266,7 +266,8 @@ def find_series_volume(
 def image_of(volume: VolumeFile, volumes: Sequence[VolumeFile], instances: Collection[str]) -> str:
     """Return the name by which masks find their image: the series' UID.
 
-    Of several volumes of a series, the name of the only one whose slices (`instances`) a file refers to.
+    For several volumes of a series it is the name of the only volume whose slices (`instances`) a file refers
+    to.
     """
     others = [
         other for other in volumes if other.identifier == volume.identifier and other.name != volume.name
@@ -291,14 +292,14 @@ Size = tuple[int, int]
 def collect_masks(
     path: Path, document: Document | None, names: NameParts = NO_NAMES, watch: Watch = silent
 ) -> MaskTable:
-    """Collect the areas of a file's annotations; those of one class, annotator and image are one mask.
+    """Collect the areas of a file's annotations; areas of the same class, annotator and image are one mask.
 
-    A pixel extends from its number to the next, with its centre at one half. If the file does not say which
-    annotators looked at which images, all annotators with areas looked at all images. Boxes are read if the
-    file has no other areas. Raises `InputError` for an area that cannot be read, an image without a size, and
-    a file without areas.
+    A pixel extends from its index to the next, with its centre at one half. If the file does not state which
+    images annotators viewed, all annotators with areas viewed all images. Boxes are read if the file has no
+    other areas. Raises `InputError` for an area that cannot be read, an image without a size, and a file
+    without areas.
 
-    `names`: the annotator of annotations that name none, and the structure of an empty file.
+    `names`: the annotator of annotations without a name, and the structure of an empty file.
     """
     if document is None or "masks" not in document.expected:
         problem = "holds no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
@@ -366,7 +367,7 @@ class _Grids:
         return self._of_size(item.height, item.width, item.field)
 
     def of_annotation(self, annotation: Annotation, item: Item) -> Grid:
-        """Return the grid that an annotation was drawn on."""
+        """Return the grid on which an annotation was drawn."""
         width, height = annotation.size or (item.width, item.height)
         if item.field is None and (width is None or height is None):
             raise InputError(
@@ -389,7 +390,7 @@ def make_drawing(area: Area, size: Size) -> Drawing:
     scale = np.array([size[1], size[0]]) / 100.0
     match area:
         case Polygons(outlines, percent):
-            # Polygons of one object are its parts, not holes: their union.
+            # Polygons of one object are its parts, not holes: they are united.
             points = [parse_points(outline) * (scale if percent else 1.0) for outline in outlines]
             return unite([draw_outlines([outline - 0.5], size) for outline in points])
         case RunLengths(down=True):
@@ -417,7 +418,7 @@ def make_drawing(area: Area, size: Size) -> Drawing:
 
 
 def _image_runs(area: RunLengths, size: Size) -> Drawing:
-    """Draw the runs of COCO, down the columns of the complete image."""
+    """Draw COCO's runs along the columns of the complete image."""
     if (area.rows, area.columns) != size:
         claimed = plain([area.rows, area.columns], 40)
         raise ValueError(f"run lengths of another size than its image, {claimed}")
@@ -428,7 +429,7 @@ def _image_runs(area: RunLengths, size: Size) -> Drawing:
 
 
 def _boxed_runs(area: RunLengths, size: Size) -> Drawing:
-    """Draw the runs of CVAT, along the rows of a box."""
+    """Draw CVAT's runs along the rows of a box."""
     rows, columns, top, left = area.rows, area.columns, area.top, area.left
     if not all(type(side) is int and side > 0 for side in (rows, columns)):
         shown = f"{plain(rows, 20)} x {plain(columns, 20)}"
@@ -528,7 +529,7 @@ _ORIGINS = (
 
 
 def origins_of(dataset: Any) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a DICOM file that may name its annotator, except general words, and the series."""
+    """Return the fields of a DICOM file that may name its annotator (not general words), and the series."""
     origins = []
     for keyword, words in _ORIGINS:
         name = text_of(str(dataset.get(keyword) or "").replace("^", " ")).strip()
@@ -541,10 +542,10 @@ def origins_of(dataset: Any) -> tuple[tuple[str, str], ...]:
 
 
 def notices_of_run(run: str) -> tuple[str, ...]:
-    """Return the notice that a file with the result of a run is no rater's."""
+    """Return the notice that a file with the result of a run does not belong to a rater."""
     if not run:
         return ()
     return (
-        f"This is a consensus of Raterscope, {run}, and no rater. It is imported only if you name an "
-        "annotator (`raterscope import --annotator NAME`), or as truth (--kind truth).",
+        f"This is a consensus of Raterscope, {run}, not of a rater. It is imported only if you name an "
+        f"annotator (`raterscope import --annotator NAME`), or as truth (--kind truth).",
     )

@@ -1,4 +1,4 @@
-"""De-identification of DICOM: listed attributes stay, all others are removed.
+"""De-identification of DICOM: listed attributes are kept, all others are removed.
 
 References
 ----------
@@ -100,7 +100,7 @@ _EMPTIED = frozenset(
         "ROIInterpreter", "OperatorsName",
     }
 )  # fmt: skip
-"""Attributes that the standard requires, possibly empty."""
+"""Attributes that the standard requires but that may be empty."""
 
 _REPLACED = {
     "Manufacturer": "Raterscope",
@@ -142,7 +142,7 @@ _WORDS = frozenset(
         "WHOLE_BODY", "XA", "XC", "Y", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", "YES",
     }
 )  # fmt: skip
-"""Allowed values of coded strings; other values could be a name in capitals."""
+"""Allowed values of coded strings; any other value could be a name in capitals."""
 
 _RESCALED = frozenset({"HU", "US", "OD", "PCT", "MGML", "HU_MOD", "Z_EFF", "ED", "EDW"})
 """Allowed units of pixels, in an attribute for free text."""
@@ -175,7 +175,7 @@ class Deidentifier:
     names: dict[str, str] = field(default_factory=dict)  # pseudonyms in the file, by annotators' names
 
     def uid(self, uid: str) -> str:
-        """Return the new UID; UIDs defined by the standard stay."""
+        """Return the new UID; UIDs defined by the standard do not change."""
         if not uid or uid.startswith(_STANDARD):
             return uid
         return f"2.25.{UUID(bytes=self._digest('uid', uid)[:16], version=4).int}"
@@ -188,7 +188,7 @@ class Deidentifier:
         return f"P{self._digest('patient', identity).hex()[:10].upper()}"
 
     def text(self, text: str, identifying: Iterable[str] = (), instead: str = "") -> str:
-        """Replace annotators' names in a text; or the complete text if it contains identifying words."""
+        """Replace annotators' names in a text, or the complete text if it contains identifying words."""
         if self._named is not None:
             text = self._named.sub(lambda match: self._pseudonyms[tuple(_words(match[0]))], text)
         words = _words(text)
@@ -246,14 +246,14 @@ def explain_burned_in(dataset: Any) -> str | None:
 def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
     """Copy an image, segmentation or structure set without data that could identify the patient.
 
-    Listed attributes stay: geometry, voxels, contours, references, codes, scanner settings, and the names of
-    structures and algorithms without names of people. Private and unknown attributes, overlays, names, dates,
-    institutions, serial numbers, comments and descriptions are removed. UIDs are replaced. Pixels stay as
-    they are: if text may be burned into them, the file does not state that the patient's identity was
+    Listed attributes are kept: geometry, voxels, contours, references, codes, scanner settings, and the names
+    of structures and algorithms without names of people. Private and unknown attributes, overlays, names,
+    dates, institutions, serial numbers, comments and descriptions are removed. UIDs are replaced. Pixels do
+    not change: if text may be burned into them, the file does not state that the patient's identity was
     removed.
 
-    `deidentifier`: the same one for several files preserves their references to each other. The copy has its
-    own file meta information, and can be saved by `save_as`.
+    `deidentifier`: use the same for several files to preserve their references to each other. The copy has
+    its own file meta information, and can be saved by `save_as`.
     """
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian
@@ -278,7 +278,7 @@ def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
 
 
 def remove_dates(report: Any) -> None:
-    """Remove the times at which a report on de-identified data was made; required ones are replaced."""
+    """Remove the times at which a report on de-identified data was made; required times are replaced."""
     for keyword in ("InstanceCreationDate", "InstanceCreationTime"):
         report.pop(keyword, None)
     for device in report.get("ContributingEquipmentSequence") or ():

@@ -47,12 +47,12 @@ _SAME = 1e-3
 _UNEVEN = 0.05
 _FLAT_TURN = 1e-4
 _BESIDE = 0.5
-"""Pixels within the plane: a frame further from the image that it refers to is not on it."""
+"""Maximum in-plane distance of a frame from the image that it refers to, pixels."""
 
 _UPRIGHT = 0.1
-"""Largest gantry tilt, degrees, with which frames lie above each other."""
+"""Maximum gantry tilt with which frames lie above each other, degrees."""
 _LISTED = 10
-"""Positions that are listed in a notice."""
+"""Maximum number of positions listed in a notice."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Frame:
     spacing: tuple[float, float] | None
     between: float | None
     source: str | None
-    """UID of the image that it was drawn on, if there is one."""
+    """UID of the image on which it was drawn, if known."""
 
 
 def read_dicom_seg(
@@ -73,9 +73,9 @@ def read_dicom_seg(
 
     The grid is that of the series on which the segments were drawn, if it is available and its slices match:
     by position or, for uneven slices, by the image that each frame refers to. Frames of slices that are
-    missing from the series are skipped with a notice. Else the grid is computed from the frames' positions,
-    and slices without a frame are empty. The annotator is the content's creator, else
-    the algorithm's name unless the segment is manual, else the given name. Raises `InputError` for frames
+    missing from the series are skipped with a notice. Otherwise the grid is computed from the frames'
+    positions, and slices without a frame are empty. The annotator is the content's creator, otherwise the
+    algorithm's name unless the segment is manual, otherwise the given name. Raises `InputError` for frames
     that are not one volume, and tiles of a slide.
     """
     with file_errors(path), path.open("rb") as file:
@@ -153,7 +153,7 @@ def _source(derivation: Any) -> str | None:
 def _grid(
     path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile | None
 ) -> tuple[Grid, list[int]]:
-    """Return the grid, and each frame's slice, -1 for those that the series lacks."""
+    """Return the grid, and each frame's slice, -1 for slices that the series lacks."""
     first = frames[0]
     if first.position is None or first.turn is None or first.spacing is None:
         if any(frame.position is not None for frame in frames):
@@ -192,7 +192,7 @@ def _has_same_rows(first: _Frame, shape: tuple[int, int], volume: VolumeFile) ->
 def _slices_by_position(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
     """Find each frame's slice by its position, -1 where it is missing; None if a frame is between slices.
 
-    A slice is missing if nothing of the volume is there, or if its frame refers to an image that is not.
+    A slice is missing if the volume does not extend there, or if its frame refers to a missing image.
     """
     if not _has_same_rows(frames[0], shape, volume):
         return None
@@ -226,8 +226,8 @@ def _missing_slices(frames: list[_Frame], slices: list[int], grid: Grid) -> tupl
 def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
     """Find each frame's slice by the image that it refers to; None unless all match.
 
-    Programs that know only one slice distance write frames beside their images, along the slices' normal;
-    those of tilted slices also within the plane.
+    Programs that support only one slice distance write frames that are displaced from their images along the
+    slices' normal, and for tilted slices also within the plane.
     """
     number = {instance: at for at, instance in enumerate(volume.instances)}
     slices = [number.get(frame.source or "", -1) for frame in frames]
@@ -253,7 +253,7 @@ def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple
     along = positions @ normal
     different = np.unique(np.round(along / _SAME).astype(np.int64)) * _SAME
     steps = np.diff(different)
-    # The smallest step: a file without its empty slices has larger steps too.
+    # The smallest step, because a file that omits empty slices also has larger steps.
     step = float(steps.min()) if len(steps) else first.between or 1.0
     if first.between and len(steps) and np.allclose(steps / first.between, np.rint(steps / first.between),
                                                    atol=_UNEVEN):  # fmt: skip
@@ -295,7 +295,7 @@ def _kind(dataset: Any) -> str:
 
 
 def _numbers(dataset: Any) -> list[int]:
-    """Return the segments' numbers, without the background of a label map."""
+    """Return the numbers of the segments, without the background of a label map."""
     numbers = [int(segment.SegmentNumber) for segment in dataset.SegmentSequence]
     if _kind(dataset) == "LABELMAP":
         return [number for number in numbers if number not in (0, dataset.get("PixelPaddingValue"))]
@@ -395,7 +395,7 @@ def write_dicom_seg(
     path: Path, structures: Sequence[Structure], grid: Grid, *, source: VolumeFile | None = None,
     deidentify: Deidentifier | None = None, description: str = "",
 ) -> list[Path]:  # fmt: skip
-    """Write masks as a binary segmentation, or probabilities as a fractional one, to 1/510 exact.
+    """Write masks as a binary segmentation, or probabilities as a fractional segmentation, accurate to 1/510.
 
     If there are both, each kind has its own file. Segments may overlap; slices without a segment have no
     frame. See `export.write_masks`.
@@ -428,7 +428,7 @@ def write_dicom_seg(
 def make_segmentation(
     path: Path, masks: Sequence[Structure], grid: Grid, source: VolumeFile | None, description: str
 ) -> tuple[list[Any], Any]:
-    """Make a binary segmentation, and return the headers of the slices that it refers to, and it."""
+    """Make a binary segmentation; return the headers of its slices, and the segmentation."""
     source = require_source(path, source, grid)
     heads = _complete_heads([read_dataset(file_path, pixels=False) for file_path in source.files], grid)
     return heads, _segmentation(path, heads, masks, 0, grid, description or "Raterscope")
@@ -461,7 +461,7 @@ def _positions(grid: Grid) -> list[Any]:
 
 
 def _describe_segment(number: int, structure: Structure, method: Any) -> Any:
-    """Describe a segment; an unknown structure is called tissue."""
+    """Describe a segment; an unknown structure is coded as tissue."""
     import highdicom
     from pydicom.sr.coding import Code as Concept
 
@@ -532,7 +532,7 @@ def _segmentation(
 
 
 def _measure_frames(segmentation: Any, heads: Sequence[Any]) -> None:
-    """Give each frame the thickness of its slice where slices differ; highdicom takes that of the first."""
+    """Set the thickness of each frame's slice if slices differ; highdicom uses that of the first."""
     names = ("SliceThickness", "SpacingBetweenSlices")
     stated = {str(head.SOPInstanceUID): [head.get(name) for name in names] for head in heads}
     if all(values == stated[str(heads[0].SOPInstanceUID)] for values in stated.values()):

@@ -1,6 +1,6 @@
 """Export of masks: formats by name, NIfTI files, de-identified copies of images, DICOM structured reports.
 
-A structured report has volume and raters' agreement of each structure, with its segmentation.
+A structured report contains the volume and the raters' agreement for each structure, with its segmentation.
 
 References
 ----------
@@ -95,10 +95,10 @@ def _writer_of(kind: str) -> Writer:
 
 
 REGULAR = ("nifti", "seg.nrrd", "nnunet")
-"""Formats that hold only slices at even distances and axes at right angles."""
+"""Formats that support only evenly spaced slices and axes at right angles."""
 
 OF_SERIES = ("dicom-seg", "rtstruct", "dicom-sr")
-"""Formats that refer to the images of the DICOM series that was marked."""
+"""Formats that refer to the images of the marked DICOM series."""
 
 ANY_SLICES = {"dicom-seg": "DICOM SEG", "rtstruct": "RTSTRUCT"}
 """Formats that keep every slice in place."""
@@ -119,15 +119,16 @@ def write_masks(
 ) -> list[Path]:
     """Write structures in one of `FORMATS`; return the files.
 
-    Raises `InputError` if there is nothing to write, the format cannot hold it, or a file cannot be written.
+    Raises `InputError` if there is nothing to write, the format does not support it, or a file cannot be
+    written.
 
     `path`: the file; if a format needs several, their names begin with its stem.
-    `structures`: at least one, all on the grid.
-    `source`: the DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
+    `structures`: at least one, all on the grid. `source`: the marked DICOM series, to which DICOM SEG and
+    RTSTRUCT refer.
     `deidentify`: removes from a DICOM file all data that could identify the patient.
-    `resample`: resample structures to a regular grid if the slices are uneven or tilted and the format holds
-        only regular grids.
-    `description`: description of the file in ASCII, cut to the format's limit.
+    `resample`: resample structures to a regular grid if the slices are uneven or tilted and the format
+    supports only regular grids. `description`: description of the file in ASCII, truncated to the format's
+    limit.
     """
     path = Path(path)
     if kind not in FORMATS:
@@ -161,9 +162,9 @@ def check_geometry(
     resample: bool,
     formats: Sequence[str] = tuple(ANY_SLICES),
 ) -> None:
-    """Raise `InputError` if a format cannot hold masks on this grid, or has no series to refer to.
+    """Raise `InputError` if a format does not support masks on this grid, or has no series to refer to.
 
-    `formats`: those in which the masks or maps can be written.
+    `formats`: formats in which the masks or maps can be written.
     """
     if kind in REGULAR and not resample and (reason := explain_irregularity(grid)):
         others = " or ".join(ANY_SLICES[name] for name in formats if name in ANY_SLICES)
@@ -176,7 +177,7 @@ def check_geometry(
 _SCANNER = 1
 _MOST_IN_ONE = 255
 _DESCRIPTION = 79
-"""Bytes of the header for a description."""
+"""Length of the description in the header, bytes."""
 
 
 def write_nifti(
@@ -231,7 +232,7 @@ def write_array(
     path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", check: Check = no_check,
     origin: tuple[int, int, int] = (0, 0, 0),
 ) -> None:  # fmt: skip
-    """Write (Z, Y, X) values on a grid as they are, packed if the path ends in ".gz".
+    """Write (Z, Y, X) values on a grid unchanged, compressed if the path ends in ".gz".
 
     They begin at the voxel `origin`; the grid's other voxels are 0. `check` is called every megabyte; an
     exception ends the work.
@@ -270,7 +271,7 @@ def write_dicom_images(
 ) -> tuple[list[Path], list[str]]:
     """Write every file of a DICOM series without data that could identify the patient, in slice order.
 
-    Also returns why the pixels may still identify the patient, one sentence each. Pixels and their
+    Also return reasons why the pixels may still identify the patient, one sentence each. Pixels and their
     compression are unchanged. Raises `InputError` if a file cannot be read or written.
     """
     make_folder(folder)
@@ -307,11 +308,11 @@ def write_nifti_image(
 ) -> tuple[list[Path], list[str]]:
     """Write a volume as NIfTI, which holds only values and geometry; return files and warnings.
 
-    Raises `InputError` if the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or
-    written.
+    Raises `InputError` if the volume is in colour, NIfTI does not support its grid, or a file cannot be read
+    or written.
 
     `resample`: resample uneven or tilted slices to a regular grid. `colours`: files for red, green and blue
-    of a volume in colour, instead of `path`; it is refused without them. For the warnings see
+    of a volume in colour, instead of `path`; without these it is refused. For the warnings see
     `write_dicom_images`.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
@@ -339,20 +340,20 @@ def write_nifti_image(
 
 _LEVEL = 1
 _RAW = -15
-"""Window bits of a deflate stream without header and checksum."""
+"""Window bits (zlib) of a deflate stream without header and checksum."""
 
 _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
-"""No name and no time: the same values give the same bytes."""
+"""Gzip header without name and time, so that the same values give the same bytes."""
 
 _ZEROS = 1 << 20
-"""Zeros that are packed once and stored as often as needed."""
+"""Block of zeros that is compressed once and stored as often as needed."""
 
 _Packed = tuple[bytes, int, int]
-"""Packed bytes, their checksum before packing, their number before packing."""
+"""Compressed bytes, with the checksum and the number of bytes before compression."""
 
 
 def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], check: Check = no_check) -> None:
-    """Write a gzip file of one member; a number among the chunks stands for that many zeros.
+    """Write a gzip file with one member; a number among the chunks means that many zeros.
 
     `chunks`: bytes of about a megabyte each, so that memory stays small. `check`: called for each chunk; an
     exception ends the work.
@@ -416,7 +417,7 @@ def write_dicom_sr(
 ) -> list[Path]:  # fmt: skip
     """Write a measurement report and the segmentation that it refers to, NAME_seg.dcm.
 
-    A structure keeps its tracking identifiers in every report on a series. See `export.write_masks`.
+    A structure has the same tracking identifiers in every report on a series. See `export.write_masks`.
     """
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     files = [file, file.with_name(f"{file.stem.removesuffix('_sr')}_seg.dcm")]
@@ -524,5 +525,5 @@ def _unit(symbol: str) -> Any:
 
 
 def _rounded(value: float) -> float:
-    """Round to what the 16 bytes of a decimal string hold."""
+    """Round to the precision of the 16 bytes of a decimal string."""
     return float(f"{value:.8g}")

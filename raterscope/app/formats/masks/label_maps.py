@@ -28,22 +28,24 @@ _MOST_COLOURS = 64
 _FEW = 32
 _MANY = 256
 LARGEST_CHECKED = 64_000_000
-"""Voxels of the largest file that is checked for masks."""
+"""Maximum number of voxels of a file that is checked for masks."""
 
 _SHADES = 48
 _FEWEST_LEVELS, _EQUAL_LEVELS, _NEXT_LEVEL = 5, 0.5, 0.8
-"""Of a grey image: its fewest values, its largest share of equal neighbours, or else its smallest share of
-changes by one level."""
+"""Criteria of a grey image: minimum number of values, maximum share of equal neighbours, or else minimum
+share of changes by one level.
+"""
 
 _FEW_GREYS = 8
 _GREY_SAMPLE = 4_000_000
-"""Pixels that are checked for greys, in rows all over the image."""
+"""Number of pixels that are checked for greys, in rows spread over the image."""
 
 _EQUAL_NEIGHBOURS = 0.8
-"""Share of equal neighbours: 0.9 in patches ten pixels across, up to 0.7 in dark photographs."""
+"""Minimum share of equal neighbours of labels: 0.9 in patches of ten pixels; dark photographs have up to 0.7.
+"""
 
 _BAND = 256
-"""Rows of one band."""
+"""Number of rows of one band."""
 
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif")
@@ -61,7 +63,7 @@ def is_plain_image(path: Path) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LabelMap:
-    """The voxels of a file that may be a mask."""
+    """Voxels of a file that may be a mask."""
 
     grid: Grid
     # (layers, slices, rows, columns): greys, indices of a palette, or numbers of colours; a volume is cropped
@@ -98,7 +100,7 @@ class LabelMap:
         return True if surely else None
 
     def _has_levels(self, labels: int) -> bool:
-        """Return whether few values are levels of grey: neighbours mostly differ, or differ by one level.
+        """Return whether a few values are levels of grey: neighbours mostly differ, or differ by one level.
 
         Labels form patches, most of which border on the background.
         """
@@ -114,11 +116,11 @@ class LabelMap:
         return bool(len(changes) and (changes == 1).mean() > _NEXT_LEVEL)
 
     def is_binary(self) -> bool:
-        """Return whether there is only a value beside 0."""
+        """Return whether there is only one value other than 0."""
         return bool(((self.values == 0) | (self.values == self.values.max(initial=0))).all())
 
     def describe_greys(self) -> str:
-        """Describe values that are those of a volume rather than labels; empty if they may be labels.
+        """Describe values of a volume rather than of labels; empty if they may be labels.
 
         Thin labels, such as those of a cortex, have more unequal neighbours than those of a plain image.
         """
@@ -127,10 +129,9 @@ class LabelMap:
         return f"its {len(np.unique(self.values))} values mostly differ between neighbouring voxels"
 
     def has_greys(self, most_equal: float = _EQUAL_NEIGHBOURS) -> bool:
-        """Return whether an image has the greys of a photograph: many, which differ between neighbours.
+        """Return whether an image has the greys of a photograph: many, and different between neighbours.
 
-        Labels form patches: two neighbours outside the background, which is the commonest value, are mostly
-        equal.
+        Labels form patches: two neighbours outside the background (the most frequent value) are mostly equal.
         """
         values = self.values
         if values.dtype.kind not in "iu":
@@ -173,10 +174,10 @@ def read_label_map(
 ) -> MaskTable:
     """Read masks from the voxels of a file.
 
-    - One value beside 0, which is 1 or the largest of its type: a mask of one structure.
+    - One value other than 0, which is 1 or the maximum of its type: a mask of one structure.
     - Other integers: each a structure, "label 3".
     - Fractions between 0 and 1: probabilities; also the greys of a PNG or TIFF with many, divided by 255.
-    - Colours: each a structure, "colour #ff0000", except the background, which is black or the commonest.
+    - Colours: each a structure, "colour #ff0000", except the background, which is black or the most frequent.
     - Several volumes in one file: each a structure, "layer 2".
 
     Raises `InputError` for a file that cannot be read, or holds no masks.
@@ -301,8 +302,8 @@ def _colour_masks(
 def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     """Read the values of an image, (1, pages, rows, columns), and its colours, (C,).
 
-    Values are greys, indices of a palette, or numbers of colours. Colours are red, green and blue of each
-    number, or None.
+    Values are greys, or indices of a palette or of colours. Colours are red, green and blue of each index, or
+    None.
     """
     refuse_special(path)
     with file_errors(path), path.open("rb") as file:
@@ -339,7 +340,7 @@ def _number_colours(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDAr
 
 
 def _runs(packed: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the beginning and length of each run of one colour; a mask has few runs in a row."""
+    """Return the begin and length of each run of one colour; a mask has few runs per row."""
     first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
     return first, np.diff(np.append(first, len(packed)))
 
@@ -347,7 +348,7 @@ def _runs(packed: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp
 def _rank_colours(
     colours: NDArray[np.uint32], count: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Rank sorted colours, 0 for the background (black, else the commonest); return ranks and order."""
+    """Rank sorted colours, 0 for the background (black, or else the commonest); return ranks and order."""
     background = 0 if colours[0] == 0 else int(np.argmax(count))
     order = np.concatenate([[background], np.delete(np.arange(len(colours)), background)])
     rank = np.empty(len(order), dtype=np.uint8)
@@ -369,9 +370,9 @@ def _pack_colours(pixels: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
-    """Read a PNG in colours in bands of rows, as `_pixels` does; None for any other image.
+    """Read a colour PNG in bands of rows, as `_pixels` does; None for any other image.
 
-    A few kB may hold 169 million pixels; each is stored as one byte.
+    A few kB may contain 169 million pixels; each is stored as one byte.
     """
     from raterscope.app.formats.pyramids.flat import png_form, png_rows
 
@@ -425,7 +426,7 @@ def _refuse_large(path: Path, pixels: int, most: int) -> None:
 
 
 def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
-    """Read a complete image; in colours it may have at most a quarter of the pixels."""
+    """Read a complete image; a colour image may have at most a quarter of the pixels."""
     file.seek(0)
     with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         if image.mode in ("RGB", "RGBA"):

@@ -1,7 +1,7 @@
 """LIDC-IDRI: nodules outlined by up to four radiologists on a chest CT, in XML.
 
-An outline runs through the pixels just outside the nodule, which do not belong to it. An outline with
-inclusion FALSE is the outline of a hole, and its pixels belong to the hole.
+An outline consists of the pixels just outside the nodule, which do not belong to it. An outline with
+inclusion FALSE bounds a hole, and its pixels belong to the hole.
 
 References
 ----------
@@ -37,7 +37,7 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import check_shape, text_of
 
 SIDE = 512
-"""Pixels of a row and a column of all CTs in the collection."""
+"""Number of rows and columns of all CTs in the collection."""
 
 _LISTED = 30
 _MOST_SLICES = 5000
@@ -54,7 +54,7 @@ class _Outline:
 
 @dataclass(eq=False)
 class _Nodule:
-    """One nodule of one reader; the mask is cropped, at `origin` of the grid."""
+    """Nodule of one reader; the mask is cropped, and begins at `origin` of the grid."""
 
     reader: int
     outlines: list[_Outline]
@@ -77,8 +77,8 @@ def read_lidc(
     """Read the nodules of 3 mm and more.
 
     Readers have no names in these files: they are "reader 1" and so on in the order of their sessions.
-    Nodules of several readers that share a voxel are one structure; "nodule 1" is the one outlined by most
-    readers. The other readers have an empty mask of it.
+    Nodules of several readers with a common voxel are one structure; "nodule 1" is the structure outlined by
+    most readers. The other readers have an empty mask of it.
 
     Without the CT the grid is computed from the positions of the outlines' slices, with pixels of 1 mm.
     Raises `InputError` for a file without sessions or outlines, and a file of another CT than the
@@ -177,11 +177,13 @@ def _find_grid(
 
 
 _OFF_SLICE = 0.25
-"""Share of the nominal slice distance: an outline further from each slice is on a missing one."""
+"""Maximum distance of an outline from its slice, as a share of the nominal slice distance; otherwise its
+slice is missing.
+"""
 
 
 def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dict[tuple[str, float], int]:
-    """Find the slices in a volume, by their UIDs or else by their heights; missing slices are skipped."""
+    """Find the slices in a volume by UID, or else by height; missing slices are skipped."""
     grid = volume.grid
     directions = grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0)
     if directions[0, 0] < 0.99 or directions[1, 1] < 0.99:
@@ -264,7 +266,7 @@ def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: b
 
 
 def _group_nodules(nodules: list[_Nodule]) -> list[list[_Nodule]]:
-    """Group nodules that share a voxel, directly or through others; groups with most readers first."""
+    """Group nodules with common voxels, directly or through others; groups with most readers first."""
     groups: list[list[_Nodule]] = []
     for nodule in nodules:
         touched = [group for group in groups if any(_overlap(nodule, other) for other in group)]

@@ -42,7 +42,7 @@ _ENTITY = re.compile(r"([A-Za-z]+)-([A-Za-z0-9+]+)")
 _RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
 _STRUCTURES = ("label", "desc")
 _DERIVED = {*_RATERS, *_STRUCTURES, "space", "res", "den", "hemi", "read"}
-"""Entities that the name of a derived file has and that of its source has not."""
+"""Entities in the name of a derived file that its source does not have."""
 
 
 RATERS_IN_STRUCTURES = "{structure}_{annotator}"
@@ -54,7 +54,7 @@ _PARTS = (
     "upper|lower|mid|apex|base|bed|high|low|total|whole|all|cortex|medulla|head|neck|body|tail|wall|lobe|"
     "primary|nodal|nodes?|boost|core|tumou?r|lesion|necrosis|edema|ring|outer|inner|new|old|final|copy|opt|prv"
 )
-"""Words at the end of a structure's name that are no raters."""
+"""Words at the end of a structure's name that do not name a rater."""
 
 
 class NameParts(NamedTuple):
@@ -81,13 +81,13 @@ def image_stem(name: str) -> str:
 def parse_name(text: str, pattern: str) -> NameParts | None:
     """Parse a name by a pattern.
 
-    Raises `InputError` for a pattern with another field, a field twice, or none.
+    Raises `InputError` for a pattern with an unknown or repeated field, or without fields.
 
-    `text`: a name without its suffix, preceded by as many folders as the pattern has, separated by "/".
+    `text`: a name without its suffix, preceded by the number of folders in the pattern, separated by "/".
     `pattern`: a name with {item}, {annotator} and {structure}, each at most once, and * for any other text:
-    "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is the
-    longest, and the first of the others the shortest. The result is None if the name does not have that
-    pattern.
+    "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is as
+    long as possible, then the first of the other fields as short as possible. The result is None if the name
+    does not match the pattern.
     """
     parts = re.split(r"(\{[^{}]*\}|\*)", pattern)
     fields = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]
@@ -116,8 +116,7 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
 def suggest_structure_naming(structures: Iterable[str]) -> str:
     """Return the pattern of structure names that end with the rater; empty if they do not seem to.
 
-    They seem to if a structure occurs with at least two endings that are words, none of which is a side or
-    part of the body.
+    They do if a structure occurs with at least two endings that are words and not sides or parts of the body.
 
     Examples
     --------
@@ -136,7 +135,7 @@ def suggest_structure_naming(structures: Iterable[str]) -> str:
 
 
 def parse_path(path: Path, pattern: str) -> NameParts | None:
-    """Parse the name of a file, and of as many folders above it as the pattern has."""
+    """Parse the name of a file, and of the folders above it that the pattern contains."""
     folders = path.parent.parts[-pattern.count("/") :] if "/" in pattern else ()
     return parse_name("/".join([*folders, strip_suffixes(path)]), pattern)
 
@@ -145,7 +144,7 @@ def parse_bids(path: Path) -> NameParts | None:
     """Parse a name of the Brain Imaging Data Structure that has an entity for the rater.
 
     In sub-01_ses-2_rater-A_label-lesion_mask.nii.gz, the image is sub-01_ses-2, the annotator A, and the
-    structure the value of label, or else of desc.
+    structure the value of label, otherwise of desc.
 
     References
     ----------
@@ -166,8 +165,8 @@ def parse_bids(path: Path) -> NameParts | None:
 def parse_reads(paths: Iterable[Path]) -> dict[Path, NameParts]:
     """Parse names with entities for rater and read, of files or of their folders.
 
-    case07_rater-anna_read-2 and rater-anna_read-2/case07 name the image case07 and the annotator
-    "anna (read 2)". If no name has a read, the result is empty; else a name without one is the first read.
+    case07_rater-anna_read-2 and rater-anna_read-2/case07 name the image case07 and the annotator "anna (read
+    2)". If no name has a read, the result is empty; otherwise a name without a read is the first read.
     """
     parsed: dict[Path, NameParts] = {}
     any_read = False
@@ -198,9 +197,10 @@ def parse_reads(paths: Iterable[Path]) -> dict[Path, NameParts]:
 def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
     """Derive annotator, image and structure from the differences between the names of related files.
 
-    Names, and folders below the common one, are split at _ - . and blanks. Words such as "reader" and "case"
-    determine the parts. Else a differing piece with a number is the image, one of letters the annotator. A
-    piece that all names share is the image (with a number) or the structure (without).
+    Names, and folders below the common folder, are split at _ - . and blanks. Words such as "reader" and
+    "case" determine the parts. Otherwise a differing piece with a number is the image, and a differing piece
+    of letters the annotator. A piece common to all names is the image (with a number) or the structure
+    (without).
     """
     files = list(dict.fromkeys(Path(path) for path in paths))
     shared = 0
@@ -231,7 +231,7 @@ def _parts(row: Sequence[str], role: Mapping[int, str]) -> NameParts:
 
 
 def _are_crossed(files: Sequence[Path], shared: int) -> bool:
-    """Return whether folders hold files of the same names, as CASE/RATER.png and RATER/CASE.png do."""
+    """Return whether folders contain files with the same names, as CASE/RATER.png and RATER/CASE.png do."""
     names = {strip_suffixes(file) for file in files}
     folders = {file.parent.name for file in files}
     one_level = all(len(file.parent.parts) == shared + 1 for file in files)
@@ -279,12 +279,12 @@ def _is_mark(word: str) -> bool:
 
 
 def _are_structures(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether all words are names of structures; also without any words."""
+    """Return whether all words are names of structures; True without words."""
     return all(tg263_name(word) for words in columns for word in words)
 
 
 def _is_crossed(columns: Sequence[Sequence[str]], at: int) -> bool:
-    """Return whether each word of a column stands with all that stands beside any of them."""
+    """Return whether each word of a column is combined with all words that any of them is combined with."""
     beside = set(zip(*(column for other, column in enumerate(columns) if other != at), strict=True))
     return len(beside) * len(set(columns[at])) <= len(columns[at])
 

@@ -1,10 +1,10 @@
 """DICOM RT structure sets: contours in millimetres on the slices of a series.
 
-Contours of one structure on one slice are combined by the even-odd rule, so that one within another is a
-hole.
+Contours of one structure on one slice are combined by the even-odd rule, so that a contour within another is
+a hole.
 
-Written contours run along the edges of the voxels. Filled by the even-odd rule at voxel centres they
-reproduce the masks: holes and separate parts are contours of their own.
+Written contours follow the edges of the voxels. Filled by the even-odd rule at voxel centres they reproduce
+the masks; holes and separate parts are separate contours.
 """
 
 from __future__ import annotations
@@ -70,24 +70,26 @@ class _Placed:
 _CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
 _KINDS = {"POINT": "points", "OPEN_PLANAR": "open contours", "OPEN_NONPLANAR": "open contours"}
 _OFF_SLICE = 0.05
-"""Share of the nominal slice distance: a contour further from its slice is between slices."""
+"""Distance of a contour from its slice, as a share of the nominal slice distance, above which it is between
+slices.
+"""
 
 _LISTED = 30
-"""Contours that are listed in a notice."""
+"""Maximum number of contours listed in a notice."""
 
 _FINEST = 128.0
-"""Steps per pixel to which coordinates are rounded, because decimals in the file are truncated."""
+"""Number of steps per pixel to which coordinates are rounded, because decimals in the file are truncated."""
 
 
 def read_rtstruct(
     path: Path, volumes: tuple[VolumeFile, ...] = (), names: NameParts = NO_NAMES, naming: str | None = None,
     watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Read each structure's contours as a mask on the series that they were drawn on.
+    """Read each structure's contours as a mask on the series on which they were drawn.
 
-    The annotator is parsed from the structure's name by a pattern, else the structure's interpreter, else the
-    file's operator, else the given name. Raises `InputError` if the series is not available, and for a file
-    without closed contours.
+    The annotator is parsed from the structure's name by a pattern, or is the structure's interpreter, the
+    file's operator, or the given name, in this order. Raises `InputError` if the series is not available, and
+    for a file without closed contours.
     """
     with file_errors(path):
         dataset = read_dataset(path, pixels=False)
@@ -248,7 +250,7 @@ def _slices_by_uid(volume: VolumeFile) -> dict[tuple[str, int | None], int]:
 
 
 def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> tuple[int | None, bool]:
-    """Find the slice that a contour refers to, None unless it is exactly one, and whether that is missing."""
+    """Find the slice that a contour refers to, None unless it is exactly one, and whether it is missing."""
     slices_found: set[int | None] = set()
     for image in contour.get("ContourImageSequence") or ():
         uid = str(image.get("ReferencedSOPInstanceUID", ""))
@@ -307,7 +309,8 @@ def _planes(
         return None
     planes = {}
     for at_slice, drawn in placed.items():
-        # Contours of two planes on one slice would cut holes into each other: those of the nearer one stay.
+        # Contours of two planes on one slice would cut holes into each other: only those of the nearer plane
+        # are kept.
         nearest = min((0.0 if contour.is_referred else contour.off for contour in drawn), key=abs)
         kept = []
         for contour in drawn:
@@ -351,7 +354,7 @@ _OF_PATIENT = (
 )  # fmt: skip
 _LONGEST_NAME = 64
 _Slice = tuple[Any, int | None]
-"""A file's header, and the number of its frame from 1; None for a file of one image."""
+"""Header of a file, and number of the frame from 1; None for a file with one image."""
 _PLACES = 0x30060050
 _SERIES_NUMBER = 910
 
@@ -417,7 +420,7 @@ def _structure_set(
 
 
 def _slices(heads: Sequence[Any], source: VolumeFile) -> list[_Slice]:
-    """Return the image of each slice: a file's only image, or a frame."""
+    """Return the image of each slice: the only image of a file, or a frame."""
     if source.frames:
         return [(heads[0], frame + 1) for frame in source.frames]
     return [(head, None) for head in heads]

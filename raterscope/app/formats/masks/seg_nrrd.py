@@ -40,9 +40,9 @@ def has_segments(head: VoxelHead) -> bool:
 def read_seg_nrrd(head: VoxelHead, names: NameParts = NO_NAMES, watch: Watch = silent) -> MaskTable:
     """Read each segment as a structure.
 
-    A segment without a label has its number plus one. In older files, in which segments could not share a
-    layer, each segment is a layer. Raises `InputError` for a file without segments, and for a segment in a
-    missing layer.
+    The label of a segment without one is its number plus one. In older files, in which segments could not
+    share a layer, each segment is a layer. Raises `InputError` for a file without segments, and for a segment
+    in a missing layer.
     """
     path = head.path
     segments = _segments(path, head.fields)

@@ -1,11 +1,11 @@
 """Shapes on the pixel grid: polygons, run lengths and outlines, with boxes known before drawing.
 
 A pixel belongs to a polygon when its centre is inside by the even-odd rule: a ray from it crosses the outline
-an odd number of times. A centre on the outline belongs if the inside is to its right or, on a horizontal
-edge, below it. Polygons that share an edge share no pixel.
+an odd number of times. A centre on the outline belongs to the polygon if the inside is to its right or, on a
+horizontal edge, below it. Polygons with a common edge have no common pixel.
 
-A few bytes of run lengths can encode a billion pixels: the extent of the runs is known before memory is
-allocated for them.
+A few bytes of run lengths can encode a billion pixels; the extent of the runs is therefore computed before
+memory is allocated.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
     Raises `ValueError` for points that are not numbers, and for too many crossings.
 
     `outlines`: (N, 2) each, column and row; the centre of the first pixel is at (0, 0). Each is closed from
-    its last point to the first. `shape`: (rows, columns) of the image, to which the mask is cut. The result
-    is None if no pixel's centre is inside.
+    its last point to the first. `shape`: (rows, columns) of the image, to which the mask is cropped. The
+    result is None if no pixel's centre is inside.
     """
     drawn = [np.asarray(outline, dtype=float) for outline in outlines]
     drawn = [outline for outline in drawn if len(outline) >= 3]
@@ -95,7 +95,8 @@ def _crossings(
         edge = np.repeat(some, count)
         offset = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
         row = first[edge] + offset
-        # From its upper end and divided last, so that both directions of an edge give the same crossing.
+        # Computed from the upper end with the division last, so that both directions of an edge give the same
+        # crossing.
         across = above[edge, 0] + (row - above[edge, 1]) * run[edge] / rise[edge]
         column = np.clip(np.ceil(across), left, right).astype(np.int64)
         kept = column < right
@@ -167,7 +168,7 @@ def decode_coco_counts(text: str) -> list[int]:
 
     Each character, counted from "0", holds five bits, the low ones first; the sixth bit means that more
     follow. From the fourth length on, the difference to the one before the last is stored. Raises
-    `ValueError` for an invalid character, and a length that is cut short or negative.
+    `ValueError` for an invalid character, and a length that is truncated or negative.
     """
     counts: list[int] = []
     value, shift = 0, 0
@@ -197,9 +198,9 @@ def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
 
     The brush packs red, green, blue and opacity of every pixel. The header has the number of values (32 bit),
     the bits of a value minus one (5 bit), and four sizes of counts minus one (4 bit each). Then follow, until
-    all values are decoded: one bit, whether one value is repeated; two bits that choose a size; the count
-    minus one in that many bits; and the value or the values. Raises `ValueError` for invalid bytes, an early
-    end, or another number of values.
+    all values are decoded: one bit, whether one value is repeated; two bits that select a size; the count
+    minus one in that number of bits; and the value or the values. Raises `ValueError` for invalid bytes, an
+    early end, or another number of values.
 
     `pixels`: pixels of the image; the header must claim four times as many values.
     """
@@ -272,7 +273,7 @@ class _Bits:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A drawing on a plane, to be drawn later."""
+    """Drawing on a plane that is drawn later."""
 
     box: Box  # (top, left, rows, columns): its largest possible extent
     draw: Callable[[], Patch | None]  # draws it. May raise ValueError; the message follows "it has".
@@ -284,7 +285,7 @@ class Drawing:
 
 
 def empty_drawing() -> Drawing:
-    """Return a drawing without a pixel."""
+    """Return a drawing without pixels."""
     return Drawing((0, 0, 0, 0), lambda: None)
 
 
@@ -322,7 +323,7 @@ def row_major(runs: Runs, shape: tuple[int, int], origin: tuple[int, int] = (0, 
 
 
 def column_major(runs: Runs, shape: tuple[int, int]) -> Drawing:
-    """Return the drawing of runs down the columns of `shape`."""
+    """Return the drawing of runs along the columns of `shape`."""
     (left, top, columns, rows), draw = _draw_runs(runs, shape[0])
     return Drawing((top, left, rows, columns), lambda: (top, left, np.ascontiguousarray(draw().T)))
 
@@ -387,7 +388,7 @@ def _walk(directions: dict[tuple[int, int], int], start: tuple[int, int]) -> NDA
     at, corners = start, []
     while True:
         at = (at[0] + _STEPS[heading][0], at[1] + _STEPS[heading][1])
-        # Right before straight on, so that the walk stays at its own pixel where two touch.
+        # Right before straight on, so that the walk stays at its pixel where two pixels touch at a corner.
         turn = next(
             step % 4 for step in (heading + 1, heading, heading + 3) if directions[at] & (1 << step % 4)
         )

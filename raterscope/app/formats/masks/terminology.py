@@ -1,4 +1,4 @@
-"""Terminology of structures: a table of TG-263 names, a search of coded concepts, and codes in files.
+"""Terminology of structures: table of TG-263 names, search for coded concepts, and codes in files.
 
 References
 ----------
@@ -47,7 +47,7 @@ CATEGORIES = (
     _SPACE,
     Code("105590001", "SCT", "Substance"),
 )
-"""CID 7150, the most frequent first."""
+"""Categories of structures (CID 7150), the most frequent first."""
 
 _LEFT, _RIGHT = Code("7771000", "SCT", "Left"), Code("24028007", "SCT", "Right")
 _BOTH = Code("51440002", "SCT", "Right and left")
@@ -134,7 +134,7 @@ _MOST_FOUND = 100
 
 @dataclass(frozen=True)
 class _Entry:
-    """A TG-263 name and its coding."""
+    """TG-263 name and its coding."""
 
     name: str
     coding: Coding
@@ -175,7 +175,7 @@ def list_concepts() -> tuple[Code, ...]:
     concepts_by_code: dict[tuple[str, str], Code] = {}
     for group in (codes.cid7151, codes.cid9534, codes.SCT):
         listed = [getattr(group, name) for name in group.dir()]
-        # The shortest of several meanings of one concept.
+        # Of several meanings of one concept, the shortest is used.
         for entry in sorted(listed, key=lambda code: (len(code.meaning), code.meaning.casefold())):
             if 0 < len(entry.meaning) <= 64 and "\\" not in entry.meaning:
                 key = entry.value, entry.scheme_designator
@@ -184,7 +184,7 @@ def list_concepts() -> tuple[Code, ...]:
 
 
 def usual_category(code: Code) -> Code | None:
-    """Return the category of a concept of the table of names; None for any other."""
+    """Return the category of a concept in the table of names; None for any other concept."""
     return _categories().get((code.value, code.scheme))
 
 
@@ -199,7 +199,7 @@ def _categories() -> dict[tuple[str, str], Code]:
 
 
 def find_code(text: str) -> tuple[Code, ...]:
-    """Find concepts by "SCT:80891009", by a value, or by words of the meaning; the best matches first."""
+    """Find concepts by code ("SCT:80891009"), code value, or words of the meaning; the best matches first."""
     scheme, _, value = text.strip().rpartition(":")
     exact = [code for code in _by_value().get(value, ()) if scheme in ("", code.scheme)]
     if exact:
@@ -267,7 +267,7 @@ _CONTEXTS = ("Segmentation category and type - 3D Slicer General Anatomy list",
 
 
 def segment_coding(segment: Any) -> Coding:
-    """Read the coding of an item of the segment sequence; unreadable parts stay unknown."""
+    """Read the coding of an item of the segment sequence; unreadable parts remain unknown."""
     category = _code(segment, "SegmentedPropertyCategoryCodeSequence")
     kind = _code(segment, "SegmentedPropertyTypeCodeSequence")
     first = next(iter(segment.get("SegmentedPropertyTypeCodeSequence") or ()), None)
@@ -396,7 +396,7 @@ def _colour_of_lab(values: Sequence[int] | None) -> Colour | None:
 
 
 class Measure(NamedTuple):
-    """A figure about a structure: its code in structured reports, its meaning, value and UCUM unit."""
+    """Measurement of a structure: code in structured reports, meaning, value and UCUM unit."""
 
     code: str
     meaning: str
@@ -406,7 +406,7 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """One mask or map for export."""
+    """Mask or map for export."""
 
     name: str
     # (Z, Y, X) or float32: on the complete grid: a mask; a probability, 0 to 1; for NIfTI any map
@@ -417,18 +417,18 @@ class Structure:
 
     @property
     def title(self) -> str:
-        """The name in files."""
+        """Name in files."""
         return self.coding.label or self.name
 
     @property
     def shade(self) -> Colour:
-        """The colour in files."""
+        """Colour in files."""
         return self.coding.colour or self.colour
 
 
 @contextmanager
 def reference_errors(path: Path, document: str) -> Iterator[None]:
-    """Raise an `InputError` where a series lacks what a DICOM document refers to."""
+    """Raise an `InputError` if a series lacks attributes that a DICOM document needs."""
     try:
         yield
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -454,23 +454,23 @@ def require_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeF
 
 
 def lasting_uid(name: str) -> str:
-    """Return the same UID for the same name."""
+    """Return a UID that is always the same for a name."""
     return f"2.25.{uuid5(NAMESPACE_OID, name).int}"
 
 
 def missing_uids(head: Any) -> tuple[str, str]:
-    """Return the UIDs of the frame of reference and the study of a series; or new ones, always the same."""
+    """Return the UIDs of the frame of reference and the study of a series; new UIDs if it lacks them."""
     series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
     uids = [lasting_uid(f"{series} {purpose}") for purpose in ("frame", "study")]
     return (str(head.get("FrameOfReferenceUID") or uids[0]), str(head.get("StudyInstanceUID") or uids[1]))
 
 
 def require_masks(path: Path, structures: Sequence[Structure], instead: str) -> None:
-    """Refuse maps in a format that holds only masks."""
+    """Refuse maps in a format that supports only masks."""
     for structure in structures:
         if structure.values.dtype != np.bool_:
             raise InputError(
-                f"{plain(structure.name)} is a map, but the format holds only masks; write {instead}",
+                f"{plain(structure.name)} is a map, but the format supports only masks; write {instead}",
                 file=path,
             )
 

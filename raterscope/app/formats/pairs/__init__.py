@@ -14,7 +14,7 @@ __all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 
 
 def has_pairs(file: File) -> bool:
-    r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
+    r"""Detect whether a table contains comparisons, by its header, or if that is ambiguous by its rows.
 
     The result is False for a file that cannot be read.
     """
@@ -28,9 +28,9 @@ def has_pairs(file: File) -> bool:
 
 
 def explain_assumed_kind(file: File) -> str:
-    """Explain the assumed kind of a table whose header fits comparisons and labels, and how to change it.
+    """Explain the assumed kind of a table whose header fits comparisons and labels.
 
-    The sentence is empty if the header is unambiguous, and for a file that cannot be read.
+    The text is empty if the header is unambiguous, and for a file that cannot be read.
     """
     source = open_source(file)
     try:

@@ -63,7 +63,7 @@ _MOST_STEPS = 10
 
 
 class ScaleError(ValueError):
-    """Numbers of a scale without a defined left end; the message ends a sentence."""
+    """Error: numbers of a scale without a defined left end; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,12 @@ def read_choices(
 ) -> ChoiceReading:
     """Read choices, interpreted by the complete column.
 
-    If nearly all cells, apart from ties, name one of the two compared items, the column names the preferred
-    items. Items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and numbers:
-    above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and right.
-    Raises `ScaleError` for a scale such as 1 to 5.
+    If nearly all cells except ties name one of the two compared items, the column contains the preferred
+    items; items called 1 and 2, or A and B, are then not read as sides. Otherwise words for sides count, and
+    numbers: above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and
+    right. Raises `ScaleError` for a scale such as 1 to 5.
 
-    `texts`: each different answer, as written.
+    `texts`: each distinct answer, as written.
     `index`: (N,), index of each row's answer.
     `left`, `right`: (N,), indices into `items`.
     `rows`: (N,), rows to read.
@@ -132,12 +132,12 @@ def read_choices(
 
 
 def is_side(text: str) -> bool:
-    """Return whether a text is a word for a side or a tie; false for single letters, which are ambiguous."""
+    """Return whether a text is a word for a side or a tie; False for single letters, which are ambiguous."""
     return len(text) > 1 and bool(np.isfinite(_side(text)))
 
 
 def _side(text: str) -> float:
-    """Read a word for a side or a tie: 1, -1 or 0; NaN for any other."""
+    """Read a word for a side or a tie: 1, -1 or 0; NaN for any other text."""
     key = re.sub(r"[^a-z0-9]", "", text.casefold())
     return next((value for value, words in _WORDS.items() if key in words.split()), _SIGNS.get(text, np.nan))
 
@@ -188,7 +188,7 @@ _WANTED = ("time", "question", "left_picture", "right_picture", "read")
 _ALL_ANNOTATORS = "all annotators"
 _NO_ANNOTATORS = f'No column names the annotators: all comparisons are by "{_ALL_ANNOTATORS}".'
 _SUBJECT = re.compile(r"subj(ect)?[ _-]?(id|no|number|name)?", re.IGNORECASE)
-"""A column of annotators, if no other is: elsewhere a subject is what is annotated."""
+"""Name of a column of annotators only if there is no other; elsewhere a subject is what is annotated."""
 
 _WON = re.compile(
     r"(winner|won|wins)[ _-]?(model|item|option|response)?[ _-]?(a|b|tie|left|right|1|2)", re.IGNORECASE
@@ -333,7 +333,7 @@ def _choices_of(won: Mapping[str, Coded]) -> Coded:
 
 
 def _draw_sides(columns: Columns) -> None:
-    """Place winners and losers on sides at random, because their sides are not known; the seed is fixed."""
+    """Place winners and losers on random sides, because their sides are unknown; the seed is fixed."""
     coded = columns.coded
     names, (won, lost) = unite(coded["left"], coded["right"])
     swapped = np.random.default_rng(0).random(len(won)) < 0.5
@@ -423,7 +423,7 @@ def _without_empty(task: Coded, index: NDArray[np.int32]) -> NDArray[np.int32]:
 def _select_items(
     left: NDArray[np.int32], right: NDArray[np.int32], items: list[str], rows: NDArray[np.bool_]
 ) -> Coded:
-    """Index the items of some rows again: return their names, and the new number of each item."""
+    """Renumber the items of some rows: return their names, and the new index of each item."""
     used = np.zeros(len(items), dtype=bool)
     used[left[rows]] = used[right[rows]] = True
     number = (np.cumsum(used) - 1).astype(np.int32)
@@ -449,16 +449,16 @@ def _pictures(
 _COMPARED = ("left", "right", "choice")
 _LABELLED = ("annotator", "task", "label")
 _CHOSEN = {"choice", "winner", "preferred", "preference", "chosen", "selected"}
-"""Names of a column that surely holds choices, and not labels."""
+"""Names of columns that contain choices, and certainly not labels."""
 
 _SURELY = 0.9
 _SHARED = 0.5
 
 
 def holds_pairs(table: Table) -> bool:
-    """Return whether a table holds comparisons, with or without annotators; not if it has x and y.
+    """Return whether a table contains comparisons, with or without annotators, but no x and y.
 
-    The header decides, unless it fits labels too; then the content of the columns decides.
+    The header decides, unless it also fits labels; then the content of the columns decides.
     """
     column = find_columns(table, _COMPARED)
     if find_outcomes(table) or find_won_columns(table):
@@ -469,7 +469,7 @@ def holds_pairs(table: Table) -> bool:
 
 
 def find_ambiguous_columns(table: Table) -> dict[str, str] | None:
-    """Return the columns left, right and choice if the header also fits labels; else None."""
+    """Return the columns left, right and choice if the header also fits labels, otherwise None."""
     column = find_columns(table, _COMPARED)
     return None if column is None or find_columns(table, _LABELLED) is None else column
 
@@ -477,9 +477,9 @@ def find_ambiguous_columns(table: Table) -> dict[str, str] | None:
 def _chooses_sides(table: Table, column: dict[str, str]) -> bool:
     """Return whether the column of choices chooses between left and right, judged by the first rows.
 
-    It does if it holds names of the two items, or words for sides. Numbers and single letters may be labels.
-    For them the same names must occur on both sides, but not as ends of intervals, or the column must have
-    the name of a choice.
+    It does if it contains names of the two items, or words for sides. Numbers and single letters may be
+    labels; then the same names must occur on both sides, but not as ends of intervals, or the column must be
+    named as a choice.
     """
     left, right, answers = ([cell.strip() for cell in table.column(column[field])] for field in _COMPARED)
     names, index = np.unique([*left, *right], return_inverse=True)
@@ -509,7 +509,7 @@ def _chooses_sides(table: Table, column: dict[str, str]) -> bool:
 
 
 def _are_ends(left: list[str], right: list[str]) -> bool:
-    """Return whether the left of two numbers is always the smaller one."""
+    """Return whether the left of two numbers is always the smaller."""
     try:
         return bool((np.array(left, dtype=np.float64) < np.array(right, dtype=np.float64)).all())
     except ValueError:
@@ -527,7 +527,7 @@ _OTHERS = {
 
 @dataclass(frozen=True, eq=False)
 class RankingTable:
-    """A ground-truth ranking from one file."""
+    """Ground-truth ranking from one file."""
 
     path: Path
     items: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Columns with what judges of language models saw: prompts, and the answers of two models.
+"""Columns with the content shown to judges of language models: prompts, and the answers of two models.
 
 References
 ----------
@@ -46,13 +46,13 @@ class TaskColumns:
     answers: tuple[str, ...] = ()
 
     def to_read(self) -> dict[str, str]:
-        """Return the columns by field, which are no names and can be long."""
+        """Return the columns by field; their cells are not names and can be long."""
         names = (*filter(None, (self.identifier, self.turn)), *self.prompts, *self.answers)
         return {_FIELD + name: name for name in names}
 
 
 def find_task_columns(table: Table, assigned: Collection[str]) -> TaskColumns | None:
-    """Find the columns of prompts and answers among those that are not taken; None without them.
+    """Find the columns of prompts and answers among the unassigned columns; None if there are none.
 
     A column "question" holds prompts if the table has answers or identifiers of questions; otherwise it holds
     the question to all annotators.
@@ -76,15 +76,15 @@ def _side(name: str) -> int:
 
 
 def take_contents(columns: Columns, task_columns: TaskColumns) -> dict[str, Coded]:
-    """Take the columns of tasks out of those that were read, because their texts are no names."""
+    """Remove the columns of tasks from the columns that were read, because their texts are not names."""
     return {name: columns.coded.pop(field) for field, name in task_columns.to_read().items()}
 
 
 def number_tasks(texts: Mapping[str, Coded], task_columns: TaskColumns) -> Coded:
-    """Return the task of each row: its identifier, with the turn if questions have several; or a number.
+    """Return the task of each row: its identifier, with the turn if questions have several, or else a number.
 
-    Without identifiers, rows with the same prompts are of one task, and without prompts those with the same
-    two answers in either order. An empty name is no task.
+    Without identifiers, rows with the same prompts have the same task; without prompts, rows with the same
+    two answers in any order. An empty name means no task.
     """
     if task_columns.identifier:
         task = texts[task_columns.identifier]
@@ -123,9 +123,9 @@ def contents_of_tasks(
     items: list[str],
     rows: NDArray[np.bool_],
 ) -> TaskContents | None:
-    """Return prompts by column, and the answer of each item by its name; None without any.
+    """Return prompts by column, and the answer of each item by its name; None if there are none.
 
-    The first text counts; a notice counts those that differ from it.
+    The first text is used; a notice counts texts that differ from it.
     """
     fields: dict[str, dict[str, str]] = {name: {} for name in task_columns.prompts}
     differing = 0
@@ -144,7 +144,7 @@ def contents_of_tasks(
                 differing += fields.setdefault(items[item], {}).setdefault(of, text) != text
     filled = {name: by_task for name, by_task in fields.items() if by_task}
     notice = (
-        f"{counted(differing, 'answer')} differ from the first answer of their model to the same prompt, "
-        "which is shown."
+        f"{counted(differing, 'answer')} differ from the first answer of the same model to the same "
+        f"prompt. The first is shown."
     )
     return TaskContents(columns.head.table.path, filled, (notice,) if differing else ()) if filled else None

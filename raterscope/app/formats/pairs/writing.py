@@ -49,7 +49,7 @@ def write_annotators(
     Raises `InputError` if it cannot be written.
 
     `fusion`: its statistic is the median of W over the draws, or -log10 of the p value of the flip test.
-    Values that were not tested are empty. `shares`: (p,), share of the draws that select each annotator;
+    Values of untested annotators are empty. `shares`: (p,), share of the draws that select each annotator;
     empty if not given. `match_original`: (p,), share of the answers that agree with the ranking of all
     answers; empty if not given.
     """
@@ -134,8 +134,8 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent, tasks: Sequence
 
     Raises `InputError` if it cannot be written.
 
-    `pairs`: comparisons; a column of times is added if there are any. `tasks`: names of what the items were
-    compared on, for a column of them.
+    `pairs`: comparisons; a column of times is added if there are any. `tasks`: names of the subjects of the
+    comparisons, for an additional column.
     """
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
@@ -183,7 +183,7 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
 
 
 def _medians(statistic: NDArray[np.float32]) -> FloatArray:
-    """Return the median of each column; NaN if nothing was drawn."""
+    """Return the median of each column; NaN without draws."""
     medians = np.full(statistic.shape[1], np.nan)
     drawn = ~np.isnan(statistic).any(axis=0) if len(statistic) else np.zeros(len(medians), dtype=bool)
     if drawn.any():

@@ -29,10 +29,10 @@ _TABLES = (".csv", ".tsv", ".txt", *WORKBOOKS)
 
 
 def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
-    """Find out whether a file holds points "alone" or "beside" areas, or "nothing" though it could.
+    """Detect whether a file contains points "alone" or "beside" areas, or could but has "nothing".
 
-    A table is judged by its header, a JSON or XML file by all of it. The result is None for any other file,
-    and for one that cannot be read.
+    A table is judged by its header, a JSON or XML file completely. The result is None for any other file, and
+    for one that cannot be read.
     """
     source = open_source(file)
     suffix = source.path.suffix.casefold()

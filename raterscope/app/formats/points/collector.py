@@ -19,7 +19,7 @@ from raterscope.app.formats.tables import FARTHEST, seconds_or_nan
 from raterscope.app.formats.untrusted import is_number
 
 UNKNOWN = ""
-"""Stands for the name of an annotator or image that the file does not contain."""
+"""Placeholder for the name of an annotator or image that the file does not contain."""
 
 STATES = ("accepted", "added", "skipped", "undecided")
 """States of an exported detection, by the expert's decision."""
@@ -33,7 +33,7 @@ class PointFile:
 
     clicks: ClickTable  # `UNKNOWN` is among its annotators and images if the file does not name them
     truth: PointTable | None = None  # points that the file itself marks as ground truth
-    # whether detections exported by this program are among them, which no annotator marked
+    # whether the points include detections exported by this program, which no annotator marked
     detections: bool = False
 
 
@@ -57,7 +57,7 @@ class PointCollector:
     def add_image(
         self, image: str | None, size: tuple[float, float] | None = None, line: int | None = None
     ) -> int:
-        """Add an image, with its size and its line if they are known; return its number."""
+        """Add an image, with its size and its line if known; return its index."""
         number = self._images.setdefault(image or UNKNOWN, len(self._images))
         if line is not None:
             self._lines.setdefault(number, line)
@@ -66,7 +66,7 @@ class PointCollector:
         return number
 
     def look(self, annotator: str | None, image: str | None) -> None:
-        """Note that an annotator looked at an image."""
+        """Record that an annotator viewed an image."""
         annotator_index = self._annotators.setdefault(annotator or UNKNOWN, len(self._annotators))
         self._looked.add((annotator_index, self.add_image(image)))
 
@@ -87,7 +87,7 @@ class PointCollector:
     def file(self, expected: str, notices: Sequence[str] = ()) -> PointFile:
         """Return everything that was collected.
 
-        Raises `InputError` for a file without any points or looks.
+        Raises `InputError` for a file without points or views.
 
         `expected`: the expected annotations, for the error message of a file without points.
         """
@@ -136,10 +136,10 @@ def is_detection(attributes: Mapping[str, object]) -> bool:
 
 
 def position_array(pairs: object) -> FloatArray:
-    """Convert decoded pairs of numbers to an array of positions, (N, 2); a third number of a pair is ignored.
+    """Convert decoded pairs of numbers to an array of positions, (N, 2); third numbers are ignored.
 
-    An array is returned as it is. Raises `ValueError` for any other value, and positions outside any possible
-    image.
+    An array is returned unchanged. Raises `ValueError` for any other value, and positions outside any
+    possible image.
     """
     if isinstance(pairs, np.ndarray):
         return pairs
@@ -164,9 +164,9 @@ def size_of(width: object, height: object) -> tuple[float, float] | None:
 def collect_points(path: Path, document: Document, watch: Watch = silent) -> PointFile:
     """Collect the points of a file's annotations.
 
-    If the file does not say which annotators looked at which images, a single annotator looked at all images.
-    Several annotators looked only at the images that they marked. Raises `InputError` for points that cannot
-    be read, and for a file without points.
+    If the file does not state which images annotators viewed, a single annotator viewed all images, and
+    several annotators viewed only the images that they marked. Raises `InputError` for points that cannot be
+    read, and for a file without points.
     """
     collector = PointCollector(path)
     remarks = Remarks(collector.left_out)

@@ -62,7 +62,7 @@ _MOST_EMPTY = 100_000
 def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
     """Read a table of clicks.
 
-    A row without x and y means that the annotator looked at the image and marked nothing. Raises
+    A row without x and y means that the annotator viewed the image and marked nothing. Raises
     `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad line; a
     table is read completely or not at all.
 
@@ -97,8 +97,8 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
 def read_image_sizes(table: Table) -> ClickTable:
     """Read a table of images, with width and height, as a table without clicks.
 
-    A column may contain the number of annotators without marks (n_empty_jobs). Each of them
-    becomes an annotator without a name.
+    A column may contain the number of annotators without marks (n_empty_jobs). Each of these becomes an
+    annotator without a name.
     """
     column = assign_columns(table, SIZES, ("empty",), None)
     faults = Faults(table)
@@ -163,11 +163,11 @@ PLACED = ("image", "x", "y")
 
 
 def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Read a table of ground truth, or the rows of a table of detections that were detected.
+    """Read a table of ground truth, or the detected rows of a table of detections.
 
-    A row without x and y means that there is nothing on the image. Raises `UnknownColumns` if the header does
-    not name the columns. Raises `InputError` for the first bad line; a table is read completely or not at
-    all.
+    A row without x and y means that the image contains no structure. Raises `UnknownColumns` if the header
+    does not name the columns. Raises `InputError` for the first bad line; a table is read completely or not
+    at all.
 
     `mapping`: fields of columns, named by hand: image, x, y, width, height, ignore.
     """
@@ -203,7 +203,7 @@ def are_detections(table: Table) -> bool:
 
 
 def _detected(table: Table) -> NDArray[np.bool_]:
-    """Return which rows are ground truth: all, or the detected rows of a table of detections."""
+    """Return whether each row is ground truth: all rows, or the detected rows of a table of detections."""
     if not are_detections(table):
         return np.ones(len(table), dtype=np.bool_)
     return np.array([cell.strip() != "0" for cell in table.column("detected")], dtype=np.bool_)
@@ -236,12 +236,12 @@ class ScoresDocument(Document):
 
 
 def may_hold_scores(text: bytes) -> bool:
-    """Return whether JSON may be COCO with scores; detections of this program have keypoints."""
+    """Return whether JSON may be COCO with scores; detections exported by this program have keypoints."""
     return b'"score"' in text and b'"keypoints"' not in text
 
 
 def recognize(content: Any) -> ScoresDocument | None:
-    """Recognize decoded JSON, or a parsed COCO file, whose annotations all have a score."""
+    """Recognize decoded JSON, or a parsed COCO file, in which all annotations have a score."""
     if isinstance(content, CocoDocument):
         content = content.detections()
     return ScoresDocument(content) if is_scored_coco(content) else None
@@ -315,7 +315,7 @@ def _listed_images(path: Path, content: Any) -> dict[int | str, tuple[str, tuple
 
 
 def _centre_of(entry: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the centre of a box, else the first keypoint."""
+    """Return the centre of a box, otherwise the first keypoint."""
     box, points = entry.get("bbox"), entry.get("keypoints")
     if isinstance(box, list) and len(box) == 4 and all(map(is_number, box)):
         position = (float(box[0] + box[2] / 2), float(box[1] + box[3] / 2))
@@ -331,18 +331,18 @@ CENTRE = 0.5
 
 
 def is_points_layer(header: Collection[str]) -> bool:
-    """Return whether a table is a layer of points, and not of shapes, by its columns."""
+    """Return whether a table is a layer of points instead of shapes, by its columns."""
     return {"axis-0", "axis-1"} <= set(header) and "shape-type" not in header
 
 
 def holds_bare_points(table: Table) -> bool:
-    """Return whether a table has x and y but names neither annotators nor images, as ImageJ's results."""
+    """Return whether a table has x and y, but neither annotators nor images, as ImageJ's results do."""
     names = {name.casefold().strip() for name in table.header}
     return {"x", "y"} <= names and not any(find_columns(table, (field,)) for field in ("annotator", "image"))
 
 
 def read_bare_points(table: Table) -> PointFile:
-    """Read points of one annotator on one image, which the file's name gives; raises `InputError`."""
+    """Read points of one annotator on one image, both from the file's name; raises `InputError`."""
     column = assign_columns(table, ("x", "y"), (), None)
     faults = Faults(table)
     x, y = (read_numbers(table, column[field], faults) for field in ("x", "y"))
@@ -355,9 +355,9 @@ def read_bare_points(table: Table) -> PointFile:
 def read_points_layer(table: Table) -> PointFile:
     """Read the points of a napari layer; properties may name annotator and image.
 
-    An empty layer means that the annotator looked and marked nothing. The last two axes are row and column.
-    Axes before them, slices or times, must have one value. Raises `InputError` for a coordinate that is not a
-    number, and for points on several slices.
+    An empty layer means that the annotator viewed the image and marked nothing. The last two axes are row and
+    column. Axes before them, slices or times, must have one value. Raises `InputError` for a coordinate that
+    is not a number, and for points on several slices.
     """
     path = table.path
     axes = [name for name in table.header if name.startswith("axis-")]
@@ -395,7 +395,7 @@ def read_points_layer(table: Table) -> PointFile:
 
 
 _MOSTLY = 0.5
-"""Share of positions outside the stated size above which it is the size of a box, not of the image."""
+"""Share of positions outside the stated size above which it is the size of a box instead of the image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +418,7 @@ def has_boxes(table: Table) -> bool:
 def assign_positions(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Assign columns to fields, see `assign_columns`; corners of boxes may take the place of x and y."""
+    """Assign columns to fields, see `assign_columns`; corners of boxes may replace x and y."""
     if not mapping and has_boxes(table):
         needed = (*(field for field in needed if field not in ("x", "y")), *CORNERS)
     column = assign_columns(table, needed, wanted, mapping)
@@ -428,7 +428,7 @@ def assign_positions(
 
 
 def _refuse_repeated(table: Table, name: str, mapping: Mapping[str, str]) -> None:
-    """Refuse a column that is in the table again, with other values, unless one was chosen by hand."""
+    """Refuse a column that the table repeats with other values, unless the user chose one."""
     for other in table.header:
         again = re.sub(r" \(\d+\)$", "", other).casefold() == name.casefold() and other != name
         if (
@@ -451,10 +451,10 @@ def read_positions(
 ) -> Positions:
     """Read the positions of a table, and the sizes of its images.
 
-    The position of a box is its centre. Columns of width and height that most positions lie outside of are
-    the sizes of boxes whose corners are x and y. Shares of the image become pixels where its size is known.
-    Columns that were named by hand keep their meaning. Raises `InputError` if all positions are shares of
-    images of unknown size.
+    The position of a box is its centre. If most positions are outside the size given by columns of width and
+    height, these are the sizes of boxes whose corners are x and y. Shares of the image become pixels if its
+    size is known. Columns that the user named keep their meaning. Raises `InputError` if all positions are
+    shares of images of unknown size.
 
     `column`: column of each field. `image`: (N,), the image of each row. `mapping`: fields of columns, named
     by hand.
@@ -497,7 +497,7 @@ _CENTRES = ("The positions are the centres of boxes.",)
 def _read_corners(
     table: Table, column: Mapping[str, str], faults: Faults
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Read the centres of boxes; also which rows have none."""
+    """Read the centres of boxes; also return the rows without a box."""
     corners = np.array([read_numbers(table, column[field], faults, empty=True) for field in CORNERS])
     blank = np.array(
         [_blank(table, column[field], values) for field, values in zip(CORNERS, corners, strict=True)]
@@ -511,7 +511,7 @@ def _read_corners(
 
 
 def _are_shares(x: FloatArray, y: FloatArray) -> bool:
-    """Return whether positions can only be shares of an image: between 0 and 1, and not all whole."""
+    """Return whether positions can only be shares of an image: between 0 and 1, and not all integers."""
     values = np.concatenate([x, y])
     return bool(len(x) > 1 and ((values >= 0) & (values <= 1)).all() and (values % 1 != 0).any())
 
@@ -537,7 +537,7 @@ def read_extents(
 
 
 def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Return which cells are empty, unlike cells that are not numbers."""
+    """Return whether each cell is empty, in contrast to cells that are not numbers."""
     blank = np.isnan(values)
     for row in np.flatnonzero(blank).tolist():
         blank[row] = not table.column(column)[row].strip()

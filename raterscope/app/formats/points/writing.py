@@ -1,7 +1,6 @@
-"""Export of detections: GeoJSON for QuPath, keypoints of COCO, points of CVAT and napari, reductions.
+"""Export of detections: GeoJSON, keypoints of COCO, points of CVAT and napari, Zooniverse reductions.
 
-Reductions of Zooniverse are the table that panoptes_aggregation writes: a row for each subject, with points
-or answers.
+Reductions are the table that panoptes_aggregation writes: a row for each subject, with points or answers.
 
 References
 ----------
@@ -32,7 +31,7 @@ _SPREAD = 2.0
 """Distance from a detection to the edges of its box, in standard deviations of its clicks."""
 
 _BARE_SIDE = 1.0
-"""Pixels: the smallest side of the box of a detection."""
+"""Minimum side of the box of a detection, pixels."""
 
 _CERTAIN = STATES[:2]
 
@@ -54,7 +53,7 @@ class Detection:
 
     @property
     def score(self) -> float | None:
-        """Score: 1 if the expert accepted or added it, else the posterior."""
+        """Score: 1 if the expert accepted or added the detection, otherwise the posterior."""
         return 1.0 if self.state in _CERTAIN else self.posterior
 
 
@@ -139,9 +138,9 @@ _CVAT_ATTRIBUTES = ("state", "cluster", "votes", "posterior")
 def write_cvat(path: Path, images: Sequence[ImageDetections]) -> Path:
     """Write the detections of images as points of CVAT for images 1.1, with a label for each class.
 
-    State, cluster, votes and posterior are attributes of the labels, as text; those without a value are
-    empty. The source of accepted and added detections is manual, of all others auto. Raises `InputError` if
-    it cannot be written.
+    State, cluster, votes and posterior are attributes of the labels, as text; missing values are empty. The
+    source of accepted and added detections is manual, of all others auto. Raises `InputError` if it cannot be
+    written.
     """
     names = {detection.label or _NAME for image in images for detection in image.detections} or {_NAME}
     marked = [
@@ -240,7 +239,7 @@ def _object(
 def box_within(detection: Detection, image: ImageDetections) -> tuple[float, float, float, float]:
     """Return left, top, width and height of a detection's box, two standard deviations to each side.
 
-    It is cut at the edges of the image; without a part in the image, width or height is 0.
+    It is cropped to the image; if it is completely outside, width or height is 0.
     """
     width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in detection.spread or (0.0, 0.0))
     left, top = max(detection.x - width / 2, 0.0), max(detection.y - height / 2, 0.0)
@@ -273,7 +272,7 @@ def write_reductions(path: Path, reducer: str, reductions: Mapping[str, Mapping[
     Raises `InputError` without a subject, or if the file cannot be written.
     """
     if not reductions:
-        text = "holds no subjects of Zooniverse; reductions need clicks or answers of its export"
+        text = "has no Zooniverse subjects; reductions need clicks or answers from a Zooniverse export"
         raise InputError(f"the study {text}")
     keys = sorted({key for data in reductions.values() for key in data})
     rows = (
@@ -287,9 +286,9 @@ def write_reductions(path: Path, reducer: str, reductions: Mapping[str, Mapping[
 def reduce_detections(
     images: Sequence[ImageDetections], subjects: Mapping[str, str]
 ) -> dict[str, dict[str, object]]:
-    """Return the clusters of each subject as the reducers of points name them; each class is a tool.
+    """Return the clusters of each subject with the names that reducers use; each class is a tool.
 
-    `subjects`: by name of an image. Frames of a subject are images of their own.
+    `subjects`: by name of an image. Frames of a subject are separate images.
     """
     tools = sorted({detection.label for image in images for detection in image.detections} | {""})
     numbers = {name: at for at, name in enumerate(tools if tools == [""] else tools[1:])}

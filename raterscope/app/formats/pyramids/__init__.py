@@ -35,10 +35,12 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE_UP_TO = 40_000_000
-"""Pixels of an image that is held in memory completely, with four bytes per pixel on screen."""
+"""Maximum number of pixels of an image that is held in memory completely, with four bytes per pixel on
+screen.
+"""
 
 _DECODING = 0.4
-"""Share of the time before the first tile is written."""
+"""Share of the total time before the first tile is written."""
 
 
 def is_large(width: float, height: float) -> bool:
@@ -47,7 +49,7 @@ def is_large(width: float, height: float) -> bool:
 
 
 def crop_of(image: Pixels | PyramidReader | None, x: float, y: float, radius: float) -> Pixels | None:
-    """Cut the square around a position, black beyond the image; None if it contains no pixel."""
+    """Crop the square around a position, black beyond the image; None if it contains no pixel."""
     if image is None:
         return None
     half = int(np.ceil(radius))

@@ -1,7 +1,6 @@
 """Cache of pyramids. A file holds lossless tiles, each with a checksum, and an index at its end.
 
-The cache's folder has a limit of bytes; the pyramids that were not used for the longest time are removed
-first.
+The cache's folder has a size limit; the least recently used pyramids are removed first.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ _THREADS = 2
 
 
 class DamagedError(InputError):
-    """The cached file was changed or damaged."""
+    """Error: the cached file was changed or damaged."""
 
     def __init__(self) -> None:
         super().__init__("The cached copy of this image was damaged; it is built again")
 
 
 class CachedPyramid:
-    """A pyramid in the cache; its file is removed when a tile proves damaged.
+    """Pyramid in the cache; its file is removed if a tile is damaged.
 
-    Raises `DamagedError` if the file is cut short, has another format, or does not match its checksums.
+    Raises `DamagedError` if the file is truncated, has another format, or does not match its checksums.
     """
 
     def __init__(self, path: Path) -> None:
@@ -149,7 +148,7 @@ def _rows_of_tiles(
 
 
 def _pack(tile: Pixels) -> bytes:
-    """Pack the differences between neighbours, which need a third less space than the values."""
+    """Compress the differences between neighbours, which need a third less space than the values."""
     import imagecodecs
 
     differences = imagecodecs.delta_encode(np.ascontiguousarray(tile), axis=1)
@@ -186,7 +185,7 @@ def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
 MOST_BYTES = 20_000_000_000
 _SUFFIX, _UNFINISHED = ".pyramid", ".part"
 _ABANDONED = 3600.0
-"""Seconds without a change after which an unfinished file is removed as left by a crash."""
+"""Time without a change after which an unfinished file counts as left by a crash and is removed, seconds."""
 
 
 def cache_folder() -> Path:
@@ -210,9 +209,9 @@ class PyramidCache:
         return cls(cache_folder() / "pyramids")
 
     def find(self, path: Path, digest: str | None) -> CachedPyramid | None:
-        """Find the pyramid of a file; a damaged one is removed and not found.
+        """Find the pyramid of a file; a damaged pyramid is removed and not returned.
 
-        `digest`: digest of the file's content, if known; else its path, size and time identify it.
+        `digest`: digest of the file's content, if known; otherwise its path, size and time identify it.
         """
         entry = self._entry(path, digest)
         try:
@@ -227,7 +226,7 @@ class PyramidCache:
         return kept
 
     def make(self, path: Path, digest: str | None, write: Callable[[IO[bytes]], None]) -> CachedPyramid:
-        """Store the pyramid that `write` writes; after an error or a cancellation nothing remains.
+        """Store the pyramid that `write` writes; after an error or cancellation no file remains.
 
         Raises `InputError` if the folder cannot be written to.
         """

@@ -82,7 +82,7 @@ def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]
 
 
 def _inflate(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """Yield the content of the image's chunks, at most `most` bytes at a time."""
+    """Yield the decompressed image data, at most `most` bytes at a time."""
     decompressor = zlib.decompressobj()
     file.seek(8)
     while len(head := file.read(8)) == 8:
@@ -99,21 +99,21 @@ def _inflate(file: IO[bytes], most: int) -> Iterator[bytes]:
 
 
 _LARGEST_PIECE = 256 << 20
-"""Bytes of a TIFF's compressed piece that is decoded at once."""
+"""Maximum size of a TIFF's strip or tile that is decoded at once, bytes."""
 
 _THREADS = 2
 _AHEAD = 16 << 20
-"""Bytes of a TIFF that are read before they are decoded."""
+"""Number of bytes of a TIFF that are read ahead of decoding."""
 
 _ROWS = 100
-"""Rows of a sample that are read before memory is released."""
+"""Number of rows of a sample that are read before memory is released."""
 
 _RELEASE = 0.05
-"""Seconds between releases of the memory that a decoder has written."""
+"""Interval between releases of the memory that a decoder has written, seconds."""
 
 
 class Flat:
-    """An image whose pixels are on the disk; width and height as shown."""
+    """Image whose pixels are on the disk; width and height as shown."""
 
     def __init__(self, pixels: NDArray[Any], turn: int, page: Any, mapped: mmap.mmap) -> None:
         self._pixels = apply_orientation(pixels, turn)
@@ -269,7 +269,7 @@ def _scratch(
 
 
 def _release(mapped: mmap.mmap) -> None:
-    """Release the pages in memory; their content stays in the file."""
+    """Release the pages in memory; their content remains in the file."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -1,9 +1,9 @@
-"""Pyramids, a large image as tiles of itself and of smaller and smaller copies, and the sources of tiles.
+"""Pyramids: large images as tiles at decreasing resolutions, and the sources of the tiles.
 
 In a mean of 16 x 16 pixels a nucleus of 6 pixels retains 12 % of its contrast. If each block of four is
 shifted by a quarter from its mean towards the pixel that differs most, 24 % are retained. On smears the
-background and edges stay as smooth (from one half on edges become jagged). Dark and bright objects are
-treated alike, for stains and for fluorescence, and the brightness of the image is unchanged.
+background and edges remain smooth; with a weight of one half, edges become jagged. Dark and bright objects
+(stains and fluorescence) are treated equally, and the brightness of the image does not change.
 
 OpenSlide is used if it is installed (``pip install raterscope[slides]``).
 """
@@ -62,7 +62,7 @@ def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 SIDE = 512
-"""Pixels along a tile."""
+"""Side of a tile, pixels."""
 
 Pixels = NDArray[np.uint8]
 
@@ -136,7 +136,7 @@ class PyramidReader:
     def with_displays(self, displays: Displays) -> PyramidReader:
         """Return a reader of the same image with other displays of its channels.
 
-        Stains are not normalised: an estimate from a tile is not that of the image.
+        Stains are not normalised, because an estimate from a tile would differ from that of the image.
         """
         displays = {name: replace(display, stain=None) for name, display in displays.items()}
         if isinstance(self._source, DisplayedSource):
@@ -161,7 +161,7 @@ class PyramidReader:
 
     @property
     def side(self) -> int:
-        """Pixels along a tile."""
+        """Side of a tile, pixels."""
         return self.pyramid.side
 
     def tile(self, level: int, row: int, column: int) -> Pixels:
@@ -178,7 +178,10 @@ class PyramidReader:
         return self.region(level, column * self.side, row * self.side, self.side, self.side)
 
     def region(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
-        """Read a part of a level, cut to the image. Raises `InputError` if the file is missing or damaged."""
+        """Read a part of a level, cropped to the image.
+
+        Raises `InputError` if the file is missing or damaged.
+        """
         level_width, level_height = self.levels[level]
         right, bottom = min(left + width, level_width), min(top + height, level_height)
         left, top = max(left, 0), max(top, 0)
@@ -201,7 +204,7 @@ _KEPT_BYTES = 32 << 20
 
 
 def channel_pages(file: Any) -> tuple[Channel, ...]:
-    """Return the channels of an open OME-TIFF if each has its own smaller copies; else empty."""
+    """Return the channels of an open OME-TIFF if each has its own smaller copies, otherwise none."""
     channels = find_channels(file)
     pages = [file.pages[channel.page] for channel in channels]
     return channels if all(page.subifds and find_levels(page) for page in pages) else ()
@@ -374,7 +377,7 @@ class TiffSource:
 
     def _decode(self, page: Any, index: int) -> NDArray[Any]:
         offset, size = page.dataoffsets[index], page.databytecounts[index]
-        # Larger data could be unpacked to gigabytes.
+        # Larger data could decompress to gigabytes.
         most = 2 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 16)
         if size > most:
             raise InputError("cannot be read: the image is damaged or cut short", file=self._path)
@@ -396,11 +399,11 @@ class TiffSource:
 _SUFFIXES = frozenset((".svs", ".tif", ".tiff", ".ndpi", ".scn", ".mrxs", ".svslide", ".bif"))
 _LONGEST = 1 << 20
 _BACKGROUND = 255
-"""White, as the slide's background, where a slide was not scanned."""
+"""Colour where a slide was not scanned: white, as its background."""
 
 
 def is_slide(path: Path) -> bool:
-    """Return whether OpenSlide is installed and recognises a file of a scanner; false for a plain TIFF."""
+    """Return whether OpenSlide is installed and recognises a file of a scanner; False for a plain TIFF."""
     if path.suffix.casefold() not in _SUFFIXES:
         return False
     try:

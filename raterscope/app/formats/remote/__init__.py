@@ -1,8 +1,8 @@
 """Files at addresses, such as ``https://host/mask.nii.gz`` or ``s3://bucket/case1/*.nii.gz``, and OME-Zarr.
 
-Only a command in which you write an address reads from it; nothing else opens a connection. A file is
-downloaded once, into a folder that you keep, and again only if it has changed there. An OME-Zarr image,
-local or not, is read chunk by chunk into a NIfTI file. Both need ``raterscope[remote]``.
+Only a command with an address opens a connection. A file is downloaded once, into a folder that you keep, and
+again only if the remote file has changed. An OME-Zarr image, local or not, is read chunk by chunk into a
+NIfTI file. Both need ``raterscope[remote]``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raterscope.app.formats.output_files import draft_for, write_bytes
 
 MISSING = "reading from addresses needs fsspec; `pip install raterscope[remote]`"
 LARGEST = 1 << 34
-"""Bytes of a file that is downloaded."""
+"""Maximum size of a downloaded file, bytes."""
 
 _MOST_FILES = 10_000
 _BLOCK = 1 << 22
@@ -44,7 +44,7 @@ def is_zarr(path: Path) -> bool:
 
 
 def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
-    """Download the files of an address, unless they are there already; return them sorted by their names.
+    """Download the files of an address, unless the local copies are current; return them sorted by name.
 
     `address`: address of a file, of files by a pattern, or of an OME-Zarr image; or the path of a local
         OME-Zarr image.
@@ -76,7 +76,7 @@ def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
 
 
 def fetch_all(addresses: Sequence[str], folder: Path, watch: Watch = silent) -> list[Path]:
-    """Download what several addresses name; see `fetch`."""
+    """Download the files of several addresses; see `fetch`."""
     count = len(addresses)
     return [
         path
@@ -140,7 +140,7 @@ def _check_size(path: str, size: int, folder: Path) -> None:
 
 
 def _local_path(folder: Path, path: str) -> Path:
-    """Return where a file is kept: folders as at its address, since their names may mean annotators."""
+    """Return the local path of a file: folders as in its address, because their names may mean annotators."""
     url = urlsplit(path)
     parts = [url.scheme, url.netloc.rpartition("@")[2], url.path] if is_address(path) else [path]
     names = [part for whole in parts for part in whole.split("/") if part not in ("", ".")]
@@ -150,7 +150,7 @@ def _local_path(folder: Path, path: str) -> Path:
 
 
 def _claim(folder: Path, target: Path, path: str) -> Path:
-    """Return a file of this address alone: `ct.zarr` and `ct.ome.zarr` both ask for `ct.nii.gz`."""
+    """Return a file name used only for this address: `ct.zarr` and `ct.ome.zarr` both need `ct.nii.gz`."""
     stem, owner = strip_suffixes(target), _version_file(folder, path).name
     for number in count(1):
         claimed = (
@@ -179,7 +179,7 @@ def _version(infos: Sequence[dict[str, Any]]) -> str:
 
 
 def _is_current(folder: Path, target: Path, path: str, infos: Sequence[dict[str, Any]]) -> bool:
-    """Return whether the file is there in this version; prepare its folder if not."""
+    """Return whether the local file has this version; otherwise prepare its folder."""
     note = _version_file(folder, path)
     if target.exists() and note.exists() and note.read_text() == _version(infos):
         return True
@@ -203,7 +203,7 @@ def _shown(address: str) -> str:
 
 @contextmanager
 def _connection_errors(address: str) -> Iterator[None]:
-    """Distinguish bad input from a bad connection; libraries raise errors of their own."""
+    """Convert the libraries' errors, distinguishing bad input from a bad connection."""
     try:
         yield
     except (InputError, Cancelled, MemoryError):

@@ -1,6 +1,6 @@
-"""A PACS: find, fetch and store series, over DICOMweb or DIMSE, whichever the address names.
+"""PACS: find, fetch and store series over DICOMweb or DIMSE, by the form of the address.
 
-Only the command `raterscope pacs` and the dialogs of a PACS open a connection. They need
+Only the command `raterscope pacs` and the PACS dialogs open a connection. They need
 ``raterscope[pacs]``.
 """
 
@@ -29,7 +29,7 @@ def connect(address: str, certificates: Path | None = None) -> Archive:
     """Return the archive at an address; no connection is opened yet.
 
     `address`: "https://host/dicom-web" for DICOMweb; "dicom://AET@host:port" for DIMSE, or "dicoms://" with
-    TLS. `certificates`: those of the authorities to trust, for a hospital's own.
+    TLS. `certificates`: certificates of trusted authorities, such as a hospital's own.
     """
     if certificates is not None and not certificates.is_file():
         raise InputError("does not exist; expected certificates as PEM", file=certificates)
@@ -56,7 +56,7 @@ def find_series(archive: Archive, filters: Mapping[str, str], watch: Watch = sil
 
 
 def _check_value(keyword: str, value: str) -> None:
-    """Raise `InputError` for a value that no element can have: archives answer it in different ways."""
+    """Raise `InputError` for a value that no element can have; archives answer it in different ways."""
     from pydicom import config
     from pydicom.datadict import dictionary_VR
     from pydicom.valuerep import validate_value
@@ -71,7 +71,7 @@ def _check_value(keyword: str, value: str) -> None:
 def fetch_all(
     archive: Archive, series: Sequence[Series], folder: Path, watch: Watch = silent
 ) -> dict[Path, list[Path]]:
-    """Write series into folders of their own below a folder; return the files of each."""
+    """Write each series into a separate subfolder; return the files of each."""
     repeated = Counter(map(_name_of, series))
     files: dict[Path, list[Path]] = {}
     for listed, step in steps_of(watch, series):
@@ -81,12 +81,12 @@ def fetch_all(
 
 
 def _name_of(series: Series) -> str:
-    """Return a name in words: importers name new studies and raters by it."""
+    """Return a readable name, by which importers name new studies and raters."""
     return file_name_part(f"{series.modality} {series.description or series.patient or 'study'}")
 
 
 def _folder_of(series: Series, folder: Path, *, repeats: bool) -> Path:
-    """Return a folder for a series alone: NAME, or NAME-A, NAME-B ... if the name repeats."""
+    """Return a separate folder for a series: NAME, or NAME-A, NAME-B ... if the name repeats."""
     name = _name_of(series)
     for suffix in ("", *(f"-{letter}" for letter in ascii_uppercase), f"-{series.series_uid}"):
         target = folder / f"{name}{suffix}"
@@ -96,7 +96,7 @@ def _folder_of(series: Series, folder: Path, *, repeats: bool) -> Path:
 
 
 def _series_in(folder: Path) -> str | None:
-    """Return the UID of the series in a folder; None if it holds no DICOM file."""
+    """Return the UID of the series in a folder; None if it contains no DICOM file."""
     import pydicom
 
     for file in folder.glob("*.dcm"):
@@ -107,9 +107,10 @@ def _series_in(folder: Path) -> str | None:
 
 
 def fetch_series(archive: Archive, series: Series, folder: Path, watch: Watch = silent) -> list[Path]:
-    """Write the instances of a series into a folder, one file each, which are replaced if they exist.
+    """Write each instance of a series to a file in a folder; existing files are replaced.
 
-    What stops it leaves no new instances behind: half a series would be imported as a whole one.
+    If this is interrupted, no new instances remain, because an incomplete series would be imported as
+    complete.
     """
     before = set(folder.iterdir()) if folder.exists() else set()
     try:
@@ -146,7 +147,7 @@ def _fetch(archive: Archive, series: Series, folder: Path, watch: Watch) -> list
 
 
 def store_files(archive: Archive, files: Sequence[Path], watch: Watch = silent) -> None:
-    """Store DICOM files, each by itself. Raises `InputError` for the first that is refused."""
+    """Store DICOM files separately. Raises `InputError` for the first that is refused."""
     import pydicom
 
     with archive.storing() as store:

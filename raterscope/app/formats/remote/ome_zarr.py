@@ -20,7 +20,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import draft_for
 
 MOST_VOXELS = 1 << 28
-"""Voxels of a level that is read; of a larger image, a smaller level is."""
+"""Maximum number of voxels of a level; of a larger image, a lower resolution is read."""
 
 _MOST_CHUNK = 1 << 30
 _SPACE = ("z", "y", "x")
@@ -35,9 +35,9 @@ def convert(address: str, target: Path, watch: Watch) -> None:
     """Read an image and write it as NIfTI, completely or not at all.
 
     Of several times or channels the first is read. The axes x, y and z are read as left, posterior and
-    superior, as in DICOM: the format has no anatomical directions.
+    superior, as in DICOM, because the format has no anatomical directions.
 
-    Raises `InputError` if it is no OME-Zarr volume, or too large in every level.
+    Raises `InputError` if the image is not an OME-Zarr volume, or is too large in every level.
     """
     try:
         import zarr
@@ -120,7 +120,7 @@ def _placement(scales: dict[str, Any], level: dict[str, Any], count: int) -> tup
 
 
 def _check(array: Any, address: str) -> None:
-    """Refuse codecs that run code, other types than numbers, and chunks that fill the memory."""
+    """Refuse codecs that run code, types other than numbers, and chunks that would fill the memory."""
     metadata = array.metadata
     codecs = [*(getattr(metadata, "filters", None) or ()), *getattr(metadata, "codecs", ())]
     codecs += [codec for codec in (getattr(metadata, "compressor", None),) if codec is not None]

@@ -1,7 +1,7 @@
 """Protocols of a PACS, DICOMweb and DIMSE: find, fetch and store series, with one interface.
 
-DIMSE uses C-FIND, C-GET and C-STORE. C-MOVE is left out: the archive would send to a port of this computer,
-which would have to be open and registered in the archive. C-GET answers over the connection that asked.
+DIMSE uses C-FIND, C-GET and C-STORE. C-MOVE is not supported: the archive would send to a port of this
+computer, which would have to be open and registered in the archive. C-GET answers over the same connection.
 
 References
 ----------
@@ -36,7 +36,7 @@ _ANY_SYNTAX = (("application/dicom", "*"),)
 
 _TIMEOUT = 60
 _MOST_BYTES = 2 << 30
-"""Of a message, such as an instance; the whole of it is in memory."""
+"""Maximum size of a message, such as an instance, which is completely in memory; bytes."""
 
 _CALLING = "RATERSCOPE"
 _IMAGES = (
@@ -62,7 +62,7 @@ _COMPRESSED = (  # JPEG baseline, JPEG lossless, JPEG-LS, JPEG 2000 lossless and
 
 @dataclass(frozen=True)
 class Series:
-    """A series in an archive."""
+    """Series in an archive."""
 
     patient: str
     date: str
@@ -74,20 +74,20 @@ class Series:
 
 
 class Archive(Protocol):
-    """An archive that is entered at each call; every refusal is an `InputError`."""
+    """Archive that is connected at each call; every refusal raises an `InputError`."""
 
     def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
         """List the series whose elements match, by DICOM keyword."""
 
     def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
-        """Hand each instance of a series to `receive`, with its file meta information."""
+        """Pass each instance of a series to `receive`, with its file meta information."""
 
     def storing(self) -> AbstractContextManager[Callable[[Any], int]]:
         """Return a function that stores an instance and returns the failure's status; 0 for none."""
 
 
 class WebArchive:
-    """An archive with DICOMweb. Without https a token is sent only to this computer."""
+    """Archive with DICOMweb. Without https a token is sent only to this computer."""
 
     def __init__(self, address: str, certificates: Path | None = None) -> None:
         from dicomweb_client.api import DICOMwebClient
@@ -96,8 +96,7 @@ class WebArchive:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(
-                f"{plain(address)} is no address of a PACS; expected https://host/path for DICOMweb, or "
-                "dicom://AET@host:port"
+                f"{plain(address)} is not an address of a PACS; expected https://host/path for DICOMweb, or dicom://AET@host:port"
             )
         if parts.username or parts.password:
             raise InputError(f"write no password into the address; set {AUTHORIZATION} instead")
@@ -126,7 +125,7 @@ class WebArchive:
             return [_series_of(Dataset.from_json(dict(row))) for row in rows[:_MOST_SERIES]]
 
     def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
-        """Hand each instance of a series to `receive`."""
+        """Pass each instance of a series to `receive`."""
         with _answers(self._client):
             for instance in self._client.iter_series(series.study_uid, series.series_uid, _ANY_SYNTAX):
                 receive(instance)
@@ -144,7 +143,7 @@ class WebArchive:
 
 @contextmanager
 def _answers(client: Any) -> Iterator[None]:
-    """Raise an `InputError` that says how a service refused, or that its answer is damaged."""
+    """Raise an `InputError` that states why a service refused, or that its answer is damaged."""
     import pydicom
     import requests
 
@@ -171,17 +170,17 @@ def _answers(client: Any) -> Iterator[None]:
 
 _REFUSALS = {
     400: "does not understand the request (status 400)",
-    401: f"asks who you are (status 401); set {AUTHORIZATION}",
+    401: f"requires a login (status 401); set {AUTHORIZATION}",
     403: "does not allow this (status 403)",
     404: "has no such study or series, or no DICOMweb at this address (status 404)",
-    409: "refused what was to be stored (status 409)",
-    413: "refused a file for its size (status 413)",
+    409: "refused the data to be stored (status 409)",
+    413: "refused a file because of its size (status 413)",
     503: "is busy (status 503); try again later",
 }
 
 
 class _Stop(BaseException):
-    """Leaves pynetdicom, which catches every `Exception` of a handler."""
+    """Exception that leaves pynetdicom, which catches every `Exception` of a handler."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -189,9 +188,9 @@ class _Stop(BaseException):
 
 
 class DimseArchive:
-    """An archive with DIMSE services.
+    """Archive with DIMSE services.
 
-    Raterscope's own AE title is RATERSCOPE; another one follows the address as "?calling=AET".
+    Raterscope's AE title is RATERSCOPE; another title follows the address as "?calling=AET".
     """
 
     def __init__(self, address: str, certificates: Path | None = None) -> None:
@@ -205,7 +204,7 @@ class DimseArchive:
         titles = (unquote(parts.username or ""), *parse_qs(parts.query).get("calling", [_CALLING])[:1])
         if not (parts.hostname and port and all(map(_is_title, titles))) or parts.password:
             raise InputError(
-                f"{plain(address)} is no address of a PACS; expected dicom://AET@host:port with the "
+                f"{plain(address)} is not an address of a PACS; expected dicom://AET@host:port with the "
                 "archive's AE title (1 to 16 letters)"
             )
         self._called, self._calling = titles
@@ -223,7 +222,7 @@ class DimseArchive:
     def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
         """List the series whose elements match, by DICOM keyword."""
         if "SeriesInstanceUID" in filters and "StudyInstanceUID" not in filters:
-            raise InputError("name the study of the series too: DIMSE finds series by their study")
+            raise InputError("also name the study of the series: DIMSE finds series by their study")
         series: list[Series] = []
         watch(0.0, "searching")
         with self._associated(_contexts("StudyRootQueryRetrieveInformationModelFind")) as association:
@@ -277,7 +276,7 @@ class DimseArchive:
         return rows
 
     def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
-        """Hand each instance of a series to `receive`."""
+        """Pass each instance of a series to `receive`."""
         from pydicom.dataset import Dataset
         from pynetdicom import build_role, evt, sop_class
 
@@ -339,7 +338,7 @@ class DimseArchive:
     def _associated(
         self, contexts: Sequence[Any], handlers: Sequence[Any] = (), roles: Sequence[Any] = ()
     ) -> Iterator[Any]:
-        """Associate, and release the association; it is aborted if anything fails."""
+        """Open an association within this context, and release it; it is aborted if anything fails."""
         from pynetdicom import AE, evt
 
         self._problem, self._socket, self._received, self._rejection = None, None, 0, None
@@ -368,7 +367,7 @@ class DimseArchive:
         association.release()
 
     def _reach(self) -> str:
-        """Return the archive's address in numbers, after a connection that says what pynetdicom does not."""
+        """Return the archive's numeric address, after a test connection with clear errors."""
         try:
             with socket.create_connection((self._host, self._port), _TIMEOUT) as connection:
                 if self._tls is not None:
@@ -382,7 +381,7 @@ class DimseArchive:
             raise InputError(f"{self._name}: {_failure_text(error)}") from error
 
     def _limit(self, event: Any) -> None:
-        """Limit how long the archive may be silent, and how much it may send in a message."""
+        """Limit the time that the archive may be silent, and the size of a message."""
         transport = event.assoc.dul.socket
         self._socket = transport.socket
         transport.socket.settimeout(_TIMEOUT)
@@ -399,7 +398,7 @@ class DimseArchive:
         transport.recv = recv
 
     def _note_rejection(self, event: Any) -> None:
-        """Note why the archive rejects: pynetdicom forgets it where the archive closes quickly."""
+        """Record the reason for a rejection, which pynetdicom may lose."""
         from pynetdicom.pdu import A_ASSOCIATE_RJ
 
         if isinstance(event.pdu, A_ASSOCIATE_RJ):
@@ -427,7 +426,7 @@ class DimseArchive:
             text = _REJECTIONS.get(self._rejection, "refused the association")
             text = text.format(self._called, self._calling)
         elif association.acceptor.primitive is None:
-            text = f"is no DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
+            text = f"is not a DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
         else:
             syntax = contexts[0]
             text = f"does not offer {syntax.abstract_syntax.name} in {syntax.transfer_syntax[0].name}"
@@ -458,7 +457,7 @@ def _contexts(*names: str, syntaxes: Sequence[str] = _UNCOMPRESSED) -> list[Any]
 
 
 def _failure_text(error: BaseException | None) -> str:
-    """Explain why no connection was made, from an error and those that caused it."""
+    """Explain why no connection was made, from an error and its causes."""
     while error is not None:
         if isinstance(error, socket.gaierror):
             return "there is no computer of this name"

@@ -51,7 +51,7 @@ def test_a_cell_with_several_tags_is_a_vote_on_each(tmp_path: Path, separator: s
     ]
     assert present(tables) == GIVEN
     (notice,) = [words for words in tables[0].notices if "one by one" in words]
-    assert notice.startswith("2 tags are fused one by one: sport, war.")
+    assert notice.startswith("2 tags are fused separately: sport, war.")
     assert "3 votes without a tag" in notice
 
 

@@ -112,7 +112,7 @@ def test_a_report_without_the_patient(tmp_path, blobs, series):
 def test_maps_are_refused(tmp_path, series):
     volume = series()
     values = np.zeros((4, 20, 30), dtype=np.float32)
-    with pytest.raises(InputError, match="is a map, but the format holds only masks"):
+    with pytest.raises(InputError, match="is a map, but the format supports only masks"):
         write_masks(tmp_path / "a", "dicom-sr", [Structure("a", values)], volume.grid, source=volume)
 
 

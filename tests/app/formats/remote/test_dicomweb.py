@@ -63,7 +63,7 @@ def test_a_consensus_is_stored_beside_its_series_and_found_again(archive, series
 
 def test_an_archive_that_asks_for_a_password(archive, capsys):
     assert main(["pacs", "find", archive]) == 1
-    assert "asks who you are (status 401); set RATERSCOPE_PACS_AUTHORIZATION" in capsys.readouterr().err
+    assert "requires a login (status 401); set RATERSCOPE_PACS_AUTHORIZATION" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_anna")
@@ -86,7 +86,7 @@ def test_what_an_archive_refuses(archive, tmp_path, capsys):
     [
         ("http://127.0.0.1:9/dicom-web", "127.0.0.1:9: does not answer"),
         ("https://no-such-host.invalid/x", "there is no computer of this name"),
-        ("ftp://host/x", "is no address of a PACS"),
+        ("ftp://host/x", "is not an address of a PACS"),
         ("https://anna:secret@host/x", "write no password into the address"),
         ("http://host.example/x", "a token is sent over https only"),
     ],

@@ -114,7 +114,7 @@ def test_what_an_archive_refuses(node, tmp_path, capsys):
     assert "is not called OTHER" in error("find", node.replace("ARCHIVE", "OTHER"))
     assert "know the AE title ELSE, and allow it C-FIND" in error("find", f"{node}?calling=ELSE")
     assert "there is no such study or series" in error("get", node, "--study", "1.2.3", "-o", str(tmp_path))
-    assert "name the study of the series too" in error("get", node, "--series", "1.2.3", "-o", str(tmp_path))
+    assert "also name the study of the series" in error("get", node, "--series", "1.2.3", "-o", str(tmp_path))
     assert "expected 20260131" in error("find", node, "--date", "2026-01-31")
 
 
@@ -140,10 +140,10 @@ def test_a_rejection_is_understood_although_the_archive_closed_at_once(node, mon
     [
         ("dicom://ARCHIVE@127.0.0.1:9", "127.0.0.1:9: does not answer"),
         ("dicom://ARCHIVE@no-such-host.invalid:104", "there is no computer of this name"),
-        ("dicom://127.0.0.1:104", "is no address of a PACS"),
-        ("dicom://ARCHIVE@127.0.0.1", "is no address of a PACS"),
-        ("dicom://ARCHIVE@127.0.0.1:port", "is no address of a PACS"),
-        ("dicom://THIS-TITLE-IS-TOO-LONG@127.0.0.1:104", "is no address of a PACS"),
+        ("dicom://127.0.0.1:104", "is not an address of a PACS"),
+        ("dicom://ARCHIVE@127.0.0.1", "is not an address of a PACS"),
+        ("dicom://ARCHIVE@127.0.0.1:port", "is not an address of a PACS"),
+        ("dicom://THIS-TITLE-IS-TOO-LONG@127.0.0.1:104", "is not an address of a PACS"),
         ("dicoms://ARCHIVE@127.0.0.1:9", "127.0.0.1:9: does not answer"),
     ],
 )
@@ -181,10 +181,10 @@ def server(answer):
 @pytest.mark.parametrize(
     ("answer", "timeout", "words"),
     [
-        (b"", 0.1, "is no DICOM archive"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", 60, "is no DICOM archive"),
+        (b"", 0.1, "is not a DICOM archive"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", 60, "is not a DICOM archive"),
         (b"\x02\x00\xff\xff\xff\xff", 60, "sends more than"),
-        (b"\x02\x00\x00", 0.1, "is no DICOM archive"),
+        (b"\x02\x00\x00", 0.1, "is not a DICOM archive"),
         (b"\x02\x00\x00\x00\x00\x02ab", 60, "does not offer"),
     ],
 )

@@ -115,7 +115,7 @@ def test_cross_validation_combines_every_method_with_the_programs(crowd, probabi
     [
         ([("task", "score"), ("cell 1", "0.4")], "has no class probabilities"),
         ([("task", "label", "score"), ("nowhere", "ring", "0.4")], "has none of the tasks"),
-        ([("task", "label", "score"), ("a", "ring", "1.4")], "is no probability"),
+        ([("task", "label", "score"), ("a", "ring", "1.4")], "is not a probability"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path, rows, words):
@@ -148,4 +148,4 @@ def test_a_wrong_value_among_probabilities_is_named_with_line_and_column(value, 
     table = tmp_path / "p.csv"
     table.write_text(f"task,cat,dog\na,0.2,0.8\nb,0.3,0.7\nc,{value},0.1\n")
     assert main(["import", str(tmp_path / "s.rscope"), str(table)]) == 1
-    assert f'p.csv, line 4, field cat: "{value}" is no probability' in capsys.readouterr().err
+    assert f'p.csv, line 4, field cat: "{value}" is not a probability' in capsys.readouterr().err
