@@ -93,13 +93,13 @@ COLUMN_NAMES = {
     "status": "assignmentstatus answerstatus",
 }
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
-"""Fields of a box."""
+"""Fields with the corners of a box."""
 
 _NAMED = ("annotator", "image", "task")
 
 
 class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather than an error
-    """A table whose columns must be named by hand."""
+    """Error: the user must name columns of a table."""
 
     def __init__(
         self, file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], guess: Mapping[str, str],
@@ -111,13 +111,14 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
         self.missing = tuple(missing)  # fields without a recognised column
         columns = plain_names(self.header, 12)
         super().__init__(
-            f"no column is known as {' or '.join(missing)}; the columns are {columns}: name them by hand",
+            f"no column is recognised as {' or '.join(missing)}; the columns are {columns}: name them by "
+            f"hand",
             file=file,
         )
 
 
 class Coded(Sequence[str]):
-    """A column of texts: `names`, each once in the order of first appearance, and their `numbers` by row."""
+    """Column of texts: distinct `names` in order of first appearance, and their indices by row, `numbers`."""
 
     __slots__ = ("names", "numbers")
 
@@ -140,7 +141,7 @@ class Coded(Sequence[str]):
         return self.names[int(self.numbers[at])]
 
     def renamed(self, names: list[str]) -> Coded:
-        """Replace each text; those that become equal get one number."""
+        """Replace each text; texts that become equal get the same index."""
         if names == self.names:
             return self
         number: dict[str, int] = {}
@@ -148,14 +149,14 @@ class Coded(Sequence[str]):
         return Coded(list(number), renumbered[self.numbers])
 
     def rows_with(self, names: Sequence[bool]) -> list[int]:
-        """List the rows whose text is marked."""
+        """Return the indices of rows whose text is marked."""
         marked = np.array(names, dtype=bool)
         rows: list[int] = np.flatnonzero(marked[self.numbers]).tolist() if marked.any() else []
         return rows
 
 
 def unite(*columns: Coded) -> tuple[list[str], list[NDArray[np.int32]]]:
-    """Unite the texts of several columns; return them, and the number of each row's text, by column."""
+    """Merge the texts of several columns; return them, and the index of each row's text, by column."""
     names = dict.fromkeys(itertools.chain(*(column.names for column in columns)))
     number = {name: at for at, name in enumerate(names)}
     rows = (np.array([number[name] for name in column.names], dtype=np.int32) for column in columns)
@@ -175,7 +176,7 @@ def coded(column: list[Any]) -> Coded:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as text."""
+    """Table of text."""
 
     path: Path
     header: tuple[str, ...]  # tuple of C names, each once
@@ -195,21 +196,21 @@ class Table:
 
 
 class Faults:
-    """First problem of each bad row of a table."""
+    """Problems of a table: the first problem of each bad row."""
 
     def __init__(self, table: Table, known: Mapping[int, tuple[str, str]] | None = None) -> None:
         self._table = table
         self._first = dict(known or {})
 
     def add(self, rows: Iterable[int], field: str, problem: str) -> None:
-        """Note a problem of a field in some rows; `problem` may contain {cell}."""
+        """Record a problem of a field in some rows; `problem` may contain {cell}."""
         fault = field, problem
         for row in rows:
             self._first.setdefault(row, fault)
 
     @property
     def rows(self) -> Collection[int]:
-        """The bad rows."""
+        """Indices of the bad rows."""
         return self._first.keys()
 
     def describe(self, row: int) -> tuple[str, str]:
@@ -219,7 +220,7 @@ class Faults:
         return field, problem.replace("{cell}", plain(cell, 40))
 
     def refuse(self) -> None:
-        """Raise InputError if any problem was noted: the first row's, with the number of other bad rows."""
+        """Raise InputError if there are problems: the first row's, with the number of other bad rows."""
         if not self._first:
             return
         row = min(self._first)
@@ -236,7 +237,7 @@ class Faults:
 def assign_columns(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Assign a column to each field, by hand first, then by the usual names.
+    """Assign a column to each field, first as the user named them, then by the usual names.
 
     Raises `UnknownColumns` if a needed field has no column. Raises `InputError` if the mapping names an
     unknown column or field.
@@ -278,12 +279,12 @@ def fields_of(assigned: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_usual(name: str) -> bool:
-    """Return whether a column's name is a usual one of a field, except classes of marks and groups."""
+    """Return whether a column's name is a usual name of a field, except classes of marks and groups."""
     return any(_key(name) in _keys(field) for field in COLUMN_NAMES if field not in ("class", "group"))
 
 
 def is_headed(row: list[str]) -> bool:
-    """Return whether the first row is a header: without numbers, or with numbers beside usual names alone.
+    """Return whether the first row is a header: without numbers, or only usual names and numbers.
 
     Tables of class probabilities may have columns with numbers as names: task, 0, 1.
     """
@@ -308,8 +309,8 @@ def read_numbers(
 ) -> FloatArray:
     """Read a column of coordinates or sizes in pixels, (N,).
 
-    `faults`: collects the cells that are not numbers.
-    `empty`: whether an empty cell is accepted as NaN.
+    `faults`: collects problems of cells that are not numbers. `empty`: whether an empty cell is accepted as
+    NaN.
     `comma`: whether a comma is a decimal mark; by default the column decides.
     """
     cells = table.column(column)
@@ -344,7 +345,7 @@ def read_numbers(
 
 
 def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
-    """Read a column of names; an empty or too long one is a fault.
+    """Read a column of names; an empty or too long name is a problem.
 
     An apostrophe that `output_files.escape_formula` put before a name is removed.
     """
@@ -367,7 +368,7 @@ def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
 
 
 def read_annotators(table: Table, column: Mapping[str, str], faults: Faults) -> Sequence[str]:
-    """Read the names of annotators; with a column "read", every read has a name of its own."""
+    """Read the names of annotators; with a column "read", every read has a separate name."""
     names = read_names(table, column["annotator"], faults)
     if "read" not in column:
         return names
@@ -384,7 +385,7 @@ def read_number(cell: str) -> int | None:
 
 
 def _keys(field: str) -> list[str]:
-    """List the usual names of a field's column: first the plain word, then with "name", then with "id"."""
+    """List the usual names of a field's column: first the word itself, then with "name", then with "id"."""
     words = COLUMN_NAMES[field].split()
     if field not in _NAMED:
         return words

@@ -22,10 +22,12 @@ from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 
 MOST_VOXELS = 2**30
-"""Voxels of one volume; a scan of the whole body at half a millimetre has half as many."""
+"""Maximum number of voxels of a volume; a whole-body scan at half a millimetre has half as many."""
 
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
-"""Bytes that packed voxels may unpack to: in any case, and for each packed byte; labels pack 1000 to one."""
+"""Maximum decompressed size of voxels, bytes: in any case, and for each compressed byte; labels compress up
+to 1000 to 1.
+"""
 
 LARGEST_TEXT = 500_000_000
 _MOST_ALONG = 100_000
@@ -33,11 +35,11 @@ _DEEPEST = 64
 _LONGEST_NAME = 200
 _MOST_DIGITS = 310
 _LARGEST_INTEGER = int(sys.float_info.max)
-"""The largest integer that a float can hold; JSON may contain larger ones."""
+"""Largest integer that a float can represent; JSON may contain larger integers."""
 
 
 def open_file(path: Path, file: BinaryIO | None = None) -> AbstractContextManager[BinaryIO]:
-    """Open a file for reading, unless it is open already as `file`, which stays open."""
+    """Open a file for reading, unless it is already open as `file`, which stays open."""
     return path.open("rb") if file is None else nullcontext(file)
 
 
@@ -75,7 +77,7 @@ def input_errors(path: Path, expected: str) -> Iterator[None]:
 
 
 def most_unpacked(packed: int) -> int:
-    """Return the bytes that `packed` bytes may unpack to."""
+    """Return the maximum decompressed size of `packed` bytes."""
     return _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * packed
 
 
@@ -89,7 +91,7 @@ def check_shape(path: Path, shape: tuple[int, ...]) -> None:
 
 
 def refuse_packed(path: Path, unpacked: int) -> None:
-    """Refuse an image with more bytes of pixels than its file size allows."""
+    """Refuse an image that claims more bytes of pixels than its file size allows."""
     most = most_unpacked(path.stat().st_size)
     if unpacked > most:
         text = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
@@ -177,7 +179,7 @@ def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a decoded value is a finite number that a float can hold."""
+    """Return whether a decoded value is a finite number that a float can represent."""
     if type(value) is int:
         return abs(value) <= _LARGEST_INTEGER
     return type(value) is float and math.isfinite(value)
@@ -201,7 +203,7 @@ def answer_text(value: Any) -> str:
 
 
 def _parse_integer(digits: str) -> int | float:
-    """Convert an integer; infinite if no float can hold it, as for 1e999."""
+    """Convert an integer; infinite if no float can represent it, as for 1e999."""
     return int(digits) if len(digits) <= _MOST_DIGITS else math.copysign(math.inf, int(digits[:2]))
 
 
@@ -218,9 +220,9 @@ def _check_text(path: Path) -> None:
 def refuse_special(path: Path) -> None:
     """Refuse a study, a pipe, a device, or a name that is not UTF-8, before any reader opens a file.
 
-    On POSIX systems a process that closes any handle on a file loses its locks on it. Reading the first bytes
-    of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
-    cannot be stored in a study or an export.
+    On POSIX systems a process that closes any handle of a file loses its locks on the file. Reading the first
+    bytes of an open study would therefore end its lock. A pipe or a device may block, or never end. A name
+    that is not UTF-8 cannot be stored in a study or an export.
 
     Raises `InputError` for a file NAME.rscope or NAME.rsread, a pipe, socket or device, a link to one of
     them, and a name that is not UTF-8. A missing file and a folder are not refused.

@@ -19,18 +19,18 @@ from raterscope.app.formats.untrusted import most_unpacked
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _LARGEST_FILE, _LARGEST_UNPACKED = 64 << 20, 512 << 20
 _MOST_CELLS = 1 << 24
-"""Cells of a sheet with the empty ones between them, all of which are in memory."""
+"""Maximum number of cells of a sheet, including empty cells in between; all are in memory."""
 
 _PART, _LONGEST_REFERENCE = 1 << 20, 64
 _REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")
-"""Row or cell in a sheet of Excel, such as r="12" or r="AB12"."""
+"""Pattern of a row or cell in an Excel sheet, such as r="12" or r="AB12"."""
 
 
 def read_sheet(path: Path) -> io.BytesIO:
     """Read the table of a spreadsheet, as CSV in UTF-8 with a line for each row of its sheet.
 
-    It is the first sheet with two rows and two columns, or else the first with any. Raises `InputError` for a
-    damaged, encrypted, empty or too large file.
+    This is the first sheet with two rows and two columns, or else the first with cells. Raises `InputError`
+    for a damaged, encrypted, empty or too large file.
     """
     with _errors(path):
         rows = _choose(path, _sheets(path)).to_python(skip_empty_area=False)
@@ -40,7 +40,7 @@ def read_sheet(path: Path) -> io.BytesIO:
 
 
 def explain_other_sheets(path: Path) -> str:
-    """Name the visible sheets that `read_sheet` does not read; empty if there are none."""
+    """Return a notice on visible sheets that `read_sheet` does not read; empty if there are none."""
     with _errors(path):
         sheets = list(_sheets(path))
     read = _choose(path, sheets)
@@ -112,7 +112,7 @@ def _refuse_large(path: Path) -> None:
 
 
 def _refuse_scattered(path: Path) -> None:
-    """Refuse a sheet with cells so far apart that the process would end when the reader allocates it."""
+    """Refuse a sheet with cells so far apart that the reader could not allocate it."""
     try:
         with zipfile.ZipFile(path) as archive:
             sheets = [name for name in archive.namelist() if "sharedstrings" not in name.casefold()]
@@ -124,7 +124,7 @@ def _refuse_scattered(path: Path) -> None:
 
 
 def _extent(stream: IO[bytes]) -> tuple[int, int]:
-    """Return the last row and column that a sheet of Excel names; 0 if it names none."""
+    """Return the last row and column that an Excel sheet names; 0 if it names none."""
     rows = columns = 0
     rest = b""
     while part := stream.read(_PART):
@@ -153,7 +153,7 @@ def _refuse_extent(path: Path, rows: int, columns: int) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as text; a line break would make the numbers of the lines after it wrong."""
+    """Return a value as text without line breaks, which would change the numbers of later lines."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     if isinstance(value, datetime):

@@ -3,7 +3,7 @@
 One row is one classification of one subject by one volunteer. Its `annotations` are JSON, a list of tasks.
 The value of a drawing task is a list of marks. In version 1 the keys of a mark determine its shape (a point
 has x and y and no key of another shape); in version 2 `toolType` does. A volunteer who classified a subject
-in a workflow with a drawing task looked at the subject, with or without marks: a question may skip the
+in a workflow with a drawing task has viewed the subject, even without marks, because a question may skip the
 drawing.
 """
 
@@ -49,7 +49,7 @@ _LONGEST_QUESTION = 120
 
 @dataclass
 class Classification:
-    """One row of an export, with its points."""
+    """Row of an export, with its points."""
 
     row: int
     annotator: str
@@ -66,7 +66,7 @@ def is_export(table: Table) -> bool:
 
 
 class ZooniverseDocument(Document):
-    """A classification export. The JSON of a row is decoded when its annotations are read.
+    """Classification export. The JSON of a row is decoded when its annotations are read.
 
     `table`: the complete export, or its first rows, which are enough for `contents`.
     """
@@ -77,9 +77,9 @@ class ZooniverseDocument(Document):
         self._table = table
 
     def contents(self) -> frozenset[Content]:
-        """Find out whether there are answers and marks; rows that cannot be read are skipped.
+        """Detect whether there are answers and marks; rows that cannot be read are skipped.
 
-        An empty answer may belong to a drawing, so that alone it is none.
+        An empty answer may belong to a drawing, and alone does not count as an answer.
         """
         table, contents = self._table, set[Content]()
         answered: set[tuple[str, str]] = set()
@@ -102,13 +102,13 @@ class ZooniverseDocument(Document):
         return frozenset(contents)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
-        """Yield the points of each classification by frame, or each answer as a set of its own.
+        """Yield the points of each classification by frame, or each answer as a separate set.
 
-        The first of a volunteer's classifications of a subject yields points. An image has the name of the
-        file in the subject's data, else the subject's number; each frame with marks is an image. Several
-        answers at once, and several animals of a survey, are one label. A question is the same within a
-        workflow. Drawings, texts, sliders and drop-downs are not labels. Raises `InputError` for an export
-        without point marks, and for the first row that cannot be read.
+        A volunteer's first classification of a subject yields points. An image has the name of the file in
+        the subject's data, otherwise the subject's number; each frame with marks is an image. Several answers
+        at once, and several animals of a survey, are one label. A question is the same within a workflow.
+        Drawings, texts, sliders and drop-downs are not labels. Raises `InputError` for an export without
+        point marks, and for the first row that cannot be read.
         """
         return self._points(remarks, watch) if kind == "points" else self._labels(watch)
 
@@ -176,7 +176,7 @@ class ZooniverseDocument(Document):
             for subject, name in names.items()
         }  # fmt: skip
         votes = list(_votes(table, column, several, watch))
-        # An empty answer may belong to a drawing or to a choice, which other answers show.
+        # An empty answer may belong to a drawing or to a choice; other answers show which.
         drawn = {vote.question for vote in votes if vote.answer is None}
         for vote in votes:
             is_label = vote.answer is not None and vote.question not in drawn
@@ -194,8 +194,8 @@ def parse_classifications(
     """Read every row: annotator, subject and points; return results, workflows and repeats.
 
     `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. Only the
-    first classification of a subject by each volunteer counts; the others are the number of repeats. The
-    workflows are those with a drawing task.
+    first classification of a subject by each volunteer counts; the number of others is returned as repeats.
+    The workflows are those with a drawing task.
     """
     columns = {name: table.column(name) for name in _NEEDED}
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
@@ -233,7 +233,7 @@ def parse_classifications(
 
 
 def _annotator_of(name: str, number: str, classification: str) -> str:
-    """Name a volunteer, by the classification if they were not logged in."""
+    """Return a volunteer's name, or a name from the classification if they were not logged in."""
     return name.strip() or number.strip() or f"unnamed in classification {classification.strip()}"
 
 
@@ -280,7 +280,7 @@ def _add_point(
 
 
 def _tool_of(mark: dict[str, Any]) -> str:
-    """Return the label of a mark's tool, else its number."""
+    """Return the label of a mark's tool, otherwise its number."""
     label = text_of(mark.get("tool_label"))
     number = mark.get("toolIndex", mark.get("tool"))
     return label or (f"tool {number + 1}" if type(number) is int and number >= 0 else "")
@@ -307,7 +307,7 @@ def _subjects(
 
 
 def name_subject(text: str, subject: str) -> str:
-    """Name a subject by the file name in its data (JSON), else by its number."""
+    """Name a subject by the file name in its data (JSON), otherwise by its number."""
     try:
         data = decode_json(text)
     except ValueError:

@@ -63,7 +63,7 @@ def plain_errors() -> Iterator[None]:
         names = plain_names(error.header, 12)
         missing = error.missing[0]
         raise DataError(
-            f"no column is known as {' or '.join(error.missing)}; the columns are {names}: "
+            f"no column is recognised as {' or '.join(error.missing)}; the columns are {names}: "
             f'columns={{"NAME": "{missing}"}} names one.'
         ) from error
     except InputError as error:

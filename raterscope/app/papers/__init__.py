@@ -1,5 +1,5 @@
-"""The papers' tables and figures, measured again: experiments, stored results, and their page.
+"""Reproduction of the papers' tables and figures: experiments, stored results, and their page.
 
-`experiments` defines an experiment and runs it so that it can be interrupted, one module a paper lists its
-own, and `page` writes the page.
+`experiments` defines experiments and runs them interruptibly, a module for each paper lists its experiments,
+and `page` writes the page.
 """

@@ -1,7 +1,7 @@
 """Experiments of the OEM-DEM paper: clusters of clicks and detection, on mixtures and simulated smears.
 
 The paper has ten images of MalariaSpot: five taken with a cellphone, where annotators miss faint parasites
-and take artefacts for parasites, and five taken with standard technology. Simulated smears stand for both.
+and mistake artefacts for parasites, and five taken with standard technology. Simulated smears replace both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from raterscope.app.papers.experiments import (
 )
 
 TOLERANCE = 0.3
-"""Matching distance in the simulated set-up, in its units; about the deviation of its largest component."""
+"""Matching distance in the simulated set-up, in its units: about the standard deviation of its largest
+component.
+"""
 RADIUS = 4.0
 """Matching radius on the paid crowd's images, pixels, as their authors judge."""
 
@@ -76,7 +78,7 @@ _FIGURE_2_WORDS = {
     "OEM S": "close to 1", "CEM S": "close to 1", "k-means S": "close to 1", "HAC S": "lowest",
     "OEM P": "highest", "CEM P": "below OEM", "k-means P": "below OEM", "HAC P": "lowest",
 }  # fmt: skip
-"""The words of section 3.1 on Figure 2, whose values are not printed."""
+"""Statements of section 3.1 on Figure 2, whose values are not printed."""
 
 _FIGURE_2 = Experiment(
     name="clicks-figure-2",
@@ -293,14 +295,15 @@ _STREAM = Experiment(
 )  # fmt: skip
 
 _RADIUS = 8.0
-"""Pixels: about the radius of a simulated ring."""
+"""Matching radius, pixels: about the radius of a simulated ring."""
 
 _POOL = 200
-"""Annotators of an image; the paper had more than 5,000."""
+"""Number of annotators of an image; the paper had more than 5,000."""
 
 _KINDS = {"cellphone": (0.45, 1.5, 24), "standard": (1.6, 0.5, 6)}
-"""Powers of clarity and allure, and number of artefacts, of either kind of image: cellphone images are
-less plain, and have more that looks like a parasite."""
+"""Powers of clarity and attraction, and number of artefacts, for each kind of image: cellphone images are
+less clear, and have more objects that look like parasites.
+"""
 
 _IMAGES = {"cellphone": slice(0, 5), "standard": slice(5, 10)}
 """Images of Table 1: 1 to 5, and 6 to 10."""
@@ -384,7 +387,7 @@ SIZES = Experiment(
 
 
 def _streamed_on_smears(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Let annotators join one by one from R(0) = 11 to 51, beside the batch of as many."""
+    """Let annotators join one by one from R(0) = 11 to 51, and compare with a batch of the same number."""
     image, order = _drawn(cell, run, CROWDS[-1])
     result: dict[str, float] = {}
     batch = plans()["OEM, DEM"]

@@ -1,4 +1,4 @@
-"""Experiments: cells measured in runs, results kept in the folder, and the open data sets they read."""
+"""Experiments: cells measured in runs, results stored in a folder, and the open data sets that they read."""
 
 from __future__ import annotations
 
@@ -29,27 +29,29 @@ from raterscope.app.formats.pairs import read_pairs
 
 Measures = Mapping[str, float]
 Measure = Callable[[str, int, Path], Measures]
-"""Measures one run of a cell: ``measure(cell, run, data)`` with the folder of open data. The same arguments
-give the same figures. NaN stands for what cannot be measured in this run."""
+"""Function that measures one run of a cell: ``measure(cell, run, data)`` with the folder of open data. The
+same arguments give the same values. NaN means that a value cannot be measured in this run.
+"""
 
 Better = Literal["higher", "lower", "nearer", ""]
 
 Results = Mapping[str, Sequence[Measures]]
-"""The measures of all runs of each cell, from run 0."""
+"""Measures of all runs of each cell, from run 0."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table of the page: a figure of the paper beside ours."""
+    """Row of a table of the page: a figure of the paper beside ours."""
 
     label: str
     cell: str
     printed: str  # the measure of the method as the paper prints it
     paper: float | None = None  # the paper's figure
     text: str = ""  # statement of the paper, where it gives no figure
-    # the measure of this program's default; empty where the same is measured with no other method
+    # the measure of this program's default; empty if only one method is measured
     default: str = ""
-    # {"higher", "lower", "nearer", ""}: which default is better than the paper's method; "nearer" to `aim`
+    # {"higher", "lower", "nearer", ""}: direction in which the default is better than the paper's method;
+    # "nearer" to `aim`
     better: Better = "higher"
     aim: float = 0.0
     digits: int = 3  # decimals shown
@@ -77,12 +79,13 @@ class Experiment:
     measure: Measure  # see `Measure`
     rows: tuple[Row, ...]
     runs: int  # of a cell, in full
-    # of a cell, in the quick form: the first of the same runs; 0 for what only the full form measures
+    # number of runs of a cell in the quick form, the first of the same runs; 0 if only the full form measures
+    # it
     quick: int
     method: str  # quantity that was measured, in a sentence or two
     command: str  # the command that produces one of the figures without the page
     remark: str = ""  # where ours differ, and why
-    # realizations behind the paper's figures; their scatter is taken to be ours
+    # number of realizations in the paper's figures; their scatter is assumed to be ours
     paper_runs: int | None = None
     instead: str = ""  # data used in place of unpublished data; empty for the paper's own set-up or data
     needs: str = ""  # a file or folder of the open data, below the data folder; empty for a simulation
@@ -91,19 +94,19 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and the experiments that reproduce it."""
+    """Paper, and the experiments that reproduce it."""
 
     name: str  # as the command line has it
     title: str
     reference: str  # its key in the bibliography
     experiments: tuple[Experiment, ...]
-    # results that depend on unpublished data, and what is measured instead
+    # results that depend on unpublished data, and the replacement that is measured
     unpublished: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs with its standard error, NaN with a single run, and the runs' standard deviation."""
+    """Mean over runs, its standard error (NaN for a single run), and the standard deviation of the runs."""
 
     mean: float
     error: float
@@ -112,7 +115,7 @@ class Estimate:
 
 
 def estimate(results: Results, cell: str, measure: str) -> Estimate | None:
-    """Average a measure over the runs of a cell; None where nothing was measured."""
+    """Average a measure over the runs of a cell; None without measurements."""
     values = np.array([run.get(measure, math.nan) for run in results.get(cell, ())], dtype=np.float64)
     values = values[np.isfinite(values)]
     if not len(values):
@@ -127,7 +130,7 @@ def rates(name: str, score: Evaluation) -> dict[str, float]:
 
 
 def paired_difference(results: Results, cell: str, measure: str, reference: str) -> Estimate | None:
-    """Average the difference of two measures of the same runs; None where there is none."""
+    """Average the difference of two measures of the same runs; None without measurements."""
     pairs = [
         {"d": run.get(measure, math.nan) - run.get(reference, math.nan)} for run in results.get(cell, ())
     ]
@@ -135,17 +138,17 @@ def paired_difference(results: Results, cell: str, measure: str, reference: str)
 
 
 MARK = "papers.json"
-"""A file that marks a folder as written by this program."""
+"""Name of the file that marks a folder as written by this program."""
 CELLS = "cells"
 _SAVE_SECONDS = 2.0
-"""Seconds of work that a crash may lose, besides the run that is being measured."""
+"""Maximum work that a crash may lose, in addition to the current run, seconds."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder of the page, or continue one of this program.
+    """Create the folder of the page, or continue an earlier folder.
 
-    Raises `InputError` for a folder with other files in it: nothing of them is overwritten.
+    Raises `InputError` for a folder with other files, which are never overwritten.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("is a file; expected a folder", file=folder)
@@ -170,8 +173,8 @@ def measure(
 
     `folder`: folder prepared by `check_folder`.
     `watch`: called before every run; if it raises, earlier measurements are kept.
-    `full`: whether to make as many runs as the papers, or as there are; else only the first few.
-    `data`: the folder of open data; without it, experiments that need it are left out.
+    `full`: whether to make the number of runs of the papers, or all that are possible; otherwise only the
+    first few. `data`: the folder of open data; without it, experiments that need it are omitted.
     """
     work = [
         (experiment, cell)
@@ -202,7 +205,7 @@ def measure(
 
 
 def read_results(experiment: Experiment, folder: Path) -> Results:
-    """Read what has been measured of an experiment."""
+    """Read the stored results of an experiment."""
     return {cell: _read(_file(folder, experiment, cell)) for cell in experiment.cells}
 
 
@@ -215,7 +218,7 @@ def _file(folder: Path, experiment: Experiment, cell: str) -> Path:
 
 
 def _read(path: Path) -> list[Measures]:
-    """Read the runs of a cell; those of another version of the program do not count, nor a damaged file."""
+    """Read the runs of a cell; runs of another version of the program, and damaged files, do not count."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

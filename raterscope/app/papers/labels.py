@@ -1,4 +1,4 @@
-"""Experiments of the paper on dynamic combination."""
+"""Experiments of the dynamic combination paper."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _AREAS = {
     "gibbs": ("Gibbs-IBCC", 0.9127),
     "ibcc": ("VB-IBCC", 0.9840),
 }
-"""Method and its AUC in Figure 2(b)."""
+"""AUC of each method in Figure 2(b)."""
 
 _BINARY = ("majority", "weighted-majority")
-"""They give classes without a score, as section 4 says: their ROC curve is one point."""
+"""Methods that give classes without a score, as section 4 states: their ROC curve is one point."""
 
 _FASTER = 349 / 13
-"""Seconds of Gibbs sampling and of variational Bayes, section 4."""
+"""Times of Gibbs sampling and of variational Bayes (section 4), seconds."""
 
 _OPEN = {"bluebirds": "108 bird pictures", "rte": "800 sentence pairs", "sp_amt": "500 film reviews"}
 
 
 def _crowd(number: int, **changes: float) -> SimulatedLabels:
-    """Draw the set-up `raterscope simulate crowd`."""
+    """Draw the crowd of `raterscope simulate crowd`."""
     plan = scoring_crowd(
         963, 1705, fewest=8, most=963, tail=2.04, shares=(0.9, 0.1), prefix="candidate", **changes
     )
@@ -188,7 +188,7 @@ _GROUPS = Experiment(
 
 
 def _changing(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Compare the confusion matrices behind every vote with those that it was drawn from."""
+    """Compare the estimated confusion matrix at every vote with the true matrix."""
     plan = scoring_crowd(600, 120, fewest=100, most=600, tail=1.0, changing=1.0, hard=0.0, shares=(0.6, 0.4))
     crowd = simulate_labels(plan, number)
     labels = crowd.labels
@@ -234,11 +234,11 @@ _DYNAMIC = Experiment(
 )  # fmt: skip
 
 _OBSERVATIONS = (3_000, 12_000, 26_558)
-"""Section 9: after how many observations communities are sought."""
+"""Numbers of observations after which communities are searched for (section 9)."""
 
 
 def _emerging(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Seek communities by behaviour after more and more votes, by each annotator's latest matrix."""
+    """Find communities by behaviour after more and more votes, from each annotator's latest matrix."""
     crowd = _crowd(number, hard=0.0)
     result: dict[str, float] = {}
     for count in _OBSERVATIONS:
@@ -289,11 +289,11 @@ _EMERGING = Experiment(
 )  # fmt: skip
 
 _NETWORKS = {50_000: 0.67, 200_000: 0.69, 493_048: 0.75}
-"""Section 10: observations, and the modularity of the communities by common tasks."""
+"""Numbers of observations, and modularity of the communities by common tasks (section 10)."""
 
 
 def _linking(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Seek communities by common tasks after more and more votes."""
+    """Find communities by common tasks after increasing numbers of votes."""
     plan = scoring_crowd(
         6000, 2131, fewest=30, most=6000, tail=0.86, shares=(0.9, 0.1), prefix="candidate", cohorts=32
     )

@@ -45,7 +45,9 @@ TABLE_5 = {
 """Mean Dice, Hausdorff distance and its 95th percentile, mm."""
 
 _SMOOTH = {"floor": "no", "spatial_prior": "yes", "spatial_spacing": "4", "spatial_radius": "12"}
-"""As published: no floor of the variances; bumps 4 apart of radius 12, taken to be millimetres."""
+"""Settings as published: no floor of the variances; bumps with spacing 4 and radius 12, assumed to be
+millimetres.
+"""
 
 _SHAPE, _SPACING = (48, 128, 128), (1.5, 1.0, 1.0)
 _RATERS = tuple(
@@ -160,7 +162,7 @@ def _fitted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - ther
         }
         bound = {name: float(fusion.traces[0].objective[-1]) for name, fusion in fusions.items()}
         sigma = {name: float(np.mean(fusion.variance[0])) for name, fusion in fusions.items()}
-        # Of one scalar a voxel, the covariance of a Laplace likelihood is 8 times its parameter Sigma.
+        # With one scalar per voxel, the covariance of a Laplace likelihood is 8 times its parameter Sigma.
         scale = 8.0 if kind == "printed" else 1.0
         result |= {
             f"{kind} dof": float(np.mean(fusions["student"].dof[0])),
@@ -251,15 +253,15 @@ _SCHOOLS = tuple(
 
 
 def _followed(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Return which raters follow the same consensus: where all follow one outline, or two another."""
+    """Return which raters follow the same consensus, if all follow one outline, or two follow another."""
     raters = _SCHOOLS if cell == "two schools" else tuple(replace(rater, wider=False) for rater in _SCHOOLS)
     return alike(_prostate(run, raters))
 
 
 def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Return how many pairs of raters are rightly put together or apart, and whether anybody is set apart.
+    """Return the share of pairs of raters that are grouped correctly, and whether any rater is separated.
 
-    `texts` are further settings of the mixture of consensuses.
+    `texts`: further settings of the mixture of consensuses.
     """
     masks = named(case.masks, case.spacing)
     school = np.array([alternative.wider for alternative in case.raters])
@@ -302,10 +304,11 @@ _CLUSTERS = Experiment(
 )  # fmt: skip
 
 _PROSTATE, _FULL_SPACING = (160, 500, 500), (0.75, 0.6, 0.6)
-"""Section 4.1: typically 160 x 500 x 500 voxels, slices of 0.5 to 1.0 mm, pixels of 0.4 to 0.8 mm."""
+"""Volumes of section 4.1: typically 160 x 500 x 500 voxels, slices of 0.5 to 1.0 mm, pixels of 0.4 to 0.8 mm.
+"""
 
 _CUBE = 48
-"""Section 4.1: nodules in cubes of 48 mm, voxels of 1 mm."""
+"""Cubes of section 4.1 for nodules: 48 mm, voxels of 1 mm."""
 
 
 def _full_prostate(run: int, raters: int, wider: int = 0) -> SimulatedCase:
@@ -314,7 +317,7 @@ def _full_prostate(run: int, raters: int, wider: int = 0) -> SimulatedCase:
 
 
 def _nodule(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Compare nine raters of a nodule with the truth, in a cube about it."""
+    """Compare nine raters of a nodule with the truth, in a cube around the nodule."""
     case = simulate_case(run, (96, 96, 96), (1.0, 1.0, 1.0), gather_raters(9, run))
     centre = np.round([axis.mean() for axis in np.nonzero(case.truth)]).astype(int)
     cube = tuple(slice(int(at) - _CUBE // 2, int(at) + _CUBE // 2) for at in centre)
@@ -356,7 +359,7 @@ LARGE_PROSTATES = replace(
 
 
 def _seven_raters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Measure seven raters of a prostate: local weights, and who follows the same consensus at two slopes."""
+    """Measure seven raters of a prostate: local weights, and groups by consensus at two slopes."""
     school = _full_prostate(run, 7, wider=2)
     plain = replace(
         school,

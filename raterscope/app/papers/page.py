@@ -1,4 +1,4 @@
-"""The page of the papers' figures beside ours: its experiments, charts and HTML file."""
+"""Page of the papers' figures beside ours: experiments, charts and HTML file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from raterscope.text import counted
 
 
 def draw_charts(experiment: Experiment, results: Results) -> Gallery:
-    """Draw the charts of an experiment, which share their curves; unmeasured points are omitted."""
+    """Draw the charts of an experiment, which have common curves; unmeasured points are omitted."""
     names = [name for name, _ in experiment.charts[0].curves]
     colours = {name: LINES[index % len(LINES)] for index, name in enumerate(names)}
     pictures = [_drawn(chart, colours, results) for chart in experiment.charts]
@@ -93,33 +93,33 @@ _LEGEND = (
     "marked *; of 20 differences one is so by chance."
 )
 _MARKED = ("#fff1c9", "#15181c")
-"""Ground and ink of a difference that chance does not explain."""
+"""Background and text colour of a difference that chance does not explain."""
 
 _RULE_OF_THREE = 3.0
-"""Upper 95 % limit of the number of n runs with an event that none of them showed."""
+"""Upper 95 % limit of the expected number of events in n runs that showed none."""
 
 Verdict = Literal["better", "equal", "worse"]
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A row as it is shown, and how the default compares."""
+    """Row as shown, and comparison of the default."""
 
     cells: tuple[Cell | str, ...]
     verdict: Verdict | None
 
 
 def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Path:
-    """Write the page of what has been measured so far; return the file."""
+    """Write the page of all measurements so far; return the file."""
     path = folder / PAGE
     write_bytes(path, as_html(contents_of(papers, folder, data=data)).encode("utf-8"))
     return path
 
 
 def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Contents:
-    """Gather the page from the measured figures.
+    """Collect the page's content from the measured values.
 
-    `folder`: folder with the figures of the runs. `data`: the folder of open data; the page names missing
+    `folder`: folder with the values of the runs. `data`: the folder of open data; the page names missing
     data.
     """
     sections, verdicts = [], {}
@@ -246,7 +246,7 @@ def _gain(
 
 
 def _error(ours: Estimate, paper_runs: int | None) -> float:
-    """Return the standard error of the difference from a figure that is a mean over the paper's runs."""
+    """Return the standard error of the difference from a mean over the paper's runs."""
     if math.isnan(ours.error):
         return math.nan
     return math.hypot(ours.error, ours.deviation / math.sqrt(paper_runs) if paper_runs else 0.0)
@@ -291,18 +291,16 @@ def make_page(
     data: Path | None = None,
     measuring: bool = True,
 ) -> Path:
-    """Measure missing figures and write the page; if interrupted, the page has those measured so far.
+    """Measure missing figures and write the page; if interrupted, the page shows the figures measured so far.
 
     Raises `InputError` if the folders cannot be used.
 
-    `folder`: new folder, or that of an earlier page.
-    `names`: papers to measure; the page has all.
-    `full`: whether to make as many runs as the papers.
-    `data`: the folder of open data.
-    `measuring`: whether anything is measured.
+    `folder`: new folder, or folder of an earlier page. `names`: papers to measure; the page shows all.
+    `full`: whether to make the number of runs of the papers. `data`: the folder of open data. `measuring`:
+    whether to measure, or only to write the page.
     """
     if data is not None and not data.is_dir():
-        raise InputError("is no folder; expected the folder of open data", file=data)
+        raise InputError("is not a folder; expected the folder of open data", file=data)
     check_folder(folder)
     try:
         if measuring:

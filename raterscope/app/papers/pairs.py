@@ -1,4 +1,4 @@
-"""Experiments of the paper on position bias."""
+"""Experiments of the position bias paper."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _RATES = {
         (0.1044, 0.0918, 0.1093, 0.1061), (0.0843, 0.1035, 0.1063, 0.0941),
     ),
 }  # fmt: skip
-"""Tables 1a and 2a: mean false discovery proportion, a row for each p1, a column for each p2."""
+"""Mean false discovery proportion of Tables 1a and 2a, a row for each p1, a column for each p2."""
 
 _FOUND = {
     "iss": ((49.95, 50, 50, 50), (49.90, 50, 50, 50), (49.80, 50, 50, 50), (49.75, 49.95, 50, 50)),
     "lasso": ((49.95, 50, 50, 50), (49.90, 50, 50, 50), (49.90, 50, 50, 50), (49.85, 50, 50, 50)),
 }
-"""Tables 1b and 2b: mean number of true discoveries."""
+"""Mean number of true discoveries of Tables 1b and 2b."""
 
 _TABLE_8 = {
     "56": (17, 0), "75": (0, 3), "101": (26, 0), "115": (34, 0), "145": (0, 27), "166": (35, 0),
@@ -39,11 +39,11 @@ _TABLE_8 = {
     "156": (189, 67), "189": (2, 12), "191": (23, 7), "202": (2, 8), "207": (23, 10), "208": (10, 2),
     "239": (11, 2), "258": (2, 13), "270": (20, 70), "276": (16, 54), "320": (253, 324), "330": (4, 10),
 }  # fmt: skip
-"""The annotators that Table 8 lists, with their left and right clicks."""
+"""Annotators in Table 8, with their left and right clicks."""
 
 
 def _knockoff(path: str, run: int, least: int = 5) -> PairPlan:
-    """Plan the paper's filter: one draw of the plain knockoff."""
+    """Make a plan of the paper's filter: one draw of the plain knockoff."""
     texts = {
         "rule": "knockoffs",
         "plus": "no",

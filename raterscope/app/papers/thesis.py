@@ -1,4 +1,4 @@
-"""Experiments of the thesis: clusters that lie apart, votes on them, and decisions that arrive over time."""
+"""Experiments of the thesis: separated clusters, votes on them, and decisions that arrive over time."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from raterscope.app.papers.clicks import RADIUS
 from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, paid_crowd, rates
 
 TOLERANCE = 50.0
-"""Pixels within which a centre is found: half of the least distance of two centres."""
+"""Matching distance of centres, pixels: half of the minimum distance of two centres."""
 _SCATTER = 1000 / np.sqrt(12 * 200)
-"""Pixels: the paper's start, the variance of clicks over 200, of clicks all over the image."""
+"""Initial scatter, pixels: as in the paper, the variance over 200 of clicks spread over the image."""
 
 _TABLE_2_1 = {
     "k-means": ((0.9789, 0.4589), (0.9518, 0.4759)),
     "CEM": ((0.9502, 0.8455), (0.9455, 0.6211)),
     "OEM": ((0.9975, 0.9990), (0.9921, 0.9995)),
 }
-"""Sensitivity and precision with 20 and with 50 gamers."""
+"""Sensitivity and precision with 20 and with 50 annotators."""
 
 
 def _clustered(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
@@ -248,8 +248,9 @@ _IMAGES = {
     "k-means": (0.84165, 0.34255), "CEM": (0.7958, 0.5813), "OEM": (0.96695, 0.66745),
     "majority": (0.85760, 0.93007), "EM": (0.84820, 0.92460),
 }  # fmt: skip
-"""Sensitivity and precision with 20 or 21 gamers: of clustering, mean of Tables 2.2 and 2.3; of detection,
-mean of the three images of Table 4.1."""
+"""Sensitivity and precision with 20 or 21 annotators: for clustering, mean of Tables 2.2 and 2.3; for
+detection, mean of the three images of Table 4.1.
+"""
 
 
 def _on_images(cell: str, run: int, data: Path) -> Measures:
@@ -304,7 +305,7 @@ _REAL = Experiment(
 
 
 def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
-    """Let annotators join one by one on the clusters of an image, which all of them made."""
+    """Let annotators join one by one on the clusters of an image, which all annotators made."""
     images = paid_crowd(data)
     image = images[run % len(images)]
     limit = min(25, len(image.clicks.annotators))

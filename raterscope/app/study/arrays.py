@@ -1,10 +1,10 @@
-"""Records of arrays as bytes and as rows of a study's file, and the digest of the input of a run.
+"""Records of arrays as bytes and as rows of a study's file, and digest of a run's input.
 
 A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses, or tuples of
 them. The bytes are the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays
-as dtype, shape and offset) and the bytes of the arrays in C order, eight truth values to the byte. They are
-cut into chunks that zlib compresses separately. Reading makes objects of the requested type only, and no
-array whose declared size is not there. A field that an older version did not write has its default.
+as dtype, shape and offset) and the bytes of the arrays in C order, eight bool values per byte. They are
+divided into chunks that zlib compresses separately. Reading makes only objects of the requested type, and no
+array whose declared size is missing. A field that an older version did not write has its default.
 
 The digest is the same on any machine.
 """
@@ -36,14 +36,14 @@ CHUNK = 1 << 20
 LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
 _KINDS = {"f": "fiu", "i": "iu", "b": "b"}
-"""The kinds of numbers that an array may have which is declared as one."""
+"""Kinds of numbers (dtype.kind) that an array may have, by its declared kind."""
 _DTYPES = frozenset(("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"))
 
 Record = TypeVar("Record")
 
 
 class DamagedError(Exception):
-    """Bytes that do not unpack."""
+    """Error: bytes that cannot be unpacked."""
 
 
 def pack(record: Any) -> tuple[int, Iterator[bytes]]:
@@ -54,7 +54,7 @@ def pack(record: Any) -> tuple[int, Iterator[bytes]]:
     start = len(header).to_bytes(8, "little") + header
     size = len(start) + offset[0]
     if size > LARGEST:
-        raise ValueError(f"a record of {size} bytes is larger than a study keeps")
+        raise ValueError(f"a record of {size} bytes is larger than a study can store")
     if size <= CHUNK:
         return size, _compress(memoryview(b"".join([start, *(array.tobytes() for array in arrays)])))
     return size, _compress(np.concatenate([np.frombuffer(start, np.uint8), *map(_bytes_of, arrays)]).data)
@@ -121,7 +121,7 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
 
 @cache
 def _names(kind: type[Any]) -> tuple[str, ...]:
-    """Name the fields of a record."""
+    """Return the names of a record's fields."""
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
@@ -156,7 +156,7 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
         else:
             field_values[name] = tuple(_tupled(value)) if isinstance(value, list) else value
             if isinstance(field_values[name], tuple) and typing.get_args(field.hint)[:1] == (float,):
-                # JSON has no word for a number that is not known
+                # JSON has no NaN
                 field_values[name] = tuple(
                     math.nan if element is None else element for element in field_values[name]
                 )
@@ -172,7 +172,7 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
 
 
 def _is_repeated(content: Any) -> bool:
-    """Return whether a header describes an array with the same first row for up to a billion rows."""
+    """Return whether a header describes an array whose first row is repeated, up to a billion times."""
     return (
         isinstance(content, list)
         and len(content) == 2
@@ -215,7 +215,7 @@ def _fits_tuple(hints: tuple[Any, ...], value: tuple[object, ...]) -> bool:
 
 @cache
 def _array_kinds(hint: Any) -> str:
-    """Return the kinds of numbers that an array in a field may have; none where no array belongs there."""
+    """Return the kinds of numbers that an array in a field may have; none if the field is not an array."""
     choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if any(choice in (Any, np.ndarray) for choice in choices):
         return "fiub"
@@ -239,7 +239,7 @@ def _expected(hint: Any) -> str:
             _kind(first), "an array of truth values"
         )
     if typing.get_origin(first) is tuple:
-        return "a list of what belongs there"
+        return "a list of the expected values"
     return {float: "a number", int: "a whole number", str: "text", bool: "true or false"}.get(
         first, "a record"
     )
@@ -297,7 +297,7 @@ def _fields(kind: type[Any]) -> dict[str, _Field]:
 
 @cache
 def _needed(kind: type[Any]) -> frozenset[str]:
-    """Name the fields that have no default."""
+    """Return the names of fields without default."""
     none = dataclasses.MISSING
     return frozenset(
         field.name
@@ -333,7 +333,7 @@ def _decompress(size: int, chunks: Iterable[bytes]) -> memoryview:
 
 
 def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = silent) -> int:
-    """Store a record within the present transaction and give its number."""
+    """Store a record within the current transaction, and return its number."""
     size, chunks = pack(record)
     number = connection.execute("INSERT INTO objects(size) VALUES (?)", (size,)).lastrowid
     for chunk, data in enumerate(chunks):
@@ -344,7 +344,7 @@ def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = sil
 
 
 def read_object(connection: sqlite3.Connection, number: int, kind: type[Record], path: Path) -> Record:
-    """Read a record. Raises `StudyError` when it is damaged."""
+    """Read a record. Raises `StudyError` if it is damaged."""
     rows = connection.execute(
         "SELECT size, data FROM objects LEFT JOIN chunks ON object = id WHERE id = ? ORDER BY part", (number,)
     )
@@ -362,7 +362,7 @@ def read_object(connection: sqlite3.Connection, number: int, kind: type[Record],
 
 
 def copy_object(old: sqlite3.Connection, new: sqlite3.Connection, number: int) -> int:
-    """Copy a record to another study within its present transaction, byte by byte, and give its number."""
+    """Copy a record unchanged to another study within its current transaction, and return its number."""
     (size,) = old.execute("SELECT size FROM objects WHERE id = ?", (number,)).fetchone()
     copied = new.execute("INSERT INTO objects(size) VALUES (?)", (size,)).lastrowid
     chunks = old.execute("SELECT part, data FROM chunks WHERE object = ? ORDER BY part", (number,))
@@ -372,12 +372,12 @@ def copy_object(old: sqlite3.Connection, new: sqlite3.Connection, number: int) -
 
 
 def remove_object(connection: sqlite3.Connection, number: int) -> None:
-    """Remove a record within the present transaction."""
+    """Remove a record within the current transaction."""
     connection.execute("DELETE FROM objects WHERE id = ?", (number,))
 
 
 _BATCH = 100_000
-"""Texts that are joined before they are digested."""
+"""Number of texts that are joined before they are digested."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Copies of whole studies within another study: images, annotations, results and decisions of a case.
 
-Annotators are joined by name. A result numbers its annotators in the order of their numbers in the study;
-where this order differs between the two studies, the result is reordered. All other bytes stay the same.
+Annotators are joined by name. A result lists its annotators in the order of their numbers in the study; if
+this order differs between the two studies, the result is reordered. All other bytes are unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
 Rename = Callable[[str, str], str]
-"""``rename(table, name)`` gives the name of an image or question in the other study."""
+"""``rename(table, name)`` returns the name of an image or question in the other study."""
 
 _VOTES = {"labels": VotesRecord, "pairs": PairsRecord}
 
@@ -61,10 +61,10 @@ class _Numbers:
 
 
 def copy_case(source: Study, target: Study, rename: Rename, runs: MergedRuns) -> dict[tuple[str, int], int]:
-    """Copy a study into another within the present change; return the items with results.
+    """Copy a study into another within the current change; return the items with results.
 
-    The source stays unchanged. The shown result of each item is copied. Decisions on items are copied; those
-    that exclude, include or down-weight annotators concern the whole study and stay behind.
+    The source does not change. The shown result of each item is copied. Decisions on items are copied.
+    Decisions that exclude, include or down-weight annotators concern the whole study, and are not copied.
 
     `rename`: returns names that the other study does not have. `runs`: runs of the other study that receive
     the results. The items in the target are by kind and item of the source.
@@ -236,7 +236,7 @@ def _copy_result(
     number: int,
     numbers: _Numbers,
 ) -> int:
-    """Copy a result; reorder its annotators where the other study has them in another order."""
+    """Copy a result; reorder its annotators if the other study has another order."""
     annotators = STORED[run.kind].annotators
     if annotators is None or numbers.same_order:
         return copy_object(old, new, number)
@@ -247,7 +247,7 @@ def _copy_result(
 
 
 def _with_names(run: RunEntry, renamed: Mapping[tuple[str, str], str]) -> RunEntry:
-    """Name the items in the log of a run as the other study does."""
+    """Replace the names of items in a run's log by those of the other study."""
     log = dict(run.log)
     for table, entry, name in (("images", "images", "image"), ("questions", "questions", "question")):
         if isinstance(log.get(entry), list):
@@ -305,7 +305,7 @@ def _with_numbers(decision: Decision, number: Mapping[int, int], numbers: _Numbe
 
 
 def names_in(study: Study) -> list[tuple[str, str]]:
-    """List the names of a study's images and questions, each with its table."""
+    """List the names of a study's images and questions, with the table of each."""
     with study.reading() as connection:
         return [
             (table, name)

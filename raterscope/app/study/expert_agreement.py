@@ -1,12 +1,12 @@
-"""Decisions of experts measured: agreement between experts, and each expert's pace and self-agreement.
+"""Measures of experts' decisions: agreement between experts, and pace and self-agreement of each.
 
 Experts who decided on the same subjects are compared by kappa, alpha, and Dice for settled voxels. Intervals
-of kappa and alpha are of the bootstrap over subjects; of Dice by the jackknife over the structures of all
-cases.
+of kappa and alpha are from the bootstrap over subjects, those of Dice from the jackknife over the structures
+of all cases.
 
 A pause of more than 15 minutes ends a session. Self-agreement is the share of spots, tasks and annotators of
-pairs that an expert decided alike again: in a later session, or after an acceptance sample was drawn. What
-was undone or reopened in between is a correction, and is not counted.
+pairs with the same decision of an expert again: in a later session, or after an acceptance sample was drawn.
+A decision after an undo or a reopening is a correction, and does not count.
 
 References
 ----------
@@ -52,7 +52,7 @@ from raterscope.text import percent
 
 _DRAWS = 2000
 _MORE = 2.0
-"""Units that are added to a table before units are drawn from it: few would agree too often by chance."""
+"""Number of units added to a table before the bootstrap, because few units may all agree by chance."""
 
 _NONE = float("nan")
 
@@ -65,7 +65,7 @@ class Interval(NamedTuple):
     high: float = _NONE
 
     def in_words(self) -> str:
-        """Write it: "0.81 (95 % interval 0.62 to 0.95)"; empty if unknown."""
+        """Describe the estimate: "0.81 (95 % interval 0.62 to 0.95)"; empty if unknown."""
         if np.isnan(self.value):
             return ""
         text = f"{self.value:.2f}"
@@ -78,7 +78,7 @@ _UNKNOWN = Interval()
 
 
 class Overlap(NamedTuple):
-    """Voxels of a structure that two experts settled."""
+    """Numbers of voxels of a structure that two experts settled."""
 
     settled: int  # by both
     shared: int  # inside for both
@@ -110,7 +110,7 @@ class ExpertAgreement:
 
 
 def agreement_of(verdicts: Sequence[tuple[str, str]]) -> ExpertAgreement:
-    """Return the agreement on subjects, from the two verdicts on each.
+    """Return the agreement on subjects, given the two verdicts on each.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def agreement_of(verdicts: Sequence[tuple[str, str]]) -> ExpertAgreement:
 
 
 def _alpha_of(table: NDArray[np.float64]) -> Interval:
-    """Return alpha with an interval; two units are spread over the table, as for that of kappa."""
+    """Return alpha with an interval; two units are spread over the table, as for kappa."""
     value, count = float(_alpha(table[None])[0]), int(table.sum())
     chance = (table + _MORE / table.size) / (count + _MORE)
     draws = np.random.default_rng(0).multinomial(count, chance.ravel(), _DRAWS)
@@ -154,7 +154,7 @@ def _alpha(tables: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def agreement_on_voxels(overlaps: Sequence[Overlap]) -> ExpertAgreement:
-    """Return the agreement on settled voxels, from the overlap of each structure of each case."""
+    """Return the agreement on settled voxels, given the overlap of each structure of each case."""
     table = np.array(overlaps, dtype=float)
     settled, *_, alike = table.sum(axis=0)
     dice = _dice_of(2.0 * table[:, 1], table[:, 2])
@@ -164,9 +164,9 @@ def agreement_on_voxels(overlaps: Sequence[Overlap]) -> ExpertAgreement:
 def _dice_of(shared: NDArray[np.float64], marked: NDArray[np.float64]) -> Interval:
     """Return Dice over all structures with an interval of Student's t on the logit.
 
-    The standard error is the jackknife's of a ratio. The degrees of freedom are those of as many structures
-    of equal size as weigh as much, so that a large one does not hide that there are few. There is no interval
-    without a second structure, and none after perfect agreement or none.
+    The standard error is the jackknife's of a ratio. The degrees of freedom are those of the effective number
+    of structures of equal size, so that a large structure does not hide that there are few. There is no
+    interval for a single structure, nor for perfect or no agreement.
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -185,7 +185,7 @@ def _dice_of(shared: NDArray[np.float64], marked: NDArray[np.float64]) -> Interv
 
 
 def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | None:
-    """Compare the voxels that two experts settled; None if none was settled by both."""
+    """Compare the voxels that two experts settled; None if both settled no common voxel."""
     both = (first != OPEN) & (second != OPEN)
     if not both.any():
         return None
@@ -201,8 +201,8 @@ def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | N
 def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreement]]:
     """Yield kind, two experts and their agreement, from the journal of a merged study.
 
-    Of each expert the last verdict on a subject counts; what was decided after the subject was reopened
-    settles a difference, and does not count.
+    Each expert's last verdict on a subject counts. A decision after the subject was reopened settles a
+    difference, and does not count.
     """
     verdicts, regions = _first_reads(study.decisions())
     for kind in ("clicks", "labels", "pairs"):
@@ -259,11 +259,11 @@ def _first_reads(journal: Sequence[Decision]) -> tuple[_Verdicts, _Regions]:
 
 
 AGREED = "agreed by both"
-"""Beginning of the reason of a decision that settles what two experts settled alike."""
+"""Prefix of the reason of a decision that settles voxels on which two experts agree."""
 
 
 def withdrawn_decisions(journal: Sequence[Decision]) -> frozenset[int]:
-    """Return the decisions that their experts took back: merging undoes with a reason, experts without."""
+    """Return the decisions undone by their experts; unlike these, undos by merging have a reason."""
     by_hand = [decision for decision in journal if not (decision.verb == "undo" and decision.reason)]
     state = fold(by_hand)
     return frozenset(decision.id for decision in by_hand if not state.stands(decision.id))
@@ -306,10 +306,10 @@ def _overlaps(
 
 
 PAUSE = timedelta(minutes=15)
-"""A longer pause ends a session."""
+"""Maximum pause within a session, seconds."""
 
 _SHORTEST = 60.0
-"""Seconds below which a session has no rate."""
+"""Minimum length of a session with a rate, seconds."""
 
 _NO_DECISION = float("nan")
 
@@ -319,7 +319,8 @@ class Session:
     """Decisions of an expert without a long pause, or those of several sessions."""
 
     ends: tuple[datetime, datetime]  # (datetime, datetime): first and last decision
-    # decisions, items: without undo and redo; a decision on several spots is one decision on several items
+    # decisions, items: numbers without undo and redo; a decision on several spots is one decision on several
+    # items
     decisions: int
     items: int
     seconds: float  # from the first to the last decision of each session
@@ -332,7 +333,7 @@ class Session:
 
     @property
     def median_seconds(self) -> float:
-        """Median time from one decision to the next; NaN for a single decision."""
+        """Median time between decisions, seconds; NaN for a single decision."""
         return median(self.gaps) if self.gaps else _NO_DECISION
 
 
@@ -358,7 +359,7 @@ class ExpertSessions:
 
     @property
     def alike(self) -> tuple[float, float, float]:
-        """Share of repeated items decided alike, with Wilson's 95 % interval; NaN without any."""
+        """Share of repeated items with equal decisions, with Wilson's 95 % interval; NaN without any."""
         if not self.repeated:
             return _NO_DECISION, _NO_DECISION, _NO_DECISION
         low, high = wilson(self.same, self.repeated)
@@ -366,7 +367,7 @@ class ExpertSessions:
 
 
 def read_sessions(journal: Sequence[Decision]) -> tuple[ExpertSessions, ...]:
-    """Return the sessions of each expert, by their first decision; comments and bookmarks decide nothing."""
+    """Return the sessions of each expert, by their first decision; comments and bookmarks do not count."""
     timed: dict[str, list[Decision]] = {}
     for decision in journal:
         is_note = decision.verb == "undo" or isinstance(decision.subject, CommentSubject)

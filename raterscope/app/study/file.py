@@ -1,4 +1,4 @@
-"""The file of an open study: errors as one sentence, changes complete or not at all."""
+"""File of an open study, with errors in one sentence, and changes that are complete or not made at all."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from raterscope.app.study.opening import (
 )
 
 _PATIENCE = 0.05
-"""Seconds between two looks whether it is still wanted."""
+"""Interval between two checks whether waiting should continue, seconds."""
 
 
 _LONGEST_CHANGE = 1.0
-"""Seconds to wait for the end of a change."""
+"""Maximum wait for the end of a change, seconds."""
 _CHECKPOINT_AGAIN = "PRAGMA wal_autocheckpoint=1000"
-"""SQLite's default, in pages."""
+"""Size of the log that starts a checkpoint (SQLite's default), pages."""
 
 
 class _Readers:
@@ -44,7 +44,7 @@ class _Readers:
     def __init__(self) -> None:
         self.count = 0
         self.changes = 0
-        """Changes of the study's connection that the main file has."""
+        """Number of the connection's changes that the main file contains."""
         self._left = threading.Condition()
 
     def count_up(self) -> None:
@@ -79,9 +79,11 @@ class _Reading:
 
 
 class StudyFile:
-    """An open study's file. Used by one thread at a time; every change is on disk when it is done.
+    """File of an open study.
 
-    Every method raises StudyError when the file cannot be read or written.
+    It is used by one thread at a time, and every change is on disk when its method returns.
+
+    Every method raises StudyError if the file cannot be read or written.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, hold: StudyResource | None) -> None:
@@ -93,15 +95,15 @@ class StudyFile:
         self._complete_at = connection.total_changes
         self._copying = threading.Lock()
         self._changing = threading.Lock()
-        """Held by a change, which no checkpoint of another thread may meet."""
+        """Lock held by a change, so that no checkpoint of another thread runs during it."""
         self._readers = _Readers()
         self._closed = False
 
     @classmethod
     def create(cls, path: Path | str) -> Self:
-        """Make an empty study and open it.
+        """Create an empty study and open it.
 
-        Raises `StudyError` when something of that name exists or the folder cannot be written.
+        Raises `StudyError` if a file of that name exists, or the folder cannot be written to.
         """
         full = Path(path).resolve()
         file_identity = create(full)
@@ -113,11 +115,12 @@ class StudyFile:
     def open(cls, path: Path | str, *, to_read: bool = False, lock: bool = True) -> Self:
         """Open a study for this process alone.
 
-        Raises `StudyError` if it is missing, no study, damaged, open elsewhere, from a newer version, or
+        Raises `StudyError` if it is missing, not a study, damaged, open elsewhere, from a newer version, or
         cannot be written.
 
-        `to_read`: open it for reading only. Then a study that cannot be written is opened too; of a study
-        that is open elsewhere, a snapshot of its present state is opened. `lock`: see `opening.connect`.
+        `to_read`: open it for reading only. Then a study that cannot be written can also be opened; of a
+        study that is open elsewhere, a snapshot of its current state is opened. `lock`: see
+        `opening.connect`.
         """
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read, lock=lock))
@@ -125,10 +128,10 @@ class StudyFile:
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot of the study that another thread can read.
 
-        The snapshot vanishes when it is closed; nothing can be changed in it. A small study is copied into a
-        file without a name. A large one is read in place: changes then stay in the log until all snapshots
-        are closed. This alone may be called in any thread: what is read and changed in the study's own
-        meanwhile waits some milliseconds. Raises `StudyError` when it is closed, or its disk or the disk for
+        The snapshot is deleted when it is closed, and cannot be changed. A small study is copied into a file
+        without a name. A large study is read in place: changes then remain in the log until all snapshots are
+        closed. Only this method may be called in any thread; reads and changes in the study's own thread then
+        wait some milliseconds. Raises `StudyError` if the study is closed, or if its disk or the disk for
         temporary files fails.
         """
         while not self._copying.acquire(timeout=_PATIENCE):
@@ -160,7 +163,7 @@ class StudyFile:
         return connection
 
     def _complete_for_readers(self) -> bool:
-        """Move all changes into the main file, and keep later ones in the log."""
+        """Move all changes into the main file, and keep later changes in the log."""
         if not self._changing.acquire(timeout=_LONGEST_CHANGE):
             return False
         try:
@@ -178,10 +181,10 @@ class StudyFile:
             self._changing.release()
 
     def checkpoint(self) -> bool:
-        """Move the last changes from the log into the main file; False if it is still incomplete.
+        """Move the last changes from the log into the main file; return False if it is still incomplete.
 
-        Called when nothing else is to be done: a copy of the file, or the file under another name, then has
-        all that was done. Raises `StudyError` when the disk fails; nothing is lost.
+        It is called while idle, so that a copied or renamed file contains all changes. Raises `StudyError` if
+        the disk fails; nothing is lost.
         """
         if not self._copying.acquire(blocking=False):  # a copy is being made, which needs the log
             return False
@@ -198,7 +201,7 @@ class StudyFile:
     def rest(self) -> FileState:
         """Complete the main file while idle, and return its state.
 
-        Cheap where nothing was written since: it looks at the file's name.
+        If nothing was written since, it only checks the file's name.
         """
         changes = self.connection.total_changes
         reason = ""
@@ -216,7 +219,7 @@ class StudyFile:
     def close(self) -> None:
         """Close the file; one plain file remains. Copies in progress and snapshots are finished first.
 
-        Raises `StudyError` when the disk is too full for that; nothing is lost.
+        Raises `StudyError` if the disk is full; nothing is lost.
         """
         self._close()
 
@@ -236,21 +239,21 @@ class StudyFile:
             shut(self.path, self.connection, self._hold, discard)
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Read, with database errors as StudyError; for the modules of this package."""
+        """Read within this context, with database errors as StudyError; for the modules of this package."""
         return _Reading(self.path, self.connection)
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """Change the file whole or not at all; for the modules of this package.
+        """Change the file within this context, completely or not at all; for the modules of this package.
 
-        A change within another is a part of it. Raises `UnwrittenError` when it did not take the change.
+        A nested change is part of the outer change. Raises `UnwrittenError` if the change was not written.
         """
         if self.connection.in_transaction:
             yield self.connection
             return
         if identity(self.path) != self._file:  # writes would now be lost with the journal
             raise UnwrittenError(
-                "was moved, renamed or deleted while open; put it back to go on", file=self.path
+                "was moved, renamed or deleted while open; put it back to continue", file=self.path
             )
         with translated_errors(self.path, "written"), self._changing:
             self.connection.execute("BEGIN IMMEDIATE")
@@ -268,7 +271,7 @@ _F_GETPATH = 50
 
 
 def current_path(file: tuple[int, int] | None) -> Path | None:
-    """Find the present path of an open file by its device and inode; None if deleted or unknown."""
+    """Find the current path of an open file by its device and inode; None if deleted or unknown."""
     handles = {"linux": "/proc/self/fd", "darwin": "/dev/fd"}.get(sys.platform)
     if handles is None or file is None:
         return None

@@ -27,7 +27,7 @@ Record = TypeVar("Record")
 
 
 def number_import(connection: sqlite3.Connection, kind: str, file: str, notices: Sequence[str]) -> int:
-    """Record an imported file within the present transaction, and return the import's number."""
+    """Record an imported file within the current transaction, and return the import's number."""
     (number,) = connection.execute(
         "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
         (kind, plain(file, 200), datetime.now(UTC).isoformat(), json.dumps(list(notices))),
@@ -36,7 +36,7 @@ def number_import(connection: sqlite3.Connection, kind: str, file: str, notices:
 
 
 def number_annotators(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of annotators by name, and add those that are new."""
+    """Return the numbers of annotators by name, and add new annotators."""
     known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
     new = [name for name in dict.fromkeys(names) if name not in known]
     numbers = {name: number for number, name in enumerate(new, start=len(known))}
@@ -53,7 +53,7 @@ def assign_images(
     extent: tuple[float, float] | None,
     skip_unknown: bool,
 ) -> tuple[list[ImageEntry | None], list[str]]:
-    """Find or, if the size is known, make the study's image for each of a table; also return notices.
+    """Find, or create if the size is known, the study's image for each image of a table; also return notices.
 
     `Study.add_clicks` describes the images that are skipped; their entries are None. Raises `StudyError` for
     images of unknown size that are not in the study, unless they are skipped.
@@ -115,10 +115,10 @@ def write_marks(
     notices: list[str],
     watch: Watch,
 ) -> ImportSummary:
-    """Store a table's marks within the present transaction, one record for each image.
+    """Store a table's marks within the current transaction, one record for each image.
 
-    `entries`: the study's image for each image of the table. `present`: returns the marks of this kind that
-    the study has of an image. `notices`: sentences to add to the table's own.
+    `entries`: the study's image for each image of the table. `present`: returns the study's marks of this
+    kind on an image. `notices`: sentences to add to the table's notices.
     """
     kind, annotator_ids = kind_of(table), None
     if isinstance(table, ClickTable):
@@ -177,7 +177,7 @@ def write_marks(
 
 
 def _describe_spellings(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return a notice if annotators have names that look alike; `known`: all annotators of the study."""
+    """Return a notice if annotators have similar names; `known`: all annotators of the study."""
     spellings: dict[str, list[str]] = {}
     for name in known:
         spellings.setdefault(unicodedata.normalize("NFKC", name).casefold(), []).append(name)
@@ -237,7 +237,7 @@ def _distinct(record: MarksRecord) -> int:
 def add_records(
     study: Study, kind: str, file: str, records: Mapping[int, object], notices: Sequence[str] = ()
 ) -> int:
-    """Store one import of a kind without own tables, a dataclass of arrays by image; return its number."""
+    """Store an import of a kind without own tables, a dataclass of arrays by image; return its number."""
     with study.change() as connection:
         number = number_import(connection, kind, file, notices)
         connection.executemany(
@@ -250,7 +250,7 @@ def add_records(
 def records_of(
     study: Study, kind: str, image: int, record: type[Record], last: int | None = None
 ) -> list[Record]:
-    """Read what `add_records` stored for an image, import by import, up to one."""
+    """Read the records of `add_records` for an image, import by import, up to a given import."""
     with study.reading() as connection:
         rows = connection.execute(
             "SELECT object FROM marks WHERE image = ? AND kind = ? AND import <= ? ORDER BY import",

@@ -1,7 +1,7 @@
-"""Comparison of the journals of two experts: conflicts, and what both decided.
+"""Comparison of the journals of two experts: conflicts, and common decisions.
 
-A subject on which two experts decided differently is to be decided again. Of voxels that both settled, those
-on which they agree stay settled.
+A subject on which two experts decided differently must be decided again. Of voxels that both settled, those
+on which they agree remain settled.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _NO_VERDICT, _OF_FLAGS = ("skip", "reopen"), ("mark", "unmark")
 _OF_PROGRAMS = ("program", "person")
 _ANNOTATOR = "annotator "
 OF_NAMES = ("join", "separate")
-"""Verbs of decisions on the names of annotators."""
+"""Verbs of decisions on annotators' names."""
 
 _SAME_PLACE = 1.0
-"""Pixels between two decisions on one spot of a run."""
+"""Maximum distance between two decisions on the same spot of a run, pixels."""
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A subject on which two experts decided differently."""
+    """Conflict: a subject on which two experts decided differently."""
 
     kind: str  # clicks, masks, labels or pairs; empty for an annotator
     item: str  # name of the image or question; empty for an annotator of all
     subject: str  # "spot 12 at 30, 40", "task t7", "liver"
-    # first, second: what each expert decided: "anna: accept"
+    # first, second: decision of each expert: "anna: accept"
     first: str
     second: str
     # x, y: position of a spot, pixels
@@ -73,19 +73,20 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Difference:
-    """A conflict, and what resolves it."""
+    """Conflict, and the decisions that resolve it."""
 
     conflict: Conflict
-    # (numbers, numbers): decisions to undo, by their numbers in the journal of the study and of the other
+    # (numbers, numbers): decisions to undo, by their numbers in the journals of the study and of the other
+    # study
     decisions: tuple[Sequence[int], Sequence[int]] = ((), ())
-    # decisions that reopen the subject, and settle the voxels on which both agree
+    # decisions that reopen the subject, and that settle the voxels on which both agree
     instead: tuple[Decision, ...] = ()
     annotator: str | None = None  # the annotator, if the conflict is about an exclusion or a weight
 
 
 @dataclass
 class Comparison:
-    """Verdicts of two experts on the same subjects, by kind; and additions of a spot that the other has."""
+    """Verdicts of two experts on the same subjects, by kind, and spots that both added."""
 
     differences: list[Difference]
     both: dict[str, list[tuple[str, str]]]
@@ -93,19 +94,19 @@ class Comparison:
 
 
 class Journals:
-    """Journals of a study and of another that is merged into it."""
+    """Journals of a study, and of another study that is merged into it."""
 
     def __init__(self, study: Study, other: Study, name: str) -> None:
         self.studies = study, other
         journals = [study.decisions(), other.decisions()]
         self.states = [fold(journal) for journal in journals]  # of the study and of the other
         known = {key: number for number, key in identities(journals[0])}
-        # numbers of the other's decisions that the study has too, and their numbers there
+        # numbers of the other's decisions that the study also has, and their numbers in the study
         self.shared = {number: known[key] for number, key in identities(journals[1]) if key in known}
         # decisions that only the other has
         self.added = [decision for decision in journals[1] if decision.id not in self.shared]
         own = {decision.id for decision in journals[0]} - set(self.shared.values())
-        # decisions that only the study has, and those that only the other has
+        # decisions only in the study, and decisions only in the other
         self.new = [frozenset(own), frozenset(decision.id for decision in self.added)]
         experts = [
             {decision.who for decision in journal if decision.id in new}
@@ -115,7 +116,7 @@ class Journals:
             dict(Counter(decision.who for decision in journal if decision.id in new))
             for journal, new in zip(journals, self.new, strict=True)
         ]
-        # (dict of str to int, dict of str to int): how many of these each expert made
+        # (dict of str to int, dict of str to int): number of these decisions by expert
         self.experts = counts[0], counts[1]
         self._files = (f" ({name})", f" ({other.path.name})") if experts[0] & experts[1] else ("", "")
 
@@ -170,7 +171,7 @@ def _verdict_on(spot: Spot) -> str:
 
 
 def _nearest(spot: Spot, others: Sequence[Spot], most: float) -> Spot | None:
-    """Return the nearest of other spots, by the clusters that were judged or by their places."""
+    """Return the nearest of other spots, by the judged clusters or by position."""
 
     def distance(other: Spot) -> float:
         return min(
@@ -332,7 +333,7 @@ def _reopen_regions(
     journals: Journals, image: int, structure: str, sides: list[list[Region]], differs: NDArray[np.bool_],
     origin: tuple[int, int, int],
 ) -> Iterator[Decision]:  # fmt: skip
-    """Reopen the disputed regions of the run shown in which voxels were settled differently."""
+    """Reopen the disputed regions of the shown run in which voxels were settled differently."""
     study = journals.studies[0]
     run = study.shown.run(image, "masks")
     result = None if run is None else study.runs.result(run, image)
@@ -361,7 +362,9 @@ def _reopen_regions(
 
 
 _MOST_PARTS = 50
-"""Parts outside disputed regions that are reopened one by one; a last one holds all smaller ones."""
+"""Maximum number of parts outside disputed regions that are reopened separately; a last part contains all
+smaller parts.
+"""
 
 
 def _parts(voxels: NDArray[np.bool_]) -> list[tuple[Box, Box]]:

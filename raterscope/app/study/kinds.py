@@ -1,7 +1,7 @@
-"""Kinds of annotation, as far as the study stores them, and checks that a stored result fits its input.
+"""Kinds of annotation that a study stores, and checks that a stored result fits its input.
 
-A result from an untrusted file, or one made while other annotations arrived, would otherwise show itself
-as an index out of range somewhere on the screen.
+Without these checks, a result from an untrusted file, or a result made while other annotations arrived, would
+cause an index error somewhere on the screen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
 _Shapes = list[tuple[str, "np.ndarray | None", tuple[int, ...]]]
-"""Arrays by name, each with the shape that it should have."""
+"""Arrays by name, with the expected shape of each."""
 
 
 def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) -> str | None:
@@ -122,13 +122,13 @@ def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
     if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
         return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
     if n and not 0 <= fusion.mark.min() <= fusion.mark.max() < k:
-        return "mark points at a mark that does not exist"
+        return "`mark` refers to a mark that does not exist"
     if k and not -1 <= clustering.nearest.min() <= clustering.nearest.max() < m:
-        return "nearest points at a cluster that does not exist"
+        return "`nearest` refers to a cluster that does not exist"
     if not _are_shares(detection.posterior):
         return "a posterior is not between 0 and 1"
     if not (np.abs(clustering.mean) <= FARTHEST).all() or not np.isfinite(clustering.covariance).all():
-        return "a cluster's position is not a number, or far outside every image"
+        return "a cluster's position is not a number, or is far outside every image"
     return None
 
 
@@ -157,14 +157,14 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         if steps > votes or (np.diff(fusion.drift.start) < 0).any() or fusion.drift.start[-1] != steps:
             return f"its {steps} steps are not those of {votes} votes"
         if steps and not 0 <= fusion.drift.vote.min() <= fusion.drift.vote.max() < votes:
-            return "a step is of a vote that does not exist"
+            return "a step refers to a vote that does not exist"
     if tasks and not OPEN <= fusion.known.min() <= fusion.known.max() < classes:
-        return "a task is known to be of a class that does not exist"
+        return "a task has a known class that does not exist"
     if not _are_shares(fusion.posterior):
         return "a probability is not between 0 and 1"
     alpha = distinct(fusion.confusion.alpha)
     if not (np.isfinite(alpha).all() and (alpha > 0).all()):
-        return "a confusion matrix is not pseudo-counts"
+        return "a confusion matrix has values that are not pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
         return f"each vote counts for {fusion.power:g}"
     programs = result.programs
@@ -190,9 +190,9 @@ def _mismatch_of_copying(copying: Copying, annotators: int) -> str | None:
     if wrong := _mismatch_of_shapes(shapes):
         return wrong
     if not all(array.dtype.kind == "i" for array in (pairs, copying.common, copying.same)):
-        return "the annotators who may copy are no numbers"
+        return "the indices of annotators who may copy are not integers"
     if many and not 0 <= pairs.min() <= pairs.max() < annotators:
-        return "a pair that may copy is not of annotators"
+        return "a pair that may copy refers to an annotator that does not exist"
     if not (np.isfinite(copying.expected).all() and (copying.expected < copying.common).all()):
         return "the expected agreement of a pair is not below the number of its tasks"
     return None
@@ -201,15 +201,15 @@ def _mismatch_of_copying(copying: Copying, annotators: int) -> str | None:
 def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:
     members, count = len(groups.members), len(groups.prototype)
     if groups.community.shape != (members,) or groups.participation.shape != (members, count):
-        return "the communities are of another shape"
+        return "the communities have another shape"
     if count and groups.prototype.shape[1:] != matrix:
         return f"the communities' prototypes have the shape {groups.prototype.shape[1:]}, not {matrix}"
     if not all(array.dtype.kind == "i" for array in (groups.members, groups.community)):
-        return "the members of communities are no numbers"
+        return "the members of communities are not integers"
     if members and not 0 <= groups.members.min() <= groups.members.max() < annotators:
         return "a member of a community is not an annotator"
     if (np.diff(groups.members) <= 0).any():
-        return "a member of communities is there twice"
+        return "an annotator is a member of communities twice"
     if members and not 0 <= groups.community.min() <= groups.community.max() < count:
         return "a community does not exist"
     if not (np.isfinite(groups.participation).all() and np.isfinite(groups.prototype).all()):
@@ -236,11 +236,11 @@ def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | 
     if not (np.isfinite(fusion.path_at).all() and np.isfinite(fusion.path).all()):
         return "its path has values that are not finite"
     if fusion.rule not in RULES:
-        return "annotators are flagged by no known rule"
+        return "the rule that flags annotators is unknown"
     if not 0.0 < fusion.rate <= HIGHEST_RATE:
-        return f"its rate of false discoveries is {fusion.rate:g}"
+        return f"its false discovery rate is {fusion.rate:g}"
     if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):
-        return "an annotator behaves in no known way"
+        return "an annotator's behaviour is unknown"
     return None
 
 
@@ -249,7 +249,7 @@ def mismatch_of_masks(
 ) -> str | None:
     """Explain why a fusion of masks does not fit these raters, by structure, and an image of this shape.
 
-    If structures were `renamed`, a fused one may have the masks of any.
+    If structures were `renamed`, a fused structure may have the masks of any.
     """
     all_raters = set().union(*raters.values())
     if not len(result.fusions) == len(result.reports) > 0:
@@ -272,7 +272,7 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
     if len(report.compared) != raters:
         return f"{len(report.compared)} raters are compared, not {raters}"
     if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
-        return "the agreement or the doubt by slice is of another shape"
+        return "the agreement or the uncertainty by slice has another shape"
     programs = report.programs
     if programs is not None and not (
         programs.near.shape == programs.elsewhere.shape == (len(programs.names),)
@@ -283,9 +283,9 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
         return "the weights of programs do not fit their names"
     for region in report.disputes:
         if min(region.shape) < 1 or not _fits(region.origin, region.shape, frame):
-            return "a disputed region does not lie in the image"
+            return "a disputed region is outside the image"
         if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
-            return "a disputed region is of another shape"
+            return "a disputed region has another shape"
     return None
 
 
@@ -299,28 +299,28 @@ def _mismatch_of_calibration(
     if any(array.shape != calibration.ratio.shape for array in maps) or not all(
         np.isfinite(array).all() for array in centres
     ):
-        return "the raters' spread is of another shape"
+        return "the raters' spread has another shape"
     if (wrong := _mismatch_of_box(calibration.origin, calibration.ratio, frame)) is not None:
         return f"the raters' spread: {wrong}"
     if (
         calibration.settled is not None
         and not OPEN <= calibration.settled.min() <= calibration.settled.max() <= 1
     ):
-        return "a voxel is neither inside nor outside nor open"
+        return "a settled voxel is not inside (1), outside (0) or open"
     if not (np.isfinite(calibration.scale).all() and (calibration.scale > 0).all()):
-        return "the raters' spread is not a length"
+        return "the raters' spread is not a positive length"
     figures = (calibration.dof, *calibration.multipliers)
     if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
-        return "the raters' spread is of other raters"
+        return "the raters' spread belongs to other raters"
     assumed = (calibration.correlation, calibration.narrowing)
     if not (all(0 <= value <= 1 for value in assumed) and np.isfinite(calibration.offset)):
-        return "what is assumed of the true outline is out of range"
+        return "the assumptions on the true outline are out of range"
     sizes = {None if array is None else array.shape for array in (calibration.tried, calibration.marked)}
     if len(sizes) > 1 or not (np.isfinite(calibration.curve).all() and calibration.curve[1] > 0):
         return "the number of excluded raters differs"
     checked = [array.shape[-1] for array in (calibration.covered, calibration.bins) if array is not None]
     if checked and checked != [3, 3]:
-        return "what left-out raters say is of another shape"
+        return "the votes of left-out raters have another shape"
     return None
 
 
@@ -347,12 +347,12 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
     if fusion.frame != frame or not _fits(fusion.origin, maps[1:], frame):
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
-        return "its spacing is not a length"
+        return "its spacing is not a positive length"
     positions = fusion.slice_positions
     if positions is not None and not (
         positions.shape == frame[:1] and np.isfinite(positions).all() and (np.diff(positions) > 0).all()
     ):
-        return "its slice positions are none"
+        return "its slice positions are invalid"
     if not _are_shares(fusion.probability):
         return "a probability is not between 0 and 1"
     return None
@@ -371,7 +371,7 @@ def mismatch_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | N
 def mismatch_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
     """Explain why a decision's voxels do not fit an image of this shape; None if they fit."""
     if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
-        return "a voxel is neither inside nor outside nor open"
+        return "a settled voxel is not inside (1), outside (0) or open"
     return _mismatch_of_box(settled.origin, settled.value, frame)
 
 
@@ -410,7 +410,7 @@ _PER_ANNOTATOR = (
 
 @dataclass(frozen=True)
 class StoredKind:
-    """A kind of annotation in the study."""
+    """Kind of annotation as stored in the study."""
 
     review: ReviewedKind  # its decisions; its name is that of the kind
     result: type[Any]  # type: dataclass of arrays that a run stores of each item
@@ -419,30 +419,30 @@ class StoredKind:
     mismatch: Callable[[Study, RunEntry, int, Any], str | None]
     newer: str  # SQL that selects a row where annotations of an item came after an import
     annotated: str = ""  # SQL that selects the images with annotations; empty where the items are questions
-    # lists the questions where these are the items
+    # lists the questions, if these are the items
     questions: Callable[[Study], tuple[Item, ...]] | None = None
-    # Return whether an image without annotations is listed with those of the kind
+    # returns whether an image without annotations is listed with those of the kind
     takes: Callable[[ImageEntry], bool] = lambda _entry: False
     log: type[Any] | None = None  # type: record type of a run's log
     has_controls: bool = False  # whether images can be marked as positive or negative controls
-    # ``annotators(study, run, item)`` names the annotators of a result in its order; None for a kind whose
-    # results name them
+    # ``annotators(study, run, item)`` returns the annotators of a result in its order; None for a kind whose
+    # results contain their names
     annotators: Callable[[Study, RunEntry, int], Sequence[str]] | None = None
     title: Callable[[str], str] = str  # ``title(algorithm)`` names the algorithm of a run for the user
 
     @property
     def name(self) -> str:
-        """The name: "clicks"."""
+        """Name of the kind: "clicks"."""
         return self.review.name
 
     @property
     def by_question(self) -> bool:
-        """True if the items are questions; else they are images."""
+        """True if the items are questions, False if they are images."""
         return self.questions is not None
 
 
 def _clicks_title(algorithm: str) -> str:
-    """Name clustering and detection: "OEM + DEM"."""
+    """Return the titles of clustering and detection: "OEM + DEM"."""
     from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 
     titles = {
@@ -508,12 +508,12 @@ STORED: dict[str, StoredKind] = {
         ),
     )
 }  # fmt: skip
-"""The kinds that a study can hold, in the order of tabs and reports."""
+"""Kinds that a study can contain, in the order of tabs and reports."""
 
 
 @contextmanager
 def stored(kind: StoredKind) -> Iterator[None]:
-    """Store another kind for a while."""
+    """Register another kind within this context."""
     STORED[kind.name] = kind
     try:
         with reviewed(kind.review):

@@ -1,4 +1,4 @@
-"""Labels in a study: questions and how to understand their answers, votes, truths, pictures of tasks."""
+"""Labels in a study: questions with their schemes, votes, truths, pictures of tasks."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ UNNAMED = "labels"
 
 
 def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
-    """Import the votes of one file on one question, whole or not at all, and summarise what was stored.
+    """Import the votes of a file on a question, completely or not at all, and summarise what was stored.
 
-    A file that does not name its question answers the only one there is, if their outputs have anything in
-    common, else one of its own.
+    A file without a question belongs to the only question of the study if they have common outputs, otherwise
+    to a new question.
     """
     watch(0.0, "storing votes")
     if table.probability is not None:
@@ -61,10 +61,10 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
             f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
             f" on {counted(len(table.tasks), 'task')}"
         )
-    remarks = [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
+    remarks = [f"{repeats:,} on a task that the annotator had labelled before"] if repeats else []
     count_text = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
     remarks += (
-        [f"{count_text} of a task that its annotator labels in an earlier file too"] if repeated else []
+        [f"{count_text} on a task that the annotator also labels in an earlier file"] if repeated else []
     )
     return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
@@ -72,7 +72,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:
     """Import the true classes of tasks, for the question that they answer.
 
-    Raises `StudyError` when the study has no votes on any of these tasks.
+    Raises `StudyError` if the study has no votes on any of these tasks.
     """
     watch(0.0, "storing truths")
     question = _question_for(study, table.question, table.classes, table.tasks, votes=False)
@@ -80,7 +80,7 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
         raise StudyError(
             "has known truths of tasks without votes in the study; import the votes first", file=table.path
         )
-    scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
+    scheme, notices = with_classes(question.scheme, table.classes, "change this in the question's settings")
     with_votes = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)
@@ -92,9 +92,9 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
 
 
 def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
-    """Understand the answers to a question in another way: other order, other classes, another prior.
+    """Change the scheme of a question: order of answers, classes, prior.
 
-    Raises `StudyError` when an output that was given is missing from it.
+    Raises `StudyError` if an answer that annotators gave is missing from the scheme.
     """
     present = study.question(question).scheme
     missing = sorted(set(present.outputs) - set(scheme.outputs))
@@ -108,7 +108,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
 
 
 def order_classes(study: Study, order: Sequence[str]) -> bool:
-    """Declare the grades of all questions that have no other answers and classes; False if there are none.
+    """Set the order of grades of all questions with only these answers and classes; False if there are none.
 
     `order`: grades from the lowest to the highest.
     """
@@ -139,7 +139,7 @@ def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, 
 
 
 def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Labels:
-    """Return the votes on a question; with a run, those that it used."""
+    """Return the votes on a question; with a run, the votes that it used."""
     crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
     if run is None or not (run.excluded or run.aliases or run.programs or run.weights):
@@ -176,7 +176,7 @@ def programs_of(
 
 
 def _like_question(study: Study, table: LabelTable) -> LabelTable:
-    """Name the classes of a program as the question does, which may differ in letter case."""
+    """Replace the names of a program's classes by the question's, which may differ in letter case."""
     question = _question_for(study, table.question, table.outputs, table.tasks)
     question = question or _question_for(study, "", table.outputs, table.tasks, votes=False)
     known = () if question is None else (*question.scheme.classes, *question.scheme.outputs)
@@ -186,7 +186,7 @@ def _like_question(study: Study, table: LabelTable) -> LabelTable:
 
 
 def labels_of_voters(study: Study, question: int, state: ReviewState) -> Labels:
-    """Read the votes that count: joined names as one annotator, without excluded ones and programs."""
+    """Read the votes that count, without excluded annotators and programs; joined names are one annotator."""
     labels = labels_of(study, question)
     return labels.joined(current_names(labels.annotators, state.aliases)).without(state.apart)
 
@@ -194,7 +194,7 @@ def labels_of_voters(study: Study, question: int, state: ReviewState) -> Labels:
 def excluded_votes(
     study: Study, question: int, excluded: Sequence[str], imported: int | None = None
 ) -> Labels | None:
-    """Return the votes that are not counted as votes, of excluded annotators and programs; None without any.
+    """Return the votes that do not count, of excluded annotators and programs; None if there are none.
 
     `imported`: the last import that counts; by default all count.
     """
@@ -220,9 +220,9 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
 def decided_sets(
     crowd: VoteSet, review: ReviewState, question: int, classes: tuple[str, ...] | None = None
 ) -> dict[int, list[int]]:
-    """Return the classes below the parent that the expert decided, by the number of the task.
+    """Return the classes below the parent that the expert decided, by index of the task.
 
-    `classes`: names of the numbered classes; by default those of the question.
+    `classes`: names of the classes by index; by default those of the question.
     """
     tree = class_tree(crowd.scheme.classes if classes is None else classes)
     if tree is None:
@@ -235,7 +235,7 @@ def decided_sets(
 
 
 def known_truth(study: Study, question: int) -> ClassArray:
-    """Return the true class of each gold task, imported or marked by the expert, (N,) int16; else `OPEN`."""
+    """Return the true class of each gold task, imported or marked by the expert, (N,) int16, or `OPEN`."""
     return with_gold(study.vote_set(question), study.review_state().gold_tasks(question))
 
 
@@ -250,7 +250,7 @@ def with_gold(crowd: VoteSet, gold: Mapping[str, str]) -> ClassArray:
 
 
 def pictures_of(study: Study, question: int) -> dict[int, int]:
-    """Return the image that shows each task, by their numbers."""
+    """Return the image of each task, by their numbers."""
     crowd = study.vote_set(question)
     with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
@@ -258,7 +258,7 @@ def pictures_of(study: Study, question: int) -> dict[int, int]:
 
 
 def link_pictures(study: Study, watch: Watch = silent) -> int:
-    """Find the images that show tasks or items, by the file's name or their own; return how many have one."""
+    """Find the images of tasks or items, by the file's name or the task's; return the number found."""
     with study.reading() as connection:
         entries = [entry for entry in read_image_entries(connection, study.path) if entry.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
@@ -333,8 +333,8 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
 def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[Scheme, list[str]]:
     """Add the classes of ground truth to a scheme.
 
-    Gives also, where none of them is an output, what the outputs are taken to stand for, in a sentence that
-    ends with how that is changed.
+    If none of these is an output, also return the assumed meaning of the outputs in a sentence, which ends
+    with how to change it.
     """
     new = [name for name in classes if name not in scheme.classes]
     if not new:
@@ -358,7 +358,7 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
 
 
 def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: Scheme) -> int:
-    """Store a question's scheme within the present change and give its number."""
+    """Store a question's scheme within the current change, and return its number."""
     study.forget_vote_sets()
     with study.reading() as connection:
         text = msgspec.json.encode(scheme).decode()
@@ -372,7 +372,7 @@ def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: S
 
 
 def _free_name(study: Study, file: str) -> str:
-    """Choose an unused name for a question that its file does not name."""
+    """Choose an unused name for a question without a name in its file."""
     names_in_use = study.question_names()
     names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(names_in_use) + 3)))
     return next(name for name in names if name.casefold() not in names_in_use)
@@ -429,7 +429,7 @@ _INSERT = "INSERT OR REPLACE INTO contents(question, task, field, position, valu
 def add_contents(study: Study, contents: TaskContents, question: int = 0) -> str:
     """Store the contents of tasks, of all questions or of one; return a sentence.
 
-    Later contents replace earlier ones.
+    Later contents replace earlier contents.
     """
     rows = [
         (question, task, field, position, text)
@@ -469,14 +469,13 @@ def read_all_contents(study: Study, questions: Collection[int]) -> dict[str, dic
 def split_comparison(
     stored: Mapping[str, str], first: str, second: str, items: Collection[str]
 ) -> tuple[dict[str, str], str, str]:
-    """Split the contents of a task into what both items have in common, and the answer of each.
+    """Split the contents of a task into the part common to both items, and the answer of each.
 
     Parameters
     ----------
     stored : mapping of field to text
         Prompts, and the answer of each item by the item's name.
-    items : collection of str
-        All items that are compared.
+    items : collection of str All compared items.
     """
     texts = {field: text for field, text in stored.items() if field not in items}
     left, right = (stored.get(name, "").split("\n\n") for name in (first, second))
@@ -489,7 +488,7 @@ def split_comparison(
 
 
 def copy_contents(old: sqlite3.Connection, new: sqlite3.Connection, questions: Mapping[int, int]) -> None:
-    """Copy the contents of tasks to another study, in which questions have other numbers."""
+    """Copy the contents of tasks to another study, where questions have other numbers."""
     rows = old.execute("SELECT question, task, field, position, value FROM contents").fetchall()
     new.executemany(
         _INSERT,

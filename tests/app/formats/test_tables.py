@@ -229,8 +229,9 @@ def test_unknown_columns_ask_with_what_a_dialog_needs(file: Path) -> None:
     assert error.rows == (("ann", "a", "1", "2"),) * 5
     assert error.guess == {"x": "x", "y": "y"}
     assert error.missing == ("annotator", "image")
-    assert "clicks.csv: no column is known as annotator or image; the columns are who_did, pic, x, y" in str(
-        error
+    assert (
+        "clicks.csv: no column is recognised as annotator or image; the columns are who_did, pic, x, y"
+        in str(error)
     )
     table = read(file, mapping={"who_did": "annotator", "pic": "image"})
     assert len(table) == 9

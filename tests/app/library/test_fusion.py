@@ -221,7 +221,7 @@ def test_several_questions_are_stacked():
     [
         ([1, 2], "a table is expected .* not list"),
         ({}, "no rows"),
-        ({"worker": ["a"]}, "no column is known as task or label; .* names one"),
+        ({"worker": ["a"]}, "no column is recognised as task or label; .* names one"),
         ({"worker": ["a", "b"], "task": ["t", "t"], "label": ["x"]}, "column label: has 1 value, "),
         ({"worker": ["a", None], "task": ["t", "t"], "label": [1, 2]}, "row 2, column worker: is empty"),
         ({"worker": ["a"], "task": [[1]], "label": [1]}, "column task: "),

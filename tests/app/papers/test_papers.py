@@ -189,4 +189,4 @@ def test_the_command_writes_the_page_from_available_data(tmp_path, capsys):
     assert run("papers", "--page", "-o", tmp_path / "x") == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "x" / "papers.html")
     assert run("papers", "--data", tmp_path / "none", "-o", tmp_path / "y") == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Volumes and images of all formats: search in files and folders, and reading of voxels."""
+"""Volumes and images of all formats: search in files and folders, and reading voxels."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
     Raises `InputError` if there is none, with the reason.
 
     `file`: a file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
-    subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in one
-    folder are slices of one volume. `sources`: sources of other files of a DICOM series that may be open
-    already. Notices of a volume describe its irregularities.
+    subfolders for DICOM series, and if there are none for other volumes. Numbered images of equal size in one
+    folder are slices of one volume. `sources`: sources of other files of a DICOM series that may already be
+    open. Notices of a volume describe its irregularities.
     """
     source = open_source(file)
     path = source.path
@@ -65,7 +65,7 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
         from raterscope.app.formats.volumes.voxel_files import read_volume
 
         if head.grid != file.grid:
-            raise InputError("has changed since it was looked at; open it again", file=file.path)
+            raise InputError("has changed since it was found; open it again", file=file.path)
         volume = read_volume(head, file.frames[0] if file.frames else 0, watch)
         return replace(volume, modality=file.modality, window=file.window)
     if source.format == "DICOM" or Source(file.files[0]).format == "DICOM":
@@ -196,7 +196,7 @@ def _describe_others(sources: Sequence[Source], watch: Watch) -> tuple[list[Volu
 
 
 def _find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
-    """Combine images of one size whose names differ only by a number to a volume; None for other images.
+    """Combine images of equal size whose names differ only by a number to a volume; None for other images.
 
     Raises `InputError` for an image that cannot be read.
     """
@@ -212,8 +212,8 @@ def _find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
     shape = (len(files), *files[0].grid.shape[1:])
     check_shape(folder, shape)
     text = (
-        f"{plain(folder.name)}: {len(files)} numbered images of one size are slices of a volume; "
-        "open them one by one to keep them separate."
+        f"{plain(folder.name)}: {len(files)} numbered images of equal size are slices of a volume; open "
+        f"them one by one to keep them separate."
     )
     grid = Grid.plain(shape, files[0].grid.spacing)
     return VolumeFile(

@@ -1,7 +1,7 @@
 """DICOM series as volumes: images are grouped and sorted along their normal; pixels are decoded and rescaled.
 
-Codecs are C libraries that damaged files can crash. They run in processes of their own, so that a crash
-becomes an error message.
+Codecs are C libraries that damaged files can crash. They run in separate processes, so that a crash becomes
+an error message.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ from raterscope.app.formats.volumes.dicom_headers import (
 from raterscope.app.workers import in_processes, processors
 
 _SAME_POSITION = 1e-3
-"""mm along the normal: nearer slices have the same position."""
+"""Maximum distance along the normal of slices with the same position, mm."""
 
 _EXACT = 1e-4
-"""mm: if a slice is further from its even position, all slices keep their own positions."""
+"""Maximum distance of a slice from its even position, mm; otherwise all slices keep their own positions."""
 
 _UNEVEN = 0.01
-"""Share of the mean slice distance: if a slice is further from its even position, the median is nominal."""
+"""Maximum distance of a slice from its even position, as a share of the mean slice distance; otherwise the
+median distance is nominal.
+"""
 
 _SHIFTED = 0.1
-"""mm in the plane: largest distance of a slice from the line through the first and the last slice."""
+"""Maximum in-plane distance of a slice from the line through the first and the last slice, mm."""
 
 _NAMED = 3
 _MOST_LISTED = 100_000
@@ -71,7 +73,7 @@ def find_series(
     """Find all volumes in DICOM files, the largest first; known headers are not read again.
 
     Files without an image are skipped. Unreadable files are reported in the first volume's notices. Raises
-    `InputError` if no file holds an image, with the reason of the first.
+    `InputError` if no file contains an image, with the reason for the first.
     """
     heads, refused = _read_many(paths, watch)
     if not heads:
@@ -149,7 +151,7 @@ def _volumes(heads: Iterable[SliceHead], folder: Path) -> tuple[VolumeFile, ...]
 
 
 def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
-    """Split a series into volumes by shape, orientation and spacing, then by repeats at the same position."""
+    """Split a series into volumes by shape, orientation and spacing, then by repeats at equal positions."""
     kinds: list[list[SliceHead]] = []
     for head in heads:
         group = next((kind for kind in kinds if _is_compatible(head, kind[0])), None)
@@ -265,7 +267,7 @@ def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: 
 
 
 def _shown_window(head: SliceHead) -> tuple[float, float] | None:
-    """Return the display window; for inverted values its centre is inverted too."""
+    """Return the display window; for inverted values its centre is also inverted."""
     if head.window is None or head.photometric != "MONOCHROME1":
         return head.window
     stored = head.bits[1]
@@ -343,22 +345,22 @@ _CODECS = {
     "1.2.840.10008.1.2.4.203": "jpeg2k_decode",
 }
 _UNPACKED = (*NATIVE, "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99", _RLE)
-"""Transfer syntaxes that pydicom decodes."""
+"""Compressed transfer syntaxes that pydicom decodes."""
 
 _AT_ONCE = 8
 _PROCESSES = 2
 _WORTH_ANOTHER = 1 << 22
-"""Number of values from which a second process decodes sooner than it starts."""
+"""Minimum number of values for a second decoder process, which takes time to start."""
 
 
 def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
     """Read the pixels of a series.
 
     Values are rescaled as each file specifies; those of MONOCHROME1 are inverted so that high is bright. CT
-    values with an integer scale are Hounsfield units as int16, clipped to its range. PET values are SUV where
-    dose, weight and times are stated. Other values have the
-    smallest of uint8, int16 and uint16 that can hold them, else float32; colours uint8. Raises `InputError`
-    for a file that has changed since it was found, is damaged, or has an unknown compression.
+    values with an integer scale are Hounsfield units as int16, clipped to its range. PET values are SUV if
+    dose, weight and times are stated. Other values have the smallest type of uint8, int16 and uint16 that can
+    represent them, otherwise float32; colours have uint8. Raises `InputError` for a file that has changed
+    since it was found, is damaged, or has an unknown compression.
     """
     heads = as_suv(_heads(file, watch))
     colour = heads[0].colour
@@ -396,7 +398,7 @@ def _heads(file: VolumeFile, watch: Watch) -> list[SliceHead]:
 
 
 def _kind(heads: Sequence[SliceHead]) -> np.dtype[Any]:
-    """Choose a type that holds the values of all slices."""
+    """Choose a type that can represent the values of all slices."""
     ends = []
     for head in heads:
         is_integer = float(head.slope).is_integer() and float(head.intercept).is_integer()
@@ -429,7 +431,7 @@ def _read_native(head: SliceHead) -> NDArray[Any]:
 
 
 def _extract_bits(pixels: NDArray[Any], bits: tuple[int, int, int], signed: bool) -> NDArray[Any]:
-    """Extract the value's bits from a word, whose other bits may hold overlays, and its sign."""
+    """Extract the value's bits and sign from a word, whose other bits may contain overlays."""
     allocated, stored, highest = bits
     kind = np.dtype(f"{'i' if signed else 'u'}{allocated // 8}")
     if stored == allocated:
@@ -553,7 +555,7 @@ def _by_codec(head: SliceHead, data: Any) -> NDArray[Any]:
 
 
 def declared_shape(stream: bytes) -> tuple[int, int] | None:
-    """Read the rows and columns that a JPEG, JPEG-LS or JPEG 2000 stream claims; None if it has none."""
+    """Read the rows and columns that a JPEG, JPEG-LS or JPEG 2000 stream claims; None if there are none."""
     start = stream.find(b"\xff\x4f\xff\x51")
     if start >= 0 and not stream.startswith(b"\xff\xd8"):
         right, bottom, left, top = (

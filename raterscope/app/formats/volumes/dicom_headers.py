@@ -24,10 +24,11 @@ PET_TAGS = (
 
 
 def suv_factor(data: Any) -> float | None:
-    """Return the factor from Bq/ml to the uptake per body weight, g/ml; None where the header has no dose.
+    """Return the factor from Bq/ml to the uptake per body weight, g/ml; None if the header has no dose.
 
-    Activity is corrected for decay to the start of the series or to the injection. A series whose time is
-    later than its acquisition was processed, so that its time is not that of the scan: None.
+    Activity is corrected for decay to the start of the series or to the injection. The result is also None
+    for a series whose time is later than its acquisition: it was processed later, and its time is not that of
+    the scan.
     """
     dose = next(iter(data.get("RadiopharmaceuticalInformationSequence") or ()), None)
     if dose is None or str(data.get("Units", "")) != "BQML":
@@ -86,16 +87,16 @@ NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
 
 _DEFLATED = "1.2.840.10008.1.2.1.99"
 _MOST_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
-"""Bytes that a deflated file may unpack to: in any case, and for each of its bytes."""
+"""Maximum size of an inflated file, bytes: in any case, and for each of its bytes."""
 
 _LONGEST_HEAD = 32 << 20
 _TRAILING = 1 << 20
 _PIXELS = 0x7FE0
 _START = 1024
-"""Bytes that show whether a file is DICOM, and whether it is deflated."""
+"""Number of first bytes that show whether a file is DICOM, and whether it is deflated."""
 
 _PREAMBLE = 144
-"""Bytes before those counted by the group length of the file's header."""
+"""Number of bytes before those counted by the group length of the file's header."""
 
 _MOST_FRAMES = 100_000
 _ALLOCATED = (1, 8, 16, 32, 64)
@@ -120,7 +121,7 @@ _NO_IMAGES = {
     "KO": "is a list of images and holds none",
 }
 
-# pydicom logs oddities of files to the terminal; this module reports whether a file can be read.
+# pydicom logs irregularities to the terminal; this module itself reports whether a file can be read.
 logging.getLogger("pydicom").setLevel(logging.CRITICAL)
 
 
@@ -149,8 +150,8 @@ class SliceHead:
     photometric: str
     syntax: str  # UID of the transfer syntax
     offset: int | None  # bytes before the file's first pixel, if the pixels are not compressed
-    # position, orientation: as in the standard (PS3.3, C.7.6.2): the first pixel's centre in mm, the
-    # directions of a row's and a column's pixels
+    # position, orientation: as in the standard (PS3.3, C.7.6.2): centre of the first pixel in mm, and
+    # directions of rows and columns
     position: Vector | None
     orientation: Vector | None
     spacing: Vector | None  # (between rows, between columns): mm
@@ -165,9 +166,9 @@ class SliceHead:
 
 
 def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
-    """Read a DICOM file with pydicom, from `file` if it is open already.
+    """Read a DICOM file with pydicom, from `file` if it is already open.
 
-    Raises `InputError` for a file that is not DICOM, or that unpacks to more than its size allows.
+    Raises `InputError` for a file that is not DICOM, or that decompresses to more than its size allows.
     """
     with open_file(path, file) as stream:
         return _read(path, stream, pixels=pixels)[0]
@@ -187,7 +188,7 @@ def read_heads(path: Path) -> tuple[SliceHead, ...]:
 
 @dataclass(frozen=True)
 class DicomFile:
-    """The header of a DICOM file."""
+    """Header of a DICOM file."""
 
     path: Path
     sop_class: str = ""  # UID of its content type; empty for a damaged file
@@ -202,7 +203,7 @@ class DicomFile:
 
 
 def read_dicom(path: Path, file: BinaryIO | None = None) -> DicomFile | None:
-    """Read the header of a file, from `file` if it is open already; None for a file that is not DICOM.
+    """Read the header of a file, from `file` if it is already open; None for a file that is not DICOM.
 
     For a file that is damaged or without an image, the result has a problem.
     """
@@ -260,7 +261,7 @@ def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | Non
 
 
 def _deflated_from(path: Path, start: bytes) -> int | None:
-    """Return where the deflated part of a file begins; None if there is none."""
+    """Return the offset of the deflated part of a file; None if there is none."""
     import pydicom
 
     if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
@@ -272,7 +273,7 @@ def _deflated_from(path: Path, start: bytes) -> int | None:
 
 
 def _inflate(path: Path, begin: int) -> Iterator[bytes]:
-    """Inflate a file piece by piece."""
+    """Inflate a file in pieces."""
     with path.open("rb") as file:
         file.seek(begin)
         state = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -283,7 +284,7 @@ def _inflate(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tuple[Any, int]:
-    """Read the part before the pixels of a deflated file, and its size; pydicom would inflate everything."""
+    """Read the part before the pixels of a deflated file, and its size, without inflating everything."""
     import pydicom
     from pydicom.tag import Tag
 
@@ -318,7 +319,7 @@ def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tup
 
 
 def _pixel_bytes(path: Path, data: Any) -> int:
-    """Return the bytes of pixels that a file claims; 0 for a file without pixels."""
+    """Return the number of bytes of pixels that a file claims; 0 for a file without pixels."""
     return -(-_form(path, data).size // 8) if "Rows" in data else 0
 
 
@@ -442,7 +443,7 @@ class _Groups:
 
 
 def _offset(path: Path, file: BinaryIO, at: int, syntax: str, bits: int, photometric: str) -> int | None:
-    """Find where uncompressed pixels begin, after checking that they are complete."""
+    """Return the offset of uncompressed pixels, after checking that they are complete."""
     if syntax == _DEFLATED:
         return None
     file.seek(at)

@@ -32,7 +32,7 @@ _TYPES = {
 
 
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of a MetaImage, from `file` if it is open already.
+    """Read the header of a MetaImage, from `file` if it is already open.
 
     Positions are in DICOM's patient coordinate system, as written by ITK. A fourth dimension and the channels
     of a voxel count as layers. Raises `InputError` for a file that is not a MetaImage, names a data file
@@ -73,7 +73,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 
 def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
-    """Read the lines up to the one that locates the voxels; return also where it ends."""
+    """Read the lines up to the line that locates the voxels; also return its end."""
     with open_file(path, file) as stream:
         start = stream.read(_LONGEST_HEADER)
     fields: dict[str, str] = {}
@@ -114,7 +114,7 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[Any]:
 def _locate_voxels(
     path: Path, fields: dict[str, str], end: int, length: int, packed: bool
 ) -> tuple[Path, int]:
-    """Find the file that holds the voxels, and the number of bytes before them."""
+    """Find the file that contains the voxels, and the number of bytes before them."""
     name = fields[_LAST]
     skipped = int((_words(fields, "HeaderSize") or ["0"])[0])
     if name.upper() == "LOCAL":

@@ -17,7 +17,7 @@ from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 RAS_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""NIfTI's axes point right and anterior, DICOM's left and posterior."""
+"""Signs that convert NIfTI's axes (right, anterior) to DICOM's (left, posterior)."""
 
 _LONGEST_HEADER = 540
 _GZIP = b"\x1f\x8b"
@@ -25,18 +25,18 @@ _MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
 _CIFTI = range(3000, 3100)
 _COLOURS = {128: 3, 2304: 4}
 _VECTORS = ((1, 3), (1, 4))
-"""Axes after the third for colours written by ITK, one component after the other."""
+"""Axes after the third of colours written by ITK, component by component."""
 
 _APART = 0.1
-"""Share of a voxel: the file's two geometries disagree if their corners are further apart."""
+"""Maximum distance of the corners of a file's two geometries that agree, as a share of a voxel."""
 
 
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of a NIfTI file, from `file` if it is open already.
+    """Read the header of a NIfTI file, from `file` if it is already open.
 
-    The geometry is the file's sform, else its qform, else the voxel sizes along the axes. Dimensions after
-    the third count as layers, the first of them the fastest. Raises `InputError` for a file that is not
-    NIfTI, holds no volume, or claims more than 2^30 voxels.
+    The geometry is the file's sform, otherwise its qform, otherwise the voxel sizes along the axes.
+    Dimensions after the third count as layers, the first of these the fastest. Raises `InputError` for a file
+    that is not NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
     with file_errors(path):
         header_path, data_path = _pair(path)
@@ -67,7 +67,7 @@ def _spellings(path: Path, stem: str, suffix: str) -> list[Path]:
 
 
 def _parsed(path: Path, file: BinaryIO) -> tuple[Any, bool]:
-    """Parse the header; return also whether the file is packed."""
+    """Parse the header; also return whether the file is compressed."""
     import nibabel
 
     is_packed = file.read(len(_GZIP)) == _GZIP
@@ -140,7 +140,7 @@ def _head_of(path: Path, data_path: Path, header: Any, is_packed: bool) -> Voxel
 
 
 def _offset(path: Path, header: Any, *, is_pair: bool) -> int:
-    """Return the number of bytes before the voxels; 0 stands for the least, which is that of the header."""
+    """Return the number of bytes before the voxels; a value of 0 in the file means the header's size."""
     offset, least = int(header["vox_offset"]), 0 if is_pair else int(header.single_vox_offset)
     if offset and offset < least:
         raise InputError(f"claims voxels from byte {offset}; expected {least} or more", file=path)
@@ -200,9 +200,9 @@ _BLOCK = 1 << 20
 
 
 def split_blocks(values: NDArray[Any], origin: Box, shape: Box) -> Iterator[NDArray[Any] | int]:
-    """Split a volume of `shape` into blocks; `values` (Z, Y, X) begin at `origin`, all else is 0.
+    """Split a volume of `shape` into blocks; `values` (Z, Y, X) begin at `origin`, everything else is 0.
 
-    Yields parts of about a megabyte, and the number of bytes of zeros between them.
+    Yields parts of about a megabyte, and the number of zero bytes between them.
     """
     _, rows, columns = shape
     height, width = values.shape[1:]

@@ -55,11 +55,11 @@ _COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4, "vector
 
 
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of an NRRD file, from `file` if it is open already.
+    """Read the header of an NRRD file, from `file` if it is already open.
 
-    Axes with a direction in space are slice, row and column, the fastest of them the column. Any other axis
-    counts as layers or as colour. `fields` is the complete header, as read by pynrrd. Raises `InputError` for
-    a file that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
+    Axes with a direction in space are slice, row and column; the fastest is the column. Any other axis counts
+    as layers or as colour. `fields` is the complete header, as read by pynrrd. Raises `InputError` for a file
+    that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     with file_errors(path):
         header, end = _parsed(path, file)
@@ -93,7 +93,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 
 def _parsed(path: Path, file: BinaryIO | None) -> tuple[dict[str, Any], int]:
-    """Read the header's fields; return also where it ends."""
+    """Read the header's fields; also return its end."""
     import nrrd
 
     with open_file(path, file) as stream:
@@ -194,7 +194,7 @@ def _packing(path: Path, header: dict[str, Any]) -> str:
 
 
 def _locate_voxels(path: Path, header: dict[str, Any], end: int, sizes: tuple[int, ...]) -> tuple[Path, int]:
-    """Find the file that holds the voxels, and the number of bytes before them."""
+    """Find the file that contains the voxels, and the number of bytes before them."""
     name = header.get("data file", header.get("datafile"))
     data, offset = path, end
     if name is not None:

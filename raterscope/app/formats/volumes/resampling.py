@@ -16,14 +16,14 @@ from raterscope.app.formats.untrusted import MOST_VOXELS
 _HALF = 0.5
 _ROUNDING = 1e-6
 _SQUARE = 3e-5
-"""Cosine between two axes that other programs accept as a right angle."""
+"""Maximum cosine between two axes that other programs accept as a right angle."""
 
 _SAME = 1e-4
-"""Relative difference below which spacings are the same."""
+"""Relative difference below which spacings count as equal."""
 
 
 class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than an error
-    """Masks on another grid than their image."""
+    """Error: masks on another grid than their image."""
 
     def __init__(self, masks: Grid, image: Grid, name: str, file: Path) -> None:
         # whether both grids have positions, so that the masks can be resampled
@@ -40,9 +40,9 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
 
     Raises `ValueError` if `values` do not have the shape of `source`, or only one of the grids has positions.
 
-    `values`: (slices, rows, columns), on `source`. A mask of bool is interpolated as 0 and 1, and true from
-    one half on. The result is on `target` and has the type of `values`. It is interpolated between eight
-    values; integers are rounded. It is 0 (False) outside `source`, and at its missing slices.
+    `values`: (slices, rows, columns), on `source`. A bool mask is interpolated as 0 and 1, and True from one
+    half on. The result is on `target` and has the type of `values`. It is interpolated between eight values;
+    integers are rounded. It is 0 (False) outside `source`, and at its missing slices.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")
@@ -60,7 +60,7 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
 
     swap = np.eye(4)[[2, 1, 0, 3]]  # (slice, row, column) to (column, row, slice) and back
     to_source = swap @ np.linalg.inv(source.matrix) @ target.matrix @ swap
-    # One voxel beyond the edge values are 0, so that a mask at the edge ends half a voxel outside.
+    # Values are 0 one voxel beyond the edge, so that a mask at the edge ends half a voxel outside.
     part = ndimage.affine_transform(
         values.astype(_real(values.dtype), copy=False),
         to_source[:3, :3],
@@ -75,13 +75,13 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
 
 
 _BEYOND = 2
-"""Voxels around those that are not 0 within which values are interpolated."""
+"""Margin, in voxels, around non-zero voxels within which values are interpolated."""
 
 
 def _reached_box(
     values: NDArray[Any], source: Grid, target: Grid
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first voxel of `target`, and the one after the last, that values other than 0 can reach."""
+    """Return the first voxel of `target` that values other than 0 can reach, and the voxel after the last."""
     layers = [np.flatnonzero(values.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
     if not len(layers[0]):
         return np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
@@ -107,7 +107,7 @@ def _convert(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid, box: tuple[slice, ...]) -> NDArray[Any]:
-    """Interpolate in a box between slices at uneven positions; gaps of missing slices stay 0."""
+    """Interpolate in a box between unevenly spaced slices; gaps of missing slices are 0."""
     from scipy import ndimage
 
     real = values.astype(_real(values.dtype), copy=False)
@@ -117,7 +117,7 @@ def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid, box: tuple
     for number, at in enumerate(slices.tolist()):
         positions = target.to_patient(np.stack([np.full(rows.shape, at), rows, columns], axis=-1))
         index = np.moveaxis(source.to_index(positions), -1, 0)
-        # A slice at the position of a source slice is exactly that slice, despite rounding.
+        # A slice at the position of a source slice equals that slice exactly, despite rounding errors.
         nearest = np.rint(index[0])
         index[0] = np.where(np.abs(index[0] - nearest) < _ROUNDING, nearest, index[0])
         if source.uneven:
@@ -130,7 +130,7 @@ def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid, box: tuple
 
 
 def _outside(grid: Grid, heights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which heights are beyond the slices, or at missing slices."""
+    """Return whether each height is beyond the slices, or at missing slices."""
     outside = np.asarray((heights < grid.bounds[0, 0]) | (heights > grid.bounds[-1, 1]), dtype=np.bool_)
     for at, _ in grid.gaps:
         low, high = grid.bounds[at, 1], grid.bounds[at + 1, 0]
@@ -139,7 +139,7 @@ def _outside(grid: Grid, heights: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def explain_irregularity(grid: Grid) -> str:
-    """Explain why formats with one spacing and orthogonal axes cannot hold a grid; empty if they can."""
+    """Explain why formats with one spacing and orthogonal axes cannot represent a grid; empty if they can."""
     if not grid.calibrated:
         return ""
     sentences = describe_slices(grid) if grid.uneven else ()
@@ -156,9 +156,9 @@ def explain_irregularity(grid: Grid) -> str:
 def regular_grid(grid: Grid) -> Grid:
     """Compute the grid with even distances and right angles that covers a grid.
 
-    Its slices have the smallest distance; the nominal one if this varies only by missing slices. They extend
-    over the slabs of the first and the last slice. Its rows and columns are those of the first slice,
-    extended by the shift of the slices. Raises `InputError` if it would have too many voxels.
+    Its slice distance is the smallest distance, or the nominal distance if distances vary only by missing
+    slices. Its slices cover the slabs of the first and the last slice. Its rows and columns are those of the
+    first slice, extended by the shift of the slices. Raises `InputError` if it would have too many voxels.
     """
     step = grid.step_range[0] if grid.step_range else grid.spacing[0]
     begin = math.ceil(float(grid.bounds[0, 0]) / step + _ROUNDING)
@@ -180,7 +180,7 @@ def regular_grid(grid: Grid) -> Grid:
 
 
 def explain_difference(a: Grid, b: Grid) -> str:
-    """Describe in one sentence how two grids differ; empty if they are the same."""
+    """Describe in a sentence how two grids differ; empty if they are equal."""
     if a.same_as(b):
         return ""
     if a.shape != b.shape:

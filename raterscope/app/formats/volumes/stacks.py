@@ -22,9 +22,9 @@ from raterscope.app.formats.volumes.voxel_files import convert_for_display
 
 
 def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
-    """Read the pixels of a volume of one image, or of images that are its slices.
+    """Read the pixels of a volume from one image, or from images that are its slices.
 
-    One image is read like `load_image`, but more than 8 bit are not scaled. The volume is in colour if any
+    An image is read like `load_image`, but more than 8 bit are not scaled. The volume is in colour if any
     slice is in colour. Raises `InputError` as `image_file`.
     """
     planes = len(file.files)
@@ -60,7 +60,7 @@ def _plane(path: Path) -> NDArray[Any]:
 
 
 def _deep_page(path: Path) -> NDArray[Any] | None:
-    """Read a grey TIFF of more than 8 bit; None for all others."""
+    """Read a grey TIFF of more than 8 bit; None for any other image."""
     import tifffile
 
     read_image(path)
@@ -130,7 +130,7 @@ def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
 
 
 def _invert(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Invert values whose lowest is white."""
+    """Invert values if the lowest is white."""
     if pixels.dtype.kind in "iu":
         return ~pixels
     return ~pixels if pixels.dtype.kind == "b" else np.nanmax(pixels) - pixels

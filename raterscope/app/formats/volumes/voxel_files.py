@@ -1,7 +1,7 @@
 """Files with a header and one array of voxels: common header record, and reading of the array.
 
-The claimed size is compared with the size of the file before memory is allocated, and no more is unpacked
-than the header claims: a few kilobytes can claim a gigabyte.
+The claimed size is compared with the size of the file before memory is allocated, and no more is decompressed
+than the header claims, because a few kilobytes can claim a gigabyte.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ class VoxelHead:
     grid: Grid
     dtype: np.dtype[Any]  # dtype: as on disk, byte order included
     lengths: tuple[int, ...]  # all axes as on disk, the fastest first
-    # (slice, row, column): their numbers among the axes on disk; None for a missing one
+    # (slice, row, column): indices of these axes among the axes on disk; None for a missing axis
     axes: tuple[int | None, int | None, int | None]
     packing: str = ""  # empty, gzip, zlib, bzip2 or text
     within: int = 0  # unpacked bytes before the first voxel
-    # 3 or 4 if the axis that is neither slice, row nor column holds the components of a colour; else 0
+    # 3 or 4 if the axis other than slice, row and column has the components of a colour, otherwise 0
     colours: int = 0
     # slope, intercept: convert a stored value to a real value
     slope: float = 1.0
     intercept: float = 0.0
-    # the header's other fields, for readers of a program's own fields
+    # other fields of the header, for readers of a program's own fields
     fields: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     ending: bytes = b""  # last four bytes of the file, where it was open when the header was read
 
     @property
     def layers(self) -> int:
-        """Volumes in the file: points in time, layers of segments, or parts of a colour."""
+        """Number of volumes in the file: time points, layers of segments, or components of a colour."""
         return math.prod(self.lengths) // math.prod(self.grid.shape)
 
     @property
     def layers_last(self) -> bool:
-        """Whether the layers are stored one after the other."""
+        """Whether the layers are stored consecutively."""
         return not any(axis is not None and axis > 2 for axis in self.axes)
 
 
 def check_complete(head: VoxelHead, watch: Watch = silent) -> None:
-    """Check that no voxel is missing at the end of a file, by its length if that decides.
+    """Check that no voxel is missing at the end of a file, if possible by its length.
 
-    The last four bytes of a gzip file give its unpacked length modulo 2^32 (RFC 1952, section 2.3.1), unless
-    it was packed in several parts; only then it is unpacked. Raises `InputError` for a file that is cut
-    short.
+    The last four bytes of a gzip file give its decompressed length modulo 2^32 (RFC 1952, section 2.3.1),
+    unless it was compressed in several parts; only then it is decompressed. Raises `InputError` for a
+    truncated file.
     """
     length = math.prod(head.lengths) * head.dtype.itemsize
     with file_errors(head.path):
@@ -98,7 +98,7 @@ def _read_ending(path: Path) -> bytes:
 def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     """Read every layer of a file.
 
-    Raises `InputError` for a file that is cut short or damaged, or holds more than 2^30 values.
+    Raises `InputError` for a file that is truncated or damaged, or contains more than 2^30 values.
 
     The values, (layers, slices, rows, columns), are as stored, in this computer's byte order; float64 if the
     file specifies a rescaling.
@@ -149,7 +149,7 @@ def describe_volume(head: VoxelHead) -> VolumeFile:
 
 
 def convert_for_display(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert values to a type of `Volume`, exactly if one of them can hold the values.
+    """Convert values to a type of `Volume`, exactly if one of these types can represent them.
 
     Integers become uint8, int16 or uint16 if they fit; all others float32.
     """
@@ -236,7 +236,7 @@ def _unpack(file: IO[bytes], packing: str) -> _Stream:
 
 
 class _Zlib:
-    """A zlib stream, unpacked only as far as needed."""
+    """Zlib stream that is decompressed only as far as needed."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._state, self._rest = file, zlib.decompressobj(), b""

@@ -90,7 +90,7 @@ def test_files_of_no_use_are_named_once_and_tried_again_when_they_change(
     assert follower.catch_up() == [row("ann")]
     assert follower.catch_up() == []
     first, second = follower.notices
-    assert first.startswith("a.csv: no column is known as annotator")
+    assert first.startswith("a.csv: no column is recognised as annotator")
     assert second.startswith("b.csv: has no columns")
     (folder / "b.csv").unlink()
     write(folder / "b.csv", "bob")
