@@ -80,7 +80,7 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
         raise StudyError(
             "has known truths of tasks without votes in the study; import the votes first", file=table.path
         )
-    scheme, notices = with_classes(question.scheme, table.classes, "change this in the question's settings")
+    scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
     with_votes = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)

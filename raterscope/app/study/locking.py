@@ -2,20 +2,20 @@
 
 Lock: on POSIX systems a process that closes any handle on a file loses the locks that SQLite has there. Qt's
 file dialog does so: it opens every file of a folder to detect its type. A file NAME.rscope-lock beside the
-study is therefore locked too, by flock, which only its own handle releases. The lock ends with its process,
+study is therefore also locked, by flock, which only its own handle releases. The lock ends with its process,
 and the file names the process for error messages. A network folder may have no locks at all (ENOLCK). Two
 programs could then overwrite each other's changes, so a study there opens read-only.
 
 Snapshots: only the process that has a study open may use the locks of the database and its shared memory.
 Another process copies the files as plain files, which needs no lock. The log (``-wal``) only grows until it
-is restarted, and it holds everything that is moved into the main file meanwhile. If the log is the same
-before and after the copy, both copies are of one state.
+is restarted, and it contains everything that is moved into the main file meanwhile. If the log is the same
+before and after the copy, both copies have the same state.
 
 Orphaned logs: a study may be renamed while it is open in a program that is then killed. Its last changes are
 in the log of the former name, OLD.rscope-wal, beside NEW.rscope, where SQLite does not look for it.
-Continuing would lose them, so the study opens only after they are merged into it, or moved away. A log
-belongs to a study only if it continues what that study holds: its decisions, imports, runs or views of spots,
-with their times.
+Continuing would lose these changes, so the study opens only after the log is merged into it, or moved away. A
+log belongs to a study only if it continues the content of that study: its decisions, imports, runs or views
+of spots, with their times.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _LONGEST = 1000
 class Lock:
     """Lock of a study, held from its creation until `release`.
 
-    Where the file system has no flock, and on Windows, where a lock stays with its handle, SQLite's own locks
-    are relied on. Raises `InUseError` when another program holds it, or the file system has no locks. Raises
-    `OSError` when there can be no file beside the study.
+    If the file system has no flock, and on Windows, where a lock belongs to its handle, SQLite's own locks
+    are used. Raises `InUseError` if another program holds the lock, or the file system has no locks. Raises
+    `OSError` if the lock file cannot be created.
     """
 
     def __init__(self, study: Path) -> None:
@@ -73,7 +73,7 @@ class Lock:
 def in_use(study: Path, *, locked_by_us: bool = False) -> str:
     """Explain why a study cannot be opened: its owner, if known, or that there are no locks.
 
-    `locked_by_us`: whether this process holds the lock beside the study, and SQLite could not get its own.
+    `locked_by_us`: whether this process holds the lock file, and SQLite could not get its own lock.
     """
     if locked_by_us and _has_no_locks(_lock_file(study)):
         return NO_LOCKS
@@ -82,7 +82,7 @@ def in_use(study: Path, *, locked_by_us: bool = False) -> str:
 
 
 def is_held(study: Path) -> bool:
-    """Return whether a process has a study of this name open, be its file there or not."""
+    """Return whether a process has a study of this name open, even if its file is missing."""
     if sys.platform == "win32":
         return _lock_file(study).exists()
     try:
@@ -127,7 +127,7 @@ def _taken(path: Path, study: Path) -> int | None:
 
 
 def _is_still(path: Path, handle: int) -> bool:
-    """Return whether the path still names the open file."""
+    """Return whether the path still refers to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _name_owner(path: Path) -> None:
 
 
 def _owner(path: Path) -> str:
-    """Read the owner of a lock, in words; empty if unknown."""
+    """Return a description of a lock's owner; empty if unknown."""
     try:
         with path.open(encoding="utf-8") as file:
             owner = json.loads(file.read(_LONGEST))
@@ -162,7 +162,7 @@ def _owner(path: Path) -> str:
 
 
 def _has_no_locks(path: Path) -> bool:
-    """Return whether the file system refuses locks like SQLite's, tried on the lock file."""
+    """Return whether the file system refuses locks like SQLite's, tested on the lock file."""
     if sys.platform == "win32":
         return False
     try:
@@ -216,7 +216,7 @@ def _logs_without_study(path: Path) -> list[Path]:
 
 
 def _added(path: Path, log: Path) -> str:
-    """Describe the changes that a log adds to a study; empty if it belongs to another."""
+    """Describe the changes that a log adds to a study; empty if it belongs to another study."""
     with tempfile.TemporaryDirectory(prefix="raterscope-", ignore_cleanup_errors=True) as folder:
         before, after = Path(folder) / "before.rscope", Path(folder) / "after.rscope"
         try:
@@ -252,7 +252,7 @@ def _contents(copy: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 _LOG_HEADER = 32
-"""Bytes that differ after each restart of the log."""
+"""Length of the log's header, which differs after each restart of the log, bytes."""
 _ATTEMPTS = 40
 _PAUSE = 0.05
 
@@ -290,7 +290,7 @@ def _copy(study: Path, copy: Path) -> None:
         if before == after or (before[0] and before[:2] == after[:2]):
             return
         time.sleep(_PAUSE)
-    raise StudyError("is being changed too fast to be read; try again", file=study)
+    raise StudyError("is changing too fast to be read; try again", file=study)
 
 
 def _state(study: Path, log: Path) -> tuple[object, ...]:

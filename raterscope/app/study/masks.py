@@ -29,7 +29,7 @@ from raterscope.text import counted
 
 
 def imported_codings(study: Study) -> dict[str, Coding]:
-    """Read the coding of each structure as imported files state it, by the present names."""
+    """Read the coding of each structure from the imported files, by current names."""
     codings: dict[str, Coding] = {}
     names = study.shown.names("masks")
     for name, coding in stored_codings(study).items():
@@ -39,19 +39,19 @@ def imported_codings(study: Study) -> dict[str, Coding]:
 
 
 def stored_codings(study: Study) -> dict[str, Coding]:
-    """Read the coding of each structure by its names in the files."""
+    """Read the coding of each structure by its name in the files."""
     with study.reading() as connection:
         rows = connection.execute("SELECT name, coding FROM structures ORDER BY name").fetchall()
     return {name: _coding_of(study, name, text) for name, text in rows}
 
 
 def chosen_codings(study: Study) -> dict[str, Coding]:
-    """Read the codings that the expert's decisions in effect set."""
+    """Read the codings set by the expert's decisions in effect."""
     return described_structures(study.decisions(), study.review_state())
 
 
 def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping[str, Coding]) -> None:
-    """Store a file's codings of structures within the present transaction; see `coding.merged`."""
+    """Store a file's codings of structures within the current transaction; see `coding.merged`."""
     before = stored_codings(study)
     for name, coding in codings.items():
         combined = merged(before.get(name, NOTHING_CODED), coding)
@@ -66,32 +66,32 @@ def _coding_of(study: Study, name: str, text: str) -> Coding:
     try:
         return msgspec.json.decode(text, type=Coding)
     except (ValueError, msgspec.MsgspecError) as error:
-        words = f"is damaged: what is known of the structure {plain(name)} cannot be read"
+        words = f"is damaged: the coding of the structure {plain(name)} cannot be read"
         raise StudyError(words, file=study.path) from error
 
 
 TRUTH = -1
-"""Annotator's number that stands for the ground truth."""
+"""Annotator's number that represents the ground truth."""
 
 Box = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedMask:
-    """A mask whose image and annotator are known, ready to be stored."""
+    """Mask with known image and annotator, ready to be stored."""
 
     image: int
     annotator: str | None  # none for the truth
     structure: str
     origin: Box  # (slice, row, column)
-    # (Z, Y, X) or float32: cropped; of no voxels where nothing was marked
+    # (Z, Y, X) or float32: cropped; without voxels if nothing was marked
     values: NDArray[np.bool_] | NDArray[np.float32]
     coding: Coding = NOTHING_CODED  # code of the structure in the file
 
 
 @dataclass(frozen=True)
 class MaskEntry:
-    """A mask in the study: `annotator` is None for ground truth, `voxels` counts those above 0.5."""
+    """Mask in the study: `annotator` is None for ground truth, `voxels` is the number of voxels above 0.5."""
 
     image: int
     annotator: str | None
@@ -100,9 +100,9 @@ class MaskEntry:
 
 
 def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = None) -> ImageEntry:
-    """Add an image that is known from its masks alone, unless it exists with this name and grid.
+    """Add an image that is known only from its masks, unless it exists with this name and grid.
 
-    `names` finds the study's images, for a caller who adds many; the case is added to it.
+    `names`: lookup of the study's images, for a caller that adds many; the case is added to it.
     """
     with study.change() as connection:
         if names is None:
@@ -118,9 +118,9 @@ def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = Non
 def add_masks(
     study: Study, masks: Sequence[PlacedMask], file: str, notices: Sequence[str] = (), watch: Watch = silent
 ) -> str:
-    """Import the masks of one file, whole or not at all, and summarise what was stored.
+    """Import the masks of a file, completely or not at all, and summarise what was stored.
 
-    They replace earlier ones. Raises `StudyError` for a mask that does not lie on its image.
+    They replace earlier masks. Raises `StudyError` for a mask on another grid than its image.
     """
     study.forget_annotators()
     renamed = study.shown.names("masks")
@@ -168,9 +168,9 @@ def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
 
 
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
-    """List the masks, image by image, structures and annotators in the order in which they came.
+    """List the masks, image by image, with structures and annotators in the order of import.
 
-    `run`: list only masks that this run fused: none imported later, none of excluded annotators or programs.
+    `run`: list only masks that this run fused, without later imports, excluded annotators and programs.
     """
     names, renamed = study.annotators(), study.shown.names("masks")
     excluded = set() if run is None else {*run.excluded, *run.programs}
@@ -199,9 +199,9 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
 def read_masks(
     study: Study, image: int, structure: str, run: RunEntry | None = None, *, truth: bool = False
 ) -> dict[str, MaskRecord]:
-    """Read every annotator's mask of a structure, the latest of each, in the annotators' order.
+    """Read every annotator's latest mask of a structure, in the annotators' order.
 
-    `run`: see `mask_entries`; of joined names the mask of the first counts. `truth`: return the truth
+    `run`: see `mask_entries`; of joined names, the mask of the first counts. `truth`: return the truth
     instead, under the name "truth"; empty if there is none.
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
@@ -235,7 +235,7 @@ def read_masks(
 
 
 def read_program_masks(study: Study, image: int, structure: str, run: RunEntry) -> dict[str, MaskRecord]:
-    """Read the masks of the programs of a run, without excluded ones; see `read_masks`."""
+    """Read the masks of a run's programs, without excluded programs; see `read_masks`."""
     if not run.programs:
         return {}
     masks = read_masks(study, image, structure, replace(run, excluded=(), programs=()))
@@ -246,7 +246,7 @@ def read_program_masks(study: Study, image: int, structure: str, run: RunEntry) 
 def refuse_join(study: Study, names: Sequence[str]) -> str:
     """Explain why names cannot be one annotator (two drew the same structure); empty if they can.
 
-    Of other annotations, those under two names count as repeated ones of one annotator.
+    Other annotations under two names count as repeated annotations of one annotator.
     """
     known = {name: number for number, name in enumerate(study.annotators())}
     numbers = [known[name] for name in dict.fromkeys(names) if name in known]
@@ -276,7 +276,7 @@ def settle_by(dispute: Dispute, origin: Sequence[int], values: NDArray[Any]) -> 
 
 
 def settled_of(study: Study, regions: Sequence[Region]) -> dict[int, Settled]:
-    """Read the voxels that decisions settled, by `Region.voxels`."""
+    """Read the voxels settled by decisions, by `Region.voxels`."""
     return {region.voxels: study.settled(region.voxels) for region in regions if region.voxels is not None}
 
 
@@ -336,7 +336,7 @@ def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: floa
 
 
 def record_of(mask: PlacedMask) -> MaskRecord:
-    """Return a mask as it is stored."""
+    """Return a mask in its stored form."""
     if mask.values.dtype == np.bool_:
         return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
     return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))
@@ -366,5 +366,5 @@ def _in_words(masks: Sequence[PlacedMask], replaced: int, notices: Sequence[str]
     text += f" by {counted(raters, 'annotator')}" if raters else ""
     empty = sum(not mask.values.any() for mask in masks)
     remarks = [f"{empty:,} of them empty"] if empty else []
-    remarks += [f"{replaced:,} in place of an earlier one"] if replaced else []
+    remarks += [f"{replaced:,} replacing an earlier mask"] if replaced else []
     return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *notices])

@@ -1,8 +1,8 @@
 """Union of the decisions of several experts who reviewed copies of one study.
 
 The journals are append-only, so their union is one journal: the decisions of the first study, then those that
-the others added to it. A subject on which two experts decided differently is open again. Of voxels that both
-settled, those on which they agree stay settled.
+the others added to it. A subject on which two experts decided differently is reopened. Of voxels that both
+settled, those on which they agree remain settled.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from raterscope.app.study.study import Study
 
 @dataclass(frozen=True)
 class MergedStudy:
-    """What one study added to another."""
+    """Result of merging one study into another."""
 
     path: Path  # the study whose decisions were added
     added: int  # its decisions that the other lacked
@@ -61,13 +61,13 @@ class MergedStudy:
     # by kind, the two verdicts on each subject that both experts decided
     both: dict[str, list[tuple[str, str]]]
     overlaps: list[Overlap]  # of the voxels that both settled, by case and structure
-    # number of decisions by expert, of those that only the one study has and only the other
+    # number of decisions by expert that only the study has, and that only the other study has
     experts: tuple[dict[str, int], dict[str, int]]
-    # subjects that only the other expert decided: in the one study, and in the other
+    # subjects that only the other expert decided: missing in the study, and missing in the other study
     undecided: tuple[int, int]
 
     def agreements(self) -> dict[str, ExpertAgreement]:
-        """Return the agreement of the experts by kind, where both decided anything."""
+        """Return the agreement of the experts for each kind in which both made decisions."""
         of = {kind: agreement_of(verdicts) for kind, verdicts in self.both.items() if verdicts}
         return {**of, "masks": agreement_on_voxels(self.overlaps)} if self.overlaps else of
 
@@ -77,13 +77,13 @@ def merge_studies(
 ) -> list[MergedStudy]:
     """Merge copies of one study into a new one, completely or not at all; return each merged study.
 
-    Raises `StudyError` if a study is not a copy of the first one, a blind second read is not complete, or a
-    file cannot be read or written.
+    Raises `StudyError` if a study is not a copy of the first, a blind second read is incomplete, or a file
+    cannot be read or written.
 
-    `paths`: two studies or more; annotations and runs are those of the first that is no blind copy.
+    `paths`: two studies or more; annotations and runs are those of the first that is not a blind copy.
     `target`: file that does not exist yet.
     `incomplete`: whether a blind second read may be merged before both experts decided on the same subjects.
-    There is one result for each study after the first.
+    The list has a result for each study after the first.
     """
     first, *others = sorted(paths, key=_is_blind)
 
@@ -115,7 +115,7 @@ def in_order(study: Study, other: Study) -> tuple[Study, Study]:
 
 
 def merge_open(study: Study, other: Study, target: Path, watch: Watch = silent) -> MergedStudy:
-    """Merge two open studies into a new one, completely or not at all, also if a read is not complete.
+    """Merge two open studies into a new one, completely or not at all, even if a read is incomplete.
 
     Raises `StudyError` if one is not a copy of the other, or the file cannot be written.
     """
@@ -136,7 +136,7 @@ def _is_blind(path: Path) -> bool:
 
 
 def missing_in_words(compared: MergedStudy) -> str:
-    """Describe what only one of two experts decided: "To be decided: 3 in ben.rscope."; empty if nothing."""
+    """Describe the subjects that only one of two experts decided; empty if there are none."""
     first, second = compared.undecided
     missing = [
         f"{second:,} in {compared.path.name}" if second else "",
@@ -150,7 +150,7 @@ def _refuse_other_data(study: Study, other: Study) -> None:
     """Refuse the same file, and images, questions, annotators or imports that the first study lacks."""
     if other.path.samefile(study.path):
         raise StudyError(
-            "is the same file as the study that it is merged with; each expert reviews a copy of one study",
+            "is the same file as the other study; each expert reviews a separate copy",
             file=other.path,
         )
     parts: dict[str, Callable[[Study], Iterable[Hashable]]] = {
@@ -166,7 +166,7 @@ def _refuse_other_data(study: Study, other: Study) -> None:
             if entry not in known:
                 assert isinstance(entry, tuple)
                 raise StudyError(
-                    f"is no copy of {study.path.name}, which lacks its {noun} {plain(str(entry[1]), 60)}; "
+                    f"is not a copy of {study.path.name}, which lacks its {noun} {plain(str(entry[1]), 60)}; "
                     "each expert reviews a copy of one study",
                     file=other.path,
                 )
@@ -180,10 +180,10 @@ def _imports(study: Study) -> list[Hashable]:
 def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: str = "") -> MergedStudy:
     """Append the decisions and views of a copy to a study's, and reopen items that both decided differently.
 
-    Decisions that the study has already are left out. A spot that both experts added is kept once.
+    Decisions that the study already has are omitted. A spot that both experts added is kept once.
 
-    `study`: study that receives them. `other`: a copy of it, or of the same study. `name`: name of the file,
-    which distinguishes the experts of the study from those of the other; by default its own.
+    `study`: study that receives the decisions. `other`: a copy of it, or of the same study. `name`: name of
+    the study's file, which distinguishes experts of the same name; by default its own.
     """
     journals = Journals(study, other, name or study.path.name)
     merged, differences, twice = _compare(journals)
@@ -212,7 +212,7 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
 
 
 def compare_studies(study: Study, other: Study) -> MergedStudy:
-    """Return what merging another study would add, without a change.
+    """Return the result of merging another study, without changing the study.
 
     Raises `StudyError` if the other study is not a copy of it.
     """
@@ -221,7 +221,7 @@ def compare_studies(study: Study, other: Study) -> MergedStudy:
 
 
 def _compare(journals: Journals) -> tuple[MergedStudy, list[Difference], list[int]]:
-    """Compare the decisions: what is merged, the conflicts, and spots that both added."""
+    """Compare the decisions: the decisions to merge, conflicts, and spots that both added."""
     spots, rest = compare_spots(journals), compare_others(journals)
     voxels, overlaps = compare_voxels(journals)
     differences = [*spots.differences, *rest.differences, *voxels]
@@ -241,7 +241,7 @@ def _compare(journals: Journals) -> tuple[MergedStudy, list[Difference], list[in
 
 
 def _decided_subjects(state: ReviewState, new: frozenset[int]) -> set[Hashable]:
-    """Return the spots, tasks, annotators of pairs and disputed regions on which new decisions stand."""
+    """Return the spots, tasks, annotators of pairs and disputed regions with new decisions."""
     subjects: set[Hashable] = set()
     for number in new:
         decision = state.decision(number)
@@ -276,7 +276,7 @@ def _record_read(journals: Journals, merged: MergedStudy) -> None:
 def _append(journals: Journals, watch: Watch) -> dict[int, int]:
     """Append the other's decisions; return the number of each of its decisions in the study.
 
-    A run of which the study lacks a copy is left out: what was decided on it holds by its position.
+    Runs that the study lacks are omitted; decisions on them apply by position.
     """
     study, other = journals.studies
     numbers, runs = dict(journals.shared), _same_runs(study, other)
@@ -327,7 +327,7 @@ def _append(journals: Journals, watch: Watch) -> dict[int, int]:
 
 
 def _can_undo(journals: Journals, undoes: int, target: int | None) -> bool:
-    """Return whether a decision is not undone yet: both experts may have undone a shared one."""
+    """Return whether a decision can be undone: both experts may have undone a common decision."""
     return target is not None and (undoes not in journals.shared or journals.states[0].stands(target))
 
 
@@ -352,12 +352,12 @@ def _append_views(journals: Journals) -> None:
 
 
 CASES = "cases"
-"""Number of the cases of a run, in its log."""
+"""Key in a run's log of the number of cases."""
 
 
 @dataclass
 class _Run:
-    """A merged run: its entry so far, and the answers of its images of clicks."""
+    """Merged run: its current entry, and the answers of its images of clicks."""
 
     entry: RunEntry
     changed: bool = True
@@ -368,7 +368,7 @@ class MergedRuns:
     """Runs of a study that receive the results of cases.
 
     Cases share a run if they have the same kind, algorithm, settings, seed and versions. A run that depends
-    on decisions, or on a part of the annotations only, remains a separate run.
+    on decisions, or only on a part of the annotations, remains separate.
 
     `first`: number of the first run that may receive results; earlier runs are complete.
     """
@@ -377,9 +377,9 @@ class MergedRuns:
         self._study = study
         self._runs: dict[str, _Run] = {}
         self._case: dict[str, _Run | None] = {}
-        """Runs that the present case changed, as they were before."""
+        """Runs that the current case changed, in their previous state."""
         self._images: list[int] = []
-        """Images of clicks of the present case."""
+        """Images of clicks of the current case."""
         for entry in study.runs.all():
             if entry.id >= first and entry.log.get(CASES):
                 grows = not (entry.known or entry.excluded)
@@ -390,7 +390,7 @@ class MergedRuns:
         self._case, self._images = {}, []
 
     def rollback(self) -> None:
-        """Forget what the present case added."""
+        """Discard the additions of the current case."""
         for key, before in self._case.items():
             if before is None:
                 del self._runs[key]
@@ -400,7 +400,7 @@ class MergedRuns:
                     before.answers.pop(image, None)
 
     def add(self, entry: RunEntry, *, complete: bool, imported: int, answers: Mapping[int, Answers]) -> int:
-        """Add the run of a case, within the present change, and return the number of the merged run.
+        """Add the run of a case, within the current change, and return the number of the merged run.
 
         `complete`: whether the run used all annotations of the case. `imported`: the last import of the case
         that the run used, as the study numbers it. `answers`: answers by image.
@@ -442,14 +442,14 @@ class MergedRuns:
         return merged.id
 
     def set_known(self, last: int) -> None:
-        """Set the last decision that the runs of the present case used, if they used any."""
+        """Set the last decision that the runs of the current case used, if any."""
         for key in self._case:
             run = self._runs[key]
             if run.entry.known:
                 run.entry = replace(run.entry, known=last)
 
     def flush(self, connection: sqlite3.Connection) -> None:
-        """Store the runs that changed, within the present change."""
+        """Store the changed runs, within the current change."""
         for run in self._runs.values():
             if run.changed:
                 values = dict(zip(RUN, run_row(run.entry), strict=True))
@@ -460,7 +460,7 @@ class MergedRuns:
                 run.changed = False
 
     def finish(self, connection: sqlite3.Connection) -> None:
-        """Store runs and the outlines of clicks, within the present change."""
+        """Store runs and the outlines of clicks, within the current change."""
         self.flush(connection)
         study = self._study
         for run in self._runs.values():

@@ -1,7 +1,7 @@
-"""New study files, copies under another name and for a second reader, the key of de-identified exports.
+"""New study files, copies under another name or for a second reader, and the key of de-identified exports.
 
-A blind copy contains no decision of the first reader and nothing that follows from one: no viewed spots, no
-runs that held decisions fixed, no comparisons of methods with decisions, and no state of a stream. What is
+A blind copy contains no decision of the first reader and nothing derived from one: no viewed spots, no runs
+that held decisions fixed, no comparisons of methods with decisions, and no state of a stream. Data that are
 not in the file cannot be seen in the window, in exports, in reports or by SQL. `merging.merge_studies`
 reveals both reads.
 """
@@ -30,10 +30,10 @@ from raterscope.text import counted
 
 @contextmanager
 def new_study(path: Path) -> Iterator[Study]:
-    """Create a study to be filled; if that fails, remove the created file.
+    """Create a study within this context; after an error, remove the created file.
 
-    Raises `StudyError` when something of that name exists, however late it came, or the folder cannot be
-    written.
+    Raises `StudyError` if a file of that name exists, even if it appeared just now, or the folder cannot be
+    written to.
     """
     with Study.create(path) as study:
         try:
@@ -53,8 +53,8 @@ def save_elsewhere(
 ) -> list[Any]:  # fmt: skip
     """Copy a study and change the copy, completely or not at all; return the results of the changes.
 
-    The copy finds its images where the study does; the study itself stays unchanged. Raises `StudyError` if
-    there is a file of that name, the folder cannot be written, or the study cannot be read.
+    The copy refers to the same image files; the study itself does not change. Raises `StudyError` if there is
+    a file of that name, the folder cannot be written to, or the study cannot be read.
 
     `path`: file that does not exist yet.
     `works`: functions that change the copy, one after another.
@@ -92,7 +92,7 @@ def _copied(
 
 
 def _moved(file: str, before: Path, path: Path) -> str:
-    """Rewrite a stored path for a study in another folder; untrusted paths stay unchanged."""
+    """Rewrite a stored path for a study in another folder; untrusted paths do not change."""
     if not file or ".." in PurePosixPath(file).parts or PureWindowsPath(file).drive:
         return file
     return stored_path(before.parent / file, path)
@@ -119,7 +119,9 @@ def export_key(study: Study) -> bytes:
 _GUARDS = ("decisions_stay", "decisions_remain", "decisions_follow",
            "viewed_stay", "viewed_remain", "viewed_follow")  # fmt: skip
 _MEASURED = ("crowd_sizes", "compared_methods", "reads", "second_read")
-"""Settings that hold what was measured with decisions, or tell of them; besides those of `_FOLDS`."""
+"""Settings that contain measurements with decisions, or information on them, in addition to those of
+`_FOLDS`.
+"""
 
 _FOLDS = "label_folds%"
 _KEPT = """SELECT object FROM marks UNION SELECT object FROM masks UNION SELECT object FROM votes
@@ -128,7 +130,7 @@ _KEPT = """SELECT object FROM marks UNION SELECT object FROM masks UNION SELECT 
 
 @dataclass(frozen=True)
 class CopiedStudy:
-    """What a copy for a second reader lacks."""
+    """Content that a copy for a second reader lacks."""
 
     blind: bool
     decisions: int  # decisions that were left out
@@ -136,11 +138,11 @@ class CopiedStudy:
     kept_runs: int  # other runs
 
     def in_words(self) -> str:
-        """Describe it in a line."""
+        """Describe the copy in a line."""
         if not self.blind:
             return "a copy with all decisions"
         if not self.decisions and not self.runs:
-            return "a blind copy; there was no decision to leave out"
+            return "a blind copy; there was no decision to omit"
         text = f"a blind copy without {counted(self.decisions, 'decision')}"
         if self.runs:
             text += f" and without {counted(self.runs, 'run')} that used decisions"
@@ -153,8 +155,7 @@ def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = s
     Raises `StudyError` if there is a file of that name, the folder cannot be written, or the study cannot be
     read.
 
-    `target`: file that does not exist yet. `blind`: whether the copy leaves out all decisions and their
-    effects.
+    `target`: file that does not exist yet. `blind`: whether the copy omits all decisions and their effects.
     """
     decisions, runs = study.decisions(), study.runs.all()
     if not blind:
@@ -171,7 +172,7 @@ def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = s
 
 
 def _remove_decisions(copy: sqlite3.Connection) -> None:
-    """Remove the decisions from an unopened copy, and what follows from them."""
+    """Remove the decisions, and everything derived from them, from an unopened copy."""
     guards = dict(
         copy.execute(
             f"SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name IN ({_marks(_GUARDS)})",

@@ -2,10 +2,10 @@
 
 An open study is locked by SQLite's exclusive locking mode. It uses the operating system's lock on the file,
 which refuses a second open from any process and ends with its owner. On POSIX systems a process that closes
-any handle on a file loses its locks on it. Nothing else in the program therefore opens the file: even the
-header is read through SQLite, and readers skip files called NAME.rscope. If a library opens it nevertheless,
-a second lock holds (`locking`). A study that another process has open can be read as a copy of its present
-state (`snapshot`).
+any handle of a file loses its locks on the file. Nothing else in the program therefore opens the file: even
+the header is read through SQLite, and readers skip files called NAME.rscope. If a library opens it
+nevertheless, a second lock is still held (`locking`). A study that another process has open can be read as a
+copy of its current state (`snapshot`).
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from raterscope.app.study.schema import (
     schema_of,
 )
 
-# The largest value that is read, and up to which size of file every page is looked at when it is opened (some
-# 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
+# Maximum size of a value, and maximum size of a file whose pages are all checked when it is opened (some 0.1
+# s). In larger files, pages of arrays are checked when they are read, by zlib's checksums.
 _LONGEST_VALUE = 64 << 20
 _CHECKED_WHOLE = 64 << 20
 _COPIED_AT_ONCE = 256
-"""Pages; some milliseconds, for which a decision may have to wait."""
+"""Number of pages copied at a time: some milliseconds, during which a decision may have to wait."""
 COPIED_BELOW = 64 << 20
-"""Bytes below which a snapshot is a copy, made in some 0.1 s."""
+"""Maximum size of a study whose snapshot is a copy, bytes; copying takes some 0.1 s."""
 _WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
 """Access to a file of this process alone, also on a disk without locks."""
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-"""SQLite's names for a full disk; the second for the shared index beside a log."""
+"""SQLite's error names for a full disk; the second is for the shared index beside a log."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
 class StudyResource(Protocol):
-    """Resource of an open study besides its connection: its lock, or the files of a snapshot."""
+    """Resource of an open study in addition to its connection: its lock, or the files of a snapshot."""
 
     def release(self) -> None:
         """Release the file."""
@@ -69,7 +69,7 @@ class StudyResource(Protocol):
 def create(path: Path) -> tuple[int, int] | None:
     """Create an empty study and return its identity. It appears complete under its name, or not at all.
 
-    Raises `StudyError` when something of that name exists or the folder cannot be written.
+    Raises `StudyError` if a file of that name exists, or the folder cannot be written to.
     """
     return make(path, _fill)
 
@@ -114,10 +114,10 @@ def connect(
 ) -> tuple[sqlite3.Connection, StudyResource | None]:
     """Check a study's file and open it for this process alone; see `shut`.
 
-    Raises `StudyError` if it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
-    be written.
+    Raises `StudyError` if it is missing, not a study, damaged, open elsewhere, from a newer version, or
+    cannot be written.
 
-    `to_read`: open it for reading only. Then a study that cannot be written is opened too, beside other
+    `to_read`: open it for reading only. Then a study that cannot be written can also be opened, by several
     readers; of a study that is open elsewhere, a snapshot is opened. `lock`: False, with `to_read`, writes no
     lock to the disk, which suits many studies in a row.
     """
@@ -150,7 +150,7 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
                 _look_beside_log(path)
             connection = _open_file(path, "rw" if writable else "ro")
             version = _look_at_header(connection, path)
-            # Before anything is written: a refused file stays unchanged, so that it can be repaired.
+            # Before anything is written, so that a refused file does not change and can be repaired.
             _look_inside(connection, path, version, path)
             if writable:
                 refuse_left_log(path)
@@ -194,7 +194,7 @@ def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
 def _look_beside_log(path: Path) -> None:
     """Check a study with the log of a killed program, without changing either.
 
-    A connection that can write takes the log into the file when it is closed, even into a damaged one.
+    A connection that can write merges the log into the file when it is closed, even into a damaged file.
     """
     connection = _open_file(path, "ro", alone=False)
     try:
@@ -216,10 +216,10 @@ def _open_file(path: Path, mode: str, *, alone: bool = True) -> sqlite3.Connecti
 
 
 def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
-    """Copy an open study into an unnamed temporary file, which vanishes when it is closed.
+    """Copy an open study into an unnamed temporary file, which is deleted when it is closed.
 
-    It may be called in another thread than the study's: SQLite lets one in after the other, and what is
-    written meanwhile is in the copy too.
+    It may be called in another thread than the study's: SQLite serialises access, and changes made meanwhile
+    are also in the copy.
     """
     copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     try:
@@ -235,7 +235,8 @@ def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
 def read_in_place(path: Path) -> sqlite3.Connection:
     """Open the main file of a study that this process has open, while nothing is written into it.
 
-    It ignores log and locks, and, opened and closed by SQLite, takes none from the study's own connection.
+    Log and locks are ignored; because SQLite opens and closes the file, the study's own connection loses no
+    lock.
     """
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
@@ -268,10 +269,10 @@ def shut(
 ) -> None:
     """Close the file, leaving one plain file.
 
-    Raises `StudyError` if that is not possible: the latest changes are then in another file beside it.
+    Raises `StudyError` if this is not possible; the latest changes are then in another file beside it.
 
-    `discard`: identity of the file that this process made. It is removed while it is locked, unless another
-    file replaced it.
+    `discard`: identity of the file that this process created, which is removed while it is locked, unless
+    another file replaced it.
     """
     full = False
     try:
@@ -286,7 +287,7 @@ def shut(
         hold.release()
     if full and path.exists():
         raise StudyError(
-            f"is closed, but the disk is full: what was written last is in {log_of(path).name}; keep both "
+            f"is closed, but the disk is full: the last changes are in {log_of(path).name}; keep both "
             "together, and open the study once there is room",
             file=path,
         )
@@ -319,8 +320,8 @@ def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) ->
         sentence, log = _sentence(error, action), log_of(path)
         if name.startswith("SQLITE_CORRUPT") and log.exists():
             sentence = (
-                f"cannot be {action}: the file is damaged, or {log.name} beside it is of another study; "
-                "move that file elsewhere, or open a backup"
+                f"cannot be {action}: the file is damaged, or {log.name} beside it belongs to another "
+                f"study; move that file elsewhere, or open a backup"
             )
         raise kind(sentence, file=path) from error
     except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
@@ -368,7 +369,7 @@ def _synchronous() -> str:
 
 
 def _take(connection: sqlite3.Connection) -> None:
-    """Lock the file exclusively, and replay the log of a killed program."""
+    """Lock the file exclusively, and merge the log of a killed program."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute(_synchronous())
     connection.execute("PRAGMA foreign_keys=ON")
@@ -420,7 +421,7 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StudyError("is a database of another program; expected a study", file=path)
     if path.suffix.casefold() != STUDY_SUFFIX:
-        raise StudyError("is a study by another name; rename it to NAME.rscope", file=path)
+        raise StudyError("is a study with another suffix; rename it to NAME.rscope", file=path)
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise StudyError(
@@ -428,7 +429,7 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
             file=path,
         )
     if version < OLDEST:
-        raise StudyError(f"declares format {version}, which never was; the file is damaged", file=path)
+        raise StudyError(f"declares format {version}, which does not exist; the file is damaged", file=path)
     return version
 
 
@@ -458,7 +459,7 @@ def _look_inside(connection: sqlite3.Connection, path: Path, version: int, file:
 def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
     """List all objects of a version's schema, including those of SQLite; others are refused.
 
-    A trigger may be called sqlite_something too, which SQLite itself would never have let anybody make.
+    In a manipulated file, a trigger may also be called sqlite_something, which SQLite itself does not allow.
     """
     with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
         for statement in schema_of(version):

@@ -27,10 +27,10 @@ UNNAMED = "pairs"
 
 
 def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by_file: bool = False) -> str:
-    """Import the comparisons of one file, whole or not at all, and summarise what was stored.
+    """Import the comparisons of a file, completely or not at all, and summarise what was stored.
 
-    A file that does not name its question belongs to the only one there is, if they have items in common,
-    else to one of its own, with the file's name if `named_by_file`.
+    A file without a question belongs to the only question of the study if they have common items, otherwise
+    to a new question, with the file's name if `named_by_file`.
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table, named_by_file=named_by_file)
@@ -58,7 +58,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by
     )
     count_text = f"all {repeated:,}" if repeated == len(table) > 1 else f"{repeated:,}"
     remark = (
-        f" ({count_text} of two items that their annotator compares so in an earlier file too)"
+        f" ({count_text} of two items that the annotator also compares on these sides in an earlier file)"
         if repeated
         else ""
     )
@@ -66,7 +66,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
-    """Return the comparisons; with a run, those that it used."""
+    """Return the comparisons; with a run, the comparisons that it used."""
     comparisons = study.comparison_set(question, None if run is None else run.imported)
     pairs = comparisons.pairs(study.annotators())
     if run is None or not (run.excluded or run.aliases or run.weights):
@@ -76,7 +76,7 @@ def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
 
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:
-    """Return the image that shows each item, by their numbers."""
+    """Return the image of each item, by their numbers."""
     item_index = {name: index for index, name in enumerate(study.comparison_set(question).items)}
     with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
@@ -144,7 +144,7 @@ class RankingRecord:
 def add_true_ranking(study: Study, table: RankingTable) -> str:
     """Store the ranking for the question that compares most of its items, and summarise what was stored.
 
-    The last one counts. Raises `InputError` when no question compares two of its items.
+    The last ranking counts. Raises `InputError` if no question compares two of its items.
     """
     known = set(table.items)
     shared = {
@@ -169,7 +169,7 @@ def add_true_ranking(study: Study, table: RankingTable) -> str:
 
 
 def true_ranking_of(study: Study, question: int, items: tuple[str, ...]) -> TrueRanking | None:
-    """Return the last imported ranking of a question, for its items in their order; None without any."""
+    """Return the last imported ranking of a question, in the order of its items; None without a ranking."""
     with study.reading() as connection:
         records = records_of(connection, study.path, question, RankingRecord, only=True)
     if not records:

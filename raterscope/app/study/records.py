@@ -1,4 +1,4 @@
-"""Records of a study, besides the arrays of an algorithm."""
+"""Records of a study other than the arrays of an algorithm."""
 
 from __future__ import annotations
 
@@ -29,28 +29,24 @@ class Item(Protocol):
 
 @dataclass(frozen=True)
 class ImageEntry:
-    """An image as the study knows it.
+    """Image as stored in the study.
 
     Attributes
     ----------
     id : int
     name : str
-    path : str or None
-        As stored: relative to the study when beside or below it; None while only the size is known.
+    path : str or None Stored path: relative to the study if beside or below it; None while only the size is
+        known.
     width, height : float
         Pixels.
-    size : int or None
-        Of the file, bytes.
-    digest : str or None
-        Of the file's content, see `references`.
+    size : int or None Size of the file, bytes.
+    digest : str or None Digest of the file's content, see `references`.
     pixel_size : float or None
         Micrometres.
     grid : Grid or None
         The geometry of a volume; None for a plain image.
-    modality : str
-        As DICOM calls it; empty if unknown.
-    identifier : str
-        The UID of a DICOM series, whose `path` is a folder; empty else.
+    modality : str DICOM's name of the modality; empty if unknown.
+    identifier : str UID of a DICOM series, whose `path` is a folder; otherwise empty.
     """
 
     id: int
@@ -83,8 +79,8 @@ class Scheme:
     outputs: tuple[str, ...]  # possible answers, in order
     classes: tuple[str, ...]  # possible classes, in order
     meaning: tuple[int, ...]  # for each output the class that it stands for, -1 for one that stands for none
-    # tuple of rows of pseudo-counts: of every annotator's confusion matrix, a row a class and a number an
-    # output
+    # tuple of rows of pseudo-counts: prior of every annotator's confusion matrix, a row for each class and a
+    # number for each output
     prior: tuple[tuple[float, ...], ...] | None = None
     # whether the classes are grades, from the lowest to the highest; None to detect it from the votes
     ordered: bool | None = None
@@ -96,13 +92,13 @@ class Scheme:
         if len(self.meaning) != len(self.outputs) or any(
             not -1 <= class_index < len(self.classes) for class_index in self.meaning
         ):
-            raise ValueError("an output stands for a class that does not exist.")
+            raise ValueError("an output represents a class that does not exist.")
         if self.prior is not None and (
             len(self.prior) != len(self.classes)
             or any(len(row) != len(self.outputs) for row in self.prior)
             or not all(0 < value < math.inf for row in self.prior for value in row)
         ):
-            raise ValueError("the prior is not a table of numbers above 0, classes by outputs.")
+            raise ValueError("the prior is not a table of numbers above 0, with classes by outputs.")
 
 
 @dataclass(frozen=True)
@@ -130,8 +126,7 @@ class TruePoints:
     ----------
     x, y : (K,) float64
         Pixels.
-    known : bool
-        Whether the truth of the image was imported, be it that nothing is there.
+    known : bool Whether the truth of the image was imported, even if it contains nothing.
     """
 
     x: FloatArray
@@ -149,7 +144,7 @@ class TruePoints:
 
 @dataclass(frozen=True, eq=False)
 class MaskRecord:
-    """One mask as it is stored: its voxels as truth values or as probabilities, cropped."""
+    """Mask in its stored form: voxels as bool values or probabilities, cropped."""
 
     origin: tuple[int, int, int]  # (slice, row, column): the first voxel in the whole image
     mask: BoolArray | None  # (Z, Y, X)
@@ -171,7 +166,7 @@ class MarksRecord:
     y: FloatArray
     # (N,): the annotator's number in the study; empty for truth
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # (R,): numbers of all annotators who viewed it, also of those without marks
+    # (R,): numbers of all annotators who viewed the image, also of those without marks
     looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     time: FloatArray | None = None  # (N,)
     score: FloatArray | None = None  # (N,): of the detections of a program
@@ -180,11 +175,12 @@ class MarksRecord:
 
 
 class CohortCase(msgspec.Struct, frozen=True):
-    """A case of a cohort that was gathered into one study."""
+    """Case of a cohort that was gathered into a study."""
 
     case: str
     kind: str
-    # "done" for a case whose results are in the study; otherwise why not, as `raterscope batch` says
+    # "done" for a case whose results are in the study; otherwise the reason, as reported by `raterscope
+    # batch`
     status: str
     reason: str = ""  # why its results are missing, in a sentence
     digest: str = ""  # of the case's files, plan and version
@@ -196,7 +192,7 @@ class CohortCase(msgspec.Struct, frozen=True):
 
 
 class ReadCase(msgspec.Struct, frozen=True):
-    """A case that a reader read."""
+    """Case that a reader has read."""
 
     case: str  # name of the image, or of the two images of a pair
     position: int  # in the reader's order of the session, from 1
@@ -206,7 +202,7 @@ class ReadCase(msgspec.Struct, frozen=True):
 
 
 class CollectedRead(msgspec.Struct, frozen=True):
-    """One reader's finished session."""
+    """Finished session of a reader."""
 
     reader: str  # pseudonym, or name
     read: int  # 1 for the first read of a case
@@ -227,12 +223,12 @@ class ReadProgress(msgspec.Struct, frozen=True):
     finished: bool
 
     def in_words(self) -> str:
-        """Describe it: "R02, read 1: 12 of 40 cases"."""
+        """Describe the progress: "R02, read 1: 12 of 40 cases"."""
         return f"{self.reader}, read {self.read}: {self.done:,} of {_count(self.cases, 'case')}"
 
 
 class ReaderStudy(msgspec.Struct, frozen=True):
-    """A reader study that is collected in a study."""
+    """Reader study that is collected in a study."""
 
     study: str  # identifier, as in every reading file
     name: str
@@ -254,7 +250,7 @@ class ReaderStudy(msgspec.Struct, frozen=True):
 
 
 class LoggedStructure(msgspec.Struct, frozen=True):
-    """A structure in the log of a run of masks."""
+    """Structure in the log of a run of masks."""
 
     structure: str
     raters: tuple[str, ...] = ()
@@ -264,7 +260,7 @@ class LoggedStructure(msgspec.Struct, frozen=True):
 
 
 class LoggedCase(msgspec.Struct, frozen=True):
-    """A case in the log of a run of masks; without structures if its fusion failed."""
+    """Case in the log of a run of masks; without structures if its fusion failed."""
 
     image: str
     structures: tuple[LoggedStructure, ...] = ()
@@ -278,7 +274,7 @@ class MaskLog(msgspec.Struct, frozen=True):
 
 
 _MANY = 0.1
-"""Share of marks outside their images from which on x and y may be exchanged."""
+"""Minimum share of marks outside their images for a notice that x and y may be exchanged."""
 
 
 @dataclass(frozen=True)
@@ -292,16 +288,11 @@ class ImportSummary:
     file : str
     marks, images, annotators : int
         Imported marks, their images, and annotators who viewed them.
-    empty : int
-        Number of views without a mark; of truth, number of images without structures.
-    duplicates : int
-        Marks at the very place where the same annotator has one already; fusing counts them once.
-    outside : int
-        Marks outside their image; they are kept.
-    exchanged : int
-        Marks that would be outside their image if x were y.
-    left_out : int
-        Marks left out because the study does not have their image.
+    empty : int Number of views without a mark; for truth, number of images without structures. duplicates :
+        int Marks at exactly the position of another mark by the same annotator; fusing counts them once.
+        outside : int Marks outside their image; they are kept. exchanged : int Marks that would be outside
+        their image with x and y exchanged.
+    left_out : int Marks skipped because the study does not have their image.
     notices : tuple of str
         Messages on how the file was read, a sentence each.
     """
@@ -335,7 +326,7 @@ class ImportSummary:
         if self.left_out:
             remarks.append(f"{self.left_out:,} skipped, on images that the study does not have")
         if self.empty and self.kind != "clicks":
-            remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
+            remarks.append(f"{_count(self.empty, 'image')} without structures")
         elif self.empty:
             remarks.append(f"{_count(self.empty, 'view')} without a mark")
         if self.duplicates and self.kind != "scores":
@@ -361,26 +352,19 @@ class RunEntry:
     ----------
     kind : str
         clicks, masks or labels.
-    algorithm : str
-        In words or by name: "oem + dem".
+    algorithm : str Name or description: "oem + dem".
     settings, versions, log : dict
         Ready for JSON.
     seed : int or None
-    digest : str
-        Of the input, see `digest_of`.
+    digest : str Digest of the input, see `digest_of`.
     started : datetime
         With its time zone.
     seconds : float
-    known : int
-        The last decision that was held fixed or otherwise taken into account; 0 for none.
-    imported : int or None
-        The last import whose marks went in; None for all there are now.
-    excluded : tuple of str
-        Annotators that were left out.
-    weights : dict of annotator to float
-        As how much of one each of those counted who did not count fully.
-    aliases : dict of name to name
-        The main name of each name that was joined with others; they counted as one annotator.
+    known : int The last decision that was held fixed or otherwise used; 0 for none.
+    imported : int or None The last import that the run used; None for all present imports.
+    excluded : tuple of str Excluded annotators.
+    weights : dict of annotator to float Weight of each annotator who did not count fully.
+    aliases : dict of name to name The main name of each joined name; joined names counted as one annotator.
     programs : tuple of str
         Annotators that were programs.
     id : int
@@ -409,7 +393,7 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class SecondRead:
-    """Who made a blind copy of a study for a second reader, when, and of which file."""
+    """Origin of a blind copy for a second reader: author, time, and source file."""
 
     by: str
     at: datetime
@@ -425,12 +409,12 @@ class Read:
     merged_by: str
     merged_at: datetime
     blind: bool = False  # whether that study was a blind copy
-    # copied_by, copied_at: str, datetime or None: who made the blind copy, and when
+    # copied_by, copied_at: str, datetime or None: author and time of the blind copy
     copied_by: str = ""
     copied_at: datetime | None = None
 
     def in_words(self) -> str:
-        """Describe it: "ben.rscope (ben); merged by anna on 2026-03-01 12:00"."""
+        """Describe the read: "ben.rscope (ben); merged by anna on 2026-03-01 12:00"."""
         text = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
         if self.blind and self.copied_at is not None:
             text += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
@@ -449,5 +433,5 @@ class ImageQuality(msgspec.Struct, frozen=True):
     """Quality of an image, by which the queue of clicks can be sorted."""
 
     focus: float | None  # variance of the Laplacian, summed over the channels; None if undefined
-    # share of saturated pixels, in the channel with the most; None if it was not measured
+    # share of saturated pixels in the most saturated channel; None if not measured
     saturation: float | None

@@ -51,22 +51,22 @@ if TYPE_CHECKING:
 
 _BLOCK = 4 << 20
 _CLOCK_STEP = 3_000_000_000
-"""Nanoseconds within which a file may be written twice with the same time."""
+"""Interval within which a file may be written twice with the same time stamp, nanoseconds."""
 _MOST_DIGESTS = 20_000
 _DIGESTS: dict[tuple[int, ...], str] = {}
 _CHECKED: dict[tuple[int, ...], str] = {}
 
 FOLDER_GROUPS = "folders"
-"""Word that stands for a table: groups are the images' folders."""
+"""Word in place of a table: groups are the images' folders."""
 
 STORED_GROUPS = "study"
-"""Word that stands for a table: groups are those that the study holds."""
+"""Word in place of a table: groups are those stored in the study."""
 
 _FOLDS = 5
 
 
 def digest_of_images(files: Sequence[ImageFile | VolumeFile], watch: Watch) -> list[str]:
-    """Compute the digests of images on all processors: SHA-256 does not hold the interpreter's lock."""
+    """Compute the digests of images on all processors; SHA-256 releases the interpreter's lock."""
     cancelled = threading.Event()
 
     def check(*_: object, **__: object) -> None:
@@ -98,7 +98,7 @@ def digest_of_images(files: Sequence[ImageFile | VolumeFile], watch: Watch) -> l
 
 
 def digest_of_image(path: Path, watch: Watch = silent) -> str:
-    """Compute the digest of an image: of a PNG by its checksums, else of the whole file."""
+    """Compute the digest of an image: of a PNG from its checksums, otherwise of the whole file."""
     refuse_special(path)
     with path.open("rb") as file:
         is_png = file.read(len(PNG_SIGNATURE)) == PNG_SIGNATURE
@@ -107,7 +107,7 @@ def digest_of_image(path: Path, watch: Watch = silent) -> str:
 
 
 def has_digest(path: Path, digest: str, watch: Watch = silent, text: str = "reading") -> bool:
-    """Compare an image with the digest that it had; all bytes are read, unless the file is unchanged."""
+    """Compare an image with its stored digest; all bytes are read, unless the file is unchanged."""
     if not digest.startswith(BY_CHECKSUMS):
         return digest_of_file(path, watch, text) == digest
     stamp = _stamp(path)
@@ -129,7 +129,7 @@ def digest_of_files(paths: Sequence[Path], watch: Watch = silent) -> str:
 def digest_of_file(path: Path, watch: Watch = silent, text: str = "reading") -> str:
     """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits.
 
-    Known for a file that was read before and has the same times: slides have gigabytes.
+    Cached for a file that was read before and has the same times, because slides have gigabytes.
     """
     refuse_special(path)
     stamp = _stamp(path)
@@ -163,10 +163,10 @@ def _stamp(path: Path) -> tuple[int, ...]:
 class ImageNames:
     """Lookup of images by the names that tables use.
 
-    By its full name, else without folders and capitals, else without the suffix too. Of several images with
-    such a name, that in the folder which the name states.
+    An image is found by its full name, otherwise without folders and letter case, otherwise also without the
+    suffix. Of several images with such a name, the one in the folder given by the name is used.
 
-    `folder`: the folder that stored paths are relative to.
+    `folder`: the folder to which stored paths are relative.
     """
 
     def __init__(self, entries: Iterable[ImageEntry], folder: Path | None = None) -> None:
@@ -194,17 +194,17 @@ class ImageNames:
         return entries[shared.index(most)] if most and shared.count(most) == 1 else None
 
     def called(self, name: str) -> list[ImageEntry]:
-        """Return the images with this name, whatever their folders."""
+        """Return the images with this name in any folder."""
         return [*(self._loose.get(_base(name)) or self._loose.get(_stem(name)) or {}).values()]
 
     def all_meant(self, name: str) -> list[str]:
-        """Return the names of the images that a name without folder may mean."""
+        """Return the names of the images that a name without folder may refer to."""
         return [] if _folders(name) else [entry.name for entry in self.called(name)]
 
     def find_each(self, names: Sequence[str]) -> list[ImageEntry | None]:
-        """Find the images of names that stand in one table.
+        """Find the images of the names in one table.
 
-        If one name states the folder of its image, names with other folders are of other images.
+        If one name contains the folder of its image, names with other folders refer to other images.
         """
         found = [self.find(name) for name in names]
         places: dict[int, list[int]] = {}
@@ -221,13 +221,13 @@ class ImageNames:
         return found
 
     def _shared_folders(self, name: str, entry: ImageEntry) -> int:
-        """Return how many folders of a name, from the last one, are those of an image or of its name."""
+        """Return how many last folders of a name are also those of an image or of its name."""
         path = str((self._folder or Path()) / (entry.path or ""))
         return max(_count_shared(_folders(name), _folders(text)) for text in (entry.name, path))
 
 
 def _folders(name: str) -> list[str]:
-    """Return the folders in a name or path, the last one first, case-folded."""
+    """Return the folders in a name or path, the last first, case-folded."""
     return name.replace("\\", "/").rstrip("/").casefold().split("/")[-2::-1]
 
 
@@ -247,15 +247,15 @@ def stored_path(path: Path, study: Path) -> str:
 def locate(entry: ImageEntry, study: Path) -> Path | None:
     """Find an image's file: at its stored path, otherwise beside the study if its size agrees.
 
-    A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
-    computer is not followed.
+    An untrusted study may name any path: paths that leave the study's folder by ".." or name another computer
+    are not followed.
     """
     matches = (path for path, size in _candidates(entry, study) if entry.size in (None, size))
     return next(matches, None)
 
 
 def has_changed(entry: ImageEntry, study: Path) -> bool:
-    """Return whether an image's path now has another file."""
+    """Return whether an image's path now contains another file."""
     return locate(entry, study) is None and any(_candidates(entry, study))
 
 
@@ -296,7 +296,7 @@ def read_image_entries(
 ) -> list[ImageEntry]:
     """Read all entries in the order of import, or a single one."""
     select = f"SELECT {', '.join(IMAGE + GRID)} FROM images LEFT JOIN grids ON grids.image = images.id"
-    # Two statements: with one for both cases SQLite looks through all images to find one.
+    # Two statements: a single one for both cases would make SQLite scan all images to find one.
     if number is None:
         rows = connection.execute(f"{select} ORDER BY id")
     else:
@@ -307,7 +307,7 @@ def read_image_entries(
 def add_file(
     connection: sqlite3.Connection, study: Path, file: ImageFile, digest: str, names: ImageNames
 ) -> ImageEntry:
-    """Add an image file within the present transaction.
+    """Add an image file within the current transaction.
 
     The same content under the same name, with its folder or without, is the same image. An entry with only a
     size gets its file. Another image of the same name is distinguished by its folder.
@@ -340,7 +340,7 @@ def add_file(
 def add_volume(
     connection: sqlite3.Connection, study: Path, file: VolumeFile, digest: str, names: ImageNames
 ) -> ImageEntry:
-    """Add a volume within the present transaction, unless it exists."""
+    """Add a volume within the current transaction, unless it exists."""
     _, rows, columns = file.grid.shape
     existing = names.find(file.name)
     if (
@@ -361,7 +361,7 @@ def add_volume(
 
 
 def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid) -> ImageEntry:
-    """Add a volume with a known geometry but no file, within the present transaction."""
+    """Add a volume with a known geometry but no file, within the current transaction."""
     entry = add_size(connection, study, name, grid.shape[2], grid.shape[1])
     connection.execute(
         f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -373,7 +373,7 @@ def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid)
 def add_size(
     connection: sqlite3.Connection, study: Path, name: str, width: float, height: float
 ) -> ImageEntry:
-    """Add an image with a known size but no file, within the present transaction."""
+    """Add an image with a known size but no file, within the current transaction."""
     _refuse_no_size(name, width, height)
     (number,) = connection.execute(
         "INSERT INTO images(name, width, height) VALUES (?, ?, ?) RETURNING id", (name, width, height)
@@ -382,7 +382,7 @@ def add_size(
 
 
 def _is_same_file(entry: ImageEntry, path: Path, digest: str) -> bool:
-    """Compare a file's digest with an image's; earlier versions stored another one of a PNG."""
+    """Compare a file's digest with an image's; earlier versions stored another digest of PNG files."""
     if entry.digest is None or not digest.startswith(BY_CHECKSUMS) or entry.size != size_of(path):
         return entry.digest == digest
     with translated_errors(path, "read"):
@@ -397,7 +397,7 @@ def _refuse_no_size(name: str, width: float, height: float) -> None:
 def set_image_file(
     connection: sqlite3.Connection, study: Path, number: int, path: Path, digest: str
 ) -> ImageEntry:
-    """Set an image's file and digest, within the present transaction."""
+    """Set an image's file and digest, within the current transaction."""
     connection.execute(
         "UPDATE images SET path = ?, size = ?, digest = ? WHERE id = ?",
         (stored_path(path, study), size_of(path), digest, number),
@@ -408,7 +408,7 @@ def set_image_file(
 def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """Find a volume in a file or folder, and return its path and digest.
 
-    Raises `InputError` when it is not there.
+    Raises `InputError` if it is not there.
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -419,9 +419,9 @@ def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
 
 
 def volume_of(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> VolumeFile | None:
-    """Return the volume that an image of the study is; None if there is none of its series and grid.
+    """Return the volume that is an image of the study; None if none has its series and grid.
 
-    A series may hold several on one grid, such as repeats of a scan: their names or their files differ.
+    A series may contain several volumes on one grid, such as repeats of a scan, whose names or files differ.
     """
     same = [
         volume
@@ -435,7 +435,7 @@ def volume_of(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> VolumeFile | 
 
 
 def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:
-    """Return a note if an older version treated uneven slices as even; otherwise empty."""
+    """Return a note if an older version assumed even slices for uneven ones; otherwise empty."""
     grid = entry.lattice
     if grid.slice_offsets is not None:
         return ""
@@ -480,7 +480,7 @@ def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
 
 
 def subjects_of(study: Study, entries: Sequence[ImageEntry]) -> list[tuple[ImageEntry, str]]:
-    """Return the images that are subjects of Zooniverse, each with its subject."""
+    """Return the images that are Zooniverse subjects, with the subject of each."""
     images, own = ImageNames(study.images(), study.path.parent), {entry.id: entry for entry in entries}
     found = [(images.find(name), subject) for name, subject in study.settings.subjects.items()]
     return [(own[image.id], subject) for image, subject in found if image is not None and image.id in own]
@@ -495,7 +495,7 @@ def read_groups(
     without any image of the study, and for folders if an image has no file.
 
     `source`: a table, "folders", or "study" for the groups that were stored with `store_groups`. `column`:
-    column of the groups; by default the first that is named group, patient, slide, site or similarly.
+    column of the groups; by default the first with a name such as group, patient, slide or site.
     """
     entries = study.images()
     if str(source) == FOLDER_GROUPS:
@@ -578,7 +578,7 @@ def _read_rows(source: Path, item: str, column: str | None) -> Iterator[tuple[in
 
 
 def split_groups(groups: Collection[str]) -> tuple[frozenset[str], ...]:
-    """Divide groups into five validation sets (folds), or as many as groups; always the same.
+    """Divide groups into five folds, or one for each group if fewer, always in the same way.
 
     A single group has none.
     """

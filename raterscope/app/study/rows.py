@@ -37,7 +37,7 @@ DECISION = (
 
 
 def image_of(row: tuple[Any, ...], path: Path) -> ImageEntry:
-    """Make an image's entry of the columns `IMAGE` and `GRID`."""
+    """Make an image's entry from the columns `IMAGE` and `GRID`."""
     entry = ImageEntry(*row[: len(IMAGE)])
     if not (0 < entry.width < math.inf and 0 < entry.height < math.inf):
         raise StudyError(f"is damaged: the size of {plain(entry.name)} is no size", file=path)
@@ -62,7 +62,7 @@ def grid_row(image: int, grid: Grid, modality: str, identifier: str) -> tuple[An
 
 
 def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
-    """Make a question's entry of its id, name and scheme."""
+    """Make a question's entry from its id, name and scheme."""
     number, name, scheme = row
     try:
         return QuestionEntry(number, name, msgspec.json.decode(scheme, type=Scheme))
@@ -82,7 +82,7 @@ def run_row(run: RunEntry) -> tuple[Any, ...]:
 
 
 def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry:
-    """Make a run's entry of its id and the columns `RUN`."""
+    """Make a run's entry from its id and the columns `RUN`."""
     number, *others = row
     values = dict(zip(RUN, others, strict=True))
     values["imported"] = values.pop("import")
@@ -107,7 +107,7 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
 
 
 def _decode(text: str) -> Any:
-    """Decode JSON; that of 10,000 images is long, and the decoder of Python stops all threads for it."""
+    """Decode JSON without stopping other threads; the JSON of 10,000 images is long."""
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError:  # as for NaN, which Python writes
@@ -129,7 +129,7 @@ def decision_row(decision: Decision) -> tuple[Any, ...]:
 
 
 def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
-    """Make a decision of the columns `DECISION`."""
+    """Make a decision from the columns `DECISION`."""
     values = dict(zip(DECISION, row, strict=True))
     try:
         values["at"] = datetime.fromisoformat(values["at"])
@@ -174,7 +174,7 @@ def write_decision(connection: sqlite3.Connection, decision: Decision) -> None:
 
 
 def _check_undo(connection: sqlite3.Connection, path: Path, target: int, number: int) -> None:
-    """Refuse to undo a decision that does not exist or is undone already."""
+    """Refuse to undo a decision that does not exist or is already undone."""
     if not 0 < target < number:
         raise StudyError(f"has no decision number {target} to undo", file=path)
     dead: set[int] = set()

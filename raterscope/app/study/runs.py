@@ -1,6 +1,6 @@
-"""Runs of a study: records, results by item, outlines, and the present names of structures and classes.
+"""Runs of a study: records, results by item, outlines, and current names of structures and classes.
 
-A result has the names of its time, which are replaced by the present ones.
+A result contains the names at its time, which are replaced by the current names.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def original_names(study: Study, kind: str) -> tuple[str, ...]:
 
 
 def present_names(study: Study, kind: str) -> tuple[str, ...]:
-    """List the present names of structures or classes."""
+    """List the current names of structures or classes."""
     names = study.shown.names(kind)
     return tuple(dict.fromkeys(names.get(name, name) for name in original_names(study, kind)))
 
 
 def make_renaming(study: Study, kind: str, name: str, new: str) -> Decision:
-    """Make the decision that renames a structure or class, or merges it with one that has the new name.
+    """Make the decision that renames a structure or class, or merges it with another of the new name.
 
     Raises `ValueError` if that is not possible.
     """
@@ -90,7 +90,7 @@ def _refuse_merger(study: Study, names: Names, name: str, new: str) -> None:
 
 
 def renamed_marks(marks: MarksRecord, names: Names) -> MarksRecord:
-    """Return marks with the present names of their classes; classes with one name become one."""
+    """Return marks with the current names of their classes; classes with equal names become one."""
     if not marks.classes or names.keys().isdisjoint(marks.classes):
         return marks
     present = [names.get(name, name) for name in marks.classes]
@@ -102,9 +102,9 @@ def renamed_marks(marks: MarksRecord, names: Names) -> MarksRecord:
 
 
 def with_present_names(study: Study, run: RunEntry, item: int, result: Any) -> Any:
-    """Return a result with the present names; None if nothing of it is left.
+    """Return a result with the current names; None if no structure remains.
 
-    A structure that was merged or taken apart since is left out until it is fused again.
+    A structure that was merged or separated since then is omitted until it is fused again.
     """
     now = study.shown.names(run.kind)
     if isinstance(result, Fusion):
@@ -122,7 +122,7 @@ def with_present_names(study: Study, run: RunEntry, item: int, result: Any) -> A
 
 
 def present_structure(study: Study, run: RunEntry, item: int, structure: str) -> str:
-    """Return the present name of a structure in the log of a run; empty if it was merged or taken apart."""
+    """Return the current name of a structure in the log of a run; empty if it was merged or separated."""
     then, now = study.shown.names("masks", run.known), study.shown.names("masks")
     if then == now:
         return structure
@@ -142,7 +142,7 @@ def _structures(study: Study, image: int) -> Sequence[str]:
 
 
 def _renamed(classes: SpotClasses, names: Names) -> SpotClasses:
-    """Return classes with present names; the probabilities and votes of merged ones are added."""
+    """Return classes with current names; the probabilities and votes of merged classes are added."""
     present = [names.get(name, name) for name in classes.names]
     unique = sort_classes(present)
     index = np.array([*map(unique.index, present), -1])
@@ -155,17 +155,17 @@ def _renamed(classes: SpotClasses, names: Names) -> SpotClasses:
 
 
 class RunStore:
-    """The runs of an open study."""
+    """Runs of an open study."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._entries: dict[int, RunEntry] = {}
-        """Entries that were read: no run ever changes."""
+        """Cache of entries; runs never change."""
 
     def add(self, record: RunEntry, results: Mapping[int, Any], watch: Watch = silent) -> int:
-        """Store a run with all its results by item, whole or not at all, and return its number; it is shown.
+        """Store a run with all its results by item, completely or not at all; show it, and return its number.
 
-        Raises `StudyError` when a result does not fit the annotations that the record names.
+        Raises `StudyError` if a result does not fit the annotations that the record names.
         """
         study = self._study
         imported = study.last_import() if record.imported is None else record.imported
@@ -221,12 +221,12 @@ class RunStore:
         return self._entries[run_id]
 
     def _entry(self, row: tuple[Any, ...], items: tuple[int, ...]) -> RunEntry:
-        """Return the entry of a row, as read before if it has the same items: a run does not change."""
+        """Return the entry of a row, from the cache if it has the same items."""
         known = self._entries.get(row[0])
         return known if known is not None and known.items == items else run_of(row, items, self._study.path)
 
     def result(self, run_id: int, item: int) -> Any:
-        """Return a run's result for an item, of the class that its kind stores; None where there is none."""
+        """Return a run's result for an item, of the class that its kind stores; None if there is none."""
         path = self._study.path
         with self._study.reading() as connection:
             row = connection.execute(
@@ -241,13 +241,13 @@ class RunStore:
             try:
                 mismatch = mismatch_of(self._study, entry, item, result)
             except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
-                mismatch = f"its arrays do not belong together ({error})"
+                mismatch = f"its arrays do not fit together ({error})"
             if mismatch is not None:
                 raise StudyError(f"is damaged: in run {run_id}, {mismatch}", file=path)
             return with_present_names(self._study, entry, item, result)
 
     def answers(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
-        """Return the answers of runs of clicks by image; None where a run has no outline."""
+        """Return the answers of runs of clicks by image; None for runs without an outline."""
         path = self._study.path
         with self._study.reading() as connection:
             outlines = dict(connection.execute("SELECT run, object FROM outlines"))
@@ -261,7 +261,7 @@ class RunStore:
         return {item: of_runs[run].get(item) if run in of_runs else None for item, run in runs.items()}
 
     def delete(self, run_id: int) -> None:
-        """Remove a run with its results. Decisions that were made on it stay."""
+        """Remove a run with its results. Decisions made on it are kept."""
         self._entries.pop(run_id, None)
         with self._study.change() as connection:
             connection.execute("DELETE FROM shown WHERE run = ?", (run_id,))
@@ -276,7 +276,7 @@ class RunStore:
             connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     def in_words(self, kinds: Sequence[str] = ()) -> str:
-        """List the runs, or those of some kinds, by number."""
+        """Describe the runs, or those of some kinds, by number."""
         runs = [run for run in self.all() if not kinds or run.kind in kinds]
         return "; ".join(f"{run_name(run)} of {run.kind}" for run in runs) or "no run"
 
@@ -287,7 +287,7 @@ def run_title(run: RunEntry) -> str:
 
 
 def run_name(run: RunEntry) -> str:
-    """Name a run, with its local time: "run 3 (Laplace, 2026-01-02 14:02)"."""
+    """Return a run's name with its local time: "run 3 (Laplace, 2026-01-02 14:02)"."""
     return f"run {run.id} ({run_title(run)}, {run.started.astimezone():%Y-%m-%d %H:%M})"
 
 
@@ -303,7 +303,7 @@ class Answers:
 
     @classmethod
     def of(cls, fusion: Fusion) -> Answers:
-        """Extract them from a result."""
+        """Extract the answers from a result."""
         detection, clustering = fusion.detection, fusion.clustering
         viewers = len(fusion.rates.clicks)
         return cls(viewers, detection.posterior, detection.detected, clustering.mean, clustering.covariance)
@@ -311,27 +311,26 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """The answers of a run for all its K images, concatenated."""
+    """Answers of a run for all its K images, concatenated."""
 
     items: NDArray[np.int64]  # (K,): the images' numbers in the study
     ends: NDArray[np.int64]  # (K,): up to which spot the answers to each image go
     looked: NDArray[np.int64]  # (K,)
-    # posterior, detected: as `Answers` has them, of all spots
+    # posterior, detected: as in `Answers`, for all spots
     posterior: FloatArray
     detected: NDArray[np.bool_]
-    # mean, covariance: float32: that a decision is found at its spot again, which they are for, wants no more
-    # digits
+    # mean, covariance: float32, which is precise enough for matching decisions to spots
     mean: NDArray[np.float32]
     covariance: NDArray[np.float32]
 
     @classmethod
     def of(cls, results: Mapping[int, Fusion]) -> Outline:
-        """Build it from results by image."""
+        """Make an outline from results by image."""
         return cls.of_answers({image: Answers.of(fusion) for image, fusion in results.items()})
 
     @classmethod
     def of_answers(cls, answers_by_image: Mapping[int, Answers]) -> Outline:
-        """Build it from answers by image."""
+        """Make an outline from answers by image."""
         answers = list(answers_by_image.values())
         return cls(
             np.array(list(answers_by_image), dtype=np.int64),
@@ -350,7 +349,7 @@ class Outline:
     def answers(self) -> dict[int, Answers]:
         """Return the answers by image.
 
-        Raises `ValueError` when the arrays do not belong together, as in a stranger's file.
+        Raises `ValueError` if the arrays do not fit together, as may be the case in an untrusted file.
         """
         images, (spots,) = len(self.items), self.posterior.shape
         shapes = tuple(
@@ -359,9 +358,9 @@ class Outline:
         bounds = np.concatenate([[0], self.ends])
         expected = (images,), (images,), (spots,), (spots, 2), (spots, 2, 2)
         if shapes != expected or self.detected.dtype != bool:
-            raise ValueError("an outline's arrays are of different spots")
+            raise ValueError("an outline's arrays have different lengths")
         if self.ends.dtype.kind != "i" or bounds[-1] != spots or (np.diff(bounds) < 0).any():
-            raise ValueError("an outline's images are in no order")
+            raise ValueError("an outline's images are not in order")
         mean, covariance = self.mean.astype(float), self.covariance.astype(float)
         spot_ranges = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         return {

@@ -1,16 +1,15 @@
 """The study file: one SQLite database, the contents of its tables, and the migration of older versions.
 
 The header carries ``application_id`` 0x52536370 ("RScp") and ``user_version``, the version of this schema.
-The file is in WAL mode while it is open and a single plain file when it is closed.
+The file is in WAL mode while it is open, and a single plain file when it is closed.
 
 ``images``
     A row per image: unique name, file, width and height in pixels, pixel_size in micrometres if known. The
     path is relative, with forward slashes, if the file lies beside or below the study, otherwise absolute;
     NULL while only the size is known. The size of the file in bytes and its digest (`references`) identify
     it. The pixels stay in the file.
-``annotators``
-    A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes, as the
-    annotator's colour depends on it.
+``annotators`` A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes,
+    because the annotator's colour depends on it.
 ``imports``
     A row per imported file, in the order of import: kind (clicks, truth, scores), name of the file, time, and
     the notices shown (JSON list of sentences). Imports are only ever added.
@@ -27,11 +26,10 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
     comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
     Votes of a program may have the probability of each output.
-``pictures``
-    A row per task or item that an image of the study shows.
-``contents``
-    A row per task and field of what annotators saw of it: a text, or the address of a sound, film or page.
-    Question 0 stands for all of them: a task of one name is the same in each, except in a gathered cohort.
+``pictures`` A row per task or item with an image of the study.
+``contents`` A row per task and field of its content as shown to annotators: a text, or the address of a
+    sound, film or page. Question 0 represents all questions: a task of one name is the same in each, except
+    in a gathered cohort.
 ``masks``
     A row per mask: image, structure, annotator, import. ``object`` holds the origin and the voxels; their
     number is `voxels`. The last import of a mask counts. Truth has annotator -1.
@@ -78,8 +76,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row whose
     ``undoes`` names the undone decision; a redo is the undo of an undo. ``subject`` (JSON) is the subject on
     the ``item``, in the form of its ``kind``; ``voxels`` names the object with the settled voxels; ``about``
-    is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed, included,
-    joined or separated annotators, and those marked as program or person. Marks of control images are
+    is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighted, included,
+    joined or separated annotators, and annotators marked as program or person. Marks of control images are
     decisions on a whole image. The subject of the verb group lists the images of each group.
 ``viewed``
     The spots of clicks that the expert viewed and left without a decision, append-only too. ``how``: selected
@@ -244,7 +242,7 @@ _WERE: Mapping[int, Mapping[str, str]] = {
     4: {"grids": _GRIDS_5},
     5: {"grids": _GRIDS_5},
 }
-"""The tables of a version that are other ones now."""
+"""Tables of earlier versions that have changed since."""
 
 _NAMES = "CASE WHEN annotator IS NULL THEN '[]' ELSE json_array(annotator) END"
 _SPOT = "json_object('x', x, 'y', y, 'number', spot, 'from_x', from_x, 'from_y', from_y)"
@@ -263,7 +261,7 @@ _DECISIONS_OVER = {
 
 
 def schema_of(version: int) -> tuple[str, ...]:
-    """Return the statements that made a file of a version."""
+    """Return the statements that create a file of a version."""
     later = tuple(f"CREATE {name}" for since, names in _SINCE.items() if since > version for name in names)
     were = {f"CREATE TABLE {name} ": sql for name, sql in _WERE.get(version, {}).items()}
     return tuple(
@@ -306,7 +304,7 @@ def bring_up_to_date(connection: sqlite3.Connection, version: int, *, lasting: b
 
 
 def add_key(connection: sqlite3.Connection) -> None:
-    """Store a new random key for de-identified exports, within the present transaction."""
+    """Store a new random key for de-identified exports, within the current transaction."""
     value = secrets.token_bytes(KEY_BYTES)
     connection.execute("INSERT INTO keys(name, value) VALUES (?, ?)", (EXPORT_KEY, value))
 

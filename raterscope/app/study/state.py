@@ -1,13 +1,11 @@
-"""State of a study besides its annotations: the run shown of each item, settings, and spots viewed.
+"""State of a study other than its annotations: the shown run of each item, settings, and viewed spots.
 
-One rule for window, exports, reports and command line decides which run is shown. Of each kind one run may
-be chosen; without a choice, and for items that it leaves out, the latest run of the item is shown. A run
-that was held to a decision undone since is never shown, because its result contains what was undone. In
-its place comes the latest run of the item that was held to no such decision, if possible one of the same
-algorithm.
-
-The settings hold for window, exports, reports and command line alike. The view log is append-only: the spots
-that the expert viewed and left without a decision.
+The same rule decides for window, exports, reports and command line which run is shown. For each kind one run
+may be chosen. Without a choice, and for items that the chosen run lacks, the latest run of the item is shown.
+A run that used a decision that has been undone since is never shown, because its result contains the undone
+decision. It is replaced by the latest run of the item without such a decision, if possible of the same
+algorithm. The settings apply equally to window, exports, reports and command line. The view log is
+append-only: it contains the spots that the expert viewed and left without a decision.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ShownRuns:
-    """The shown runs of an open study."""
+    """Shown runs of an open study."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -59,10 +57,10 @@ class ShownRuns:
 
     @contextmanager
     def only(self, run: int | None) -> Iterator[None]:
-        """Show only the items of one run of its kind, while the context lasts.
+        """Show only the items of one run of its kind within this context.
 
-        None changes nothing. Raises `StudyError` when there is no such run; the message lists those there
-        are.
+        None changes nothing. Raises `StudyError` if there is no such run; the message lists the existing
+        runs.
         """
         before, self._only = self._only, self._only if run is None else self._named(run)
         try:
@@ -71,9 +69,9 @@ class ShownRuns:
             self._only = before
 
     def run(self, item: int, kind: str, chosen: int | None = None) -> int | None:
-        """Return the run shown of an item; None if none is valid under the journal.
+        """Return the shown run of an item; None if no run is valid under the journal.
 
-        `chosen`: the run that is chosen to be shown; by default that of the attribute `chosen`.
+        `chosen`: the run chosen to be shown; by default that of the attribute `chosen`.
         """
         only = self._only if self._only is not None and self._only.kind == kind else None
         if only is not None and item not in only.items:
@@ -100,18 +98,18 @@ class ShownRuns:
         return next((run for run in alternatives if not self.undone_since(run, item)), None)
 
     def result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
-        """Return the run shown of an item and its result; None without one."""
+        """Return the shown run of an item and its result; None without a run."""
         run, result = self.run_and_result(item, kind, None)
         return None if run is None else (run, result)
 
     def run_and_result(self, item: int, kind: str, run: int | None) -> tuple[RunEntry | None, Any]:
-        """Return the run shown of an item, given the chosen run, and its result; otherwise two Nones."""
+        """Return the shown run of an item, given the chosen run, and its result; otherwise two None."""
         number = self.run(item, kind, run)
         result = None if number is None else self._study.runs.result(number, item)
         return (None, None) if result is None or number is None else (self._study.runs.get(number), result)
 
     def names(self, kind: str, last: int | None = None) -> Names:
-        """Return the present names of renamed structures or classes, or those after a decision."""
+        """Return the current names of renamed structures or classes, or their names after a decision."""
         return self._study.review_state(last).names_of(kind) if self._study.has_new_names else {}
 
     def answers(self) -> dict[int, Answers | None]:
@@ -240,7 +238,7 @@ Value = TypeVar("Value")
 
 
 class Setting(Generic[Value]):
-    """A value of `StudySettings` that is stored under its name.
+    """Value of `StudySettings` that is stored under its name.
 
     `shape`: type that is decoded. `default`: value if it was never stored. `renewable`: whether an unreadable
     value counts as never stored, because it can be measured or set again.
@@ -266,20 +264,20 @@ class Setting(Generic[Value]):
 
 
 class StudySettings:
-    """The settings of an open study; a setting that was never set has its default."""
+    """Settings of an open study; a setting that was never set has its default."""
 
     crowd_sizes = Setting[Record | None](Record, None, renewable=True)
     """Last measurement against the number of annotators."""
     compared_methods = Setting[Record | None](Record, None, renewable=True)
     """Last comparison of methods for masks."""
     vote_budget = Setting[Record | None](Record, None, renewable=True)
-    """Budget of votes to ask for."""
+    """Budget of votes to request."""
     cohort = Setting[tuple[CohortCase, ...]](tuple[CohortCase, ...], ())
     """Cases of the cohort that were gathered into the study; empty for any other study."""
     reader_study = Setting[ReaderStudy | None](ReaderStudy, None)
     """State of the reader study that was collected in the study; None for any other study."""
     second_read = Setting[SecondRead | None](SecondRead, None)
-    """Who made this blind copy for a second reader, and when; None for any other study."""
+    """Origin of this blind copy for a second reader; None for any other study."""
     reads = Setting[Sequence[Read]](tuple[Read, ...], ())
     """Reads of other experts that were merged into the study."""
     displays = Setting[Displays](dict[str, ChannelDisplay], {}, renewable=True)
@@ -362,13 +360,13 @@ _COLUMNS = ("id", "at", "who", "image", "run", "number", "x", "y", "how", "secon
 
 
 class ViewLog:
-    """The views of spots in an open study."""
+    """Views of spots in an open study."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file
 
     def record(self, views: Sequence[View]) -> list[View]:
-        """Append views to the record, on disk; return them with numbers and times.
+        """Append views to the log, on disk; return them with numbers and times.
 
         An empty `who` becomes the user's name.
         """

@@ -1,7 +1,7 @@
-"""Watched sources of clicks: how far each was read, and its state on each image.
+"""Watched sources of clicks: position up to which each was read, and state on each image.
 
-What was read and how far are written in one transaction, so that a watch that was killed loses nothing and
-repeats nothing. What has come of it on an image may lag behind; it is made good from the marks.
+Clicks and position are written in one transaction, so that a killed watch loses nothing and repeats nothing.
+The states on images may lag behind; they are updated from the marks.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """A watched source."""
+    """Watched source."""
 
     id: int
     source: Path
     settings: dict[str, Any]  # ready for JSON: how its clicks are fused, and when to stop
     position: dict[str, Any]  # ready for JSON: how far it was read
-    # started, seen: when the watch began, and when something came last
+    # started, seen: begin of the watch, and time of the last new data
     started: datetime
     seen: datetime
 
     @property
     def ended(self) -> str:
-        """Why watching ended, in a sentence; empty if unknown, as after a crash."""
+        """Reason why watching ended, in a sentence; empty if unknown, as after a crash."""
         text = self.settings.get("ended")
         return text if isinstance(text, str) else ""
 
@@ -64,7 +64,7 @@ def streams(study: Study) -> list[StreamEntry]:
 
 
 def begin(study: Study, source: Path, settings: Mapping[str, Any]) -> StreamEntry:
-    """Start watching a source; an existing one keeps its position and takes the settings."""
+    """Start watching a source; an existing source keeps its position and gets the settings."""
     path, started = stored_path(source, study.path), datetime.now(UTC).isoformat()
     with study.change() as connection:
         connection.execute(
@@ -87,8 +87,8 @@ def take_in(
 ) -> ImportSummary | None:
     """Store new clicks and the position in the source, both or neither.
 
-    Raises `StudyError` for an image of unknown size that is not in the study; the position in the source
-    stays.
+    Raises `StudyError` for an image of unknown size that is not in the study; the position in the source then
+    does not change.
     """
     summary = None
     with study.change() as connection:
@@ -108,7 +108,7 @@ def arrivals(study: Study, image: int, since: int = 0) -> list[tuple[int, MarksR
 
 
 def keep(study: Study, stream: int, records: Mapping[int, object]) -> None:
-    """Store the states of a stream on images, replacing earlier ones."""
+    """Store the states of a stream on images, replacing earlier states."""
     with study.change() as connection:
         for image, record in records.items():
             before = connection.execute(
@@ -140,7 +140,7 @@ def end(study: Study, stream: int, reason: str) -> None:
 
 
 def forget(study: Study, stream: int) -> None:
-    """Delete a stream. Its clicks stay."""
+    """Delete a stream. Its clicks are kept."""
     with study.change() as connection:
         objects = connection.execute("SELECT object FROM watched WHERE stream = ?", (stream,)).fetchall()
         connection.execute("DELETE FROM streams WHERE id = ?", (stream,))

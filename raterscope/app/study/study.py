@@ -1,4 +1,4 @@
-"""The study: one file with everything except the pixels."""
+"""Study: one file with all data except the pixels."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ from raterscope.app.study.vote_sets import (
 )
 
 _STATES = 16
-"""States of the journal that are kept in memory."""
+"""Maximum number of states of the journal that are kept in memory."""
 
 _LISTED = 6
-"""Unfinished sessions of readers that a message lists."""
+"""Maximum number of unfinished reader sessions listed in a message."""
 
 
 class Study:
-    """An open study. Used by one thread at a time; every change is on disk when the method returns.
+    """Open study. It is used by one thread at a time; every change is on disk when the method returns.
 
-    Every method raises StudyError when the file cannot be read or written.
+    Every method raises StudyError if the file cannot be read or written.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Study:
         self._names: list[str] | None = None
         self._states: dict[int, ReviewState] = {}
         self._vote_sets: dict[tuple[int, int], VoteSet] = {}
-        # by image and last import: numbers of clicks and annotators; what was imported does not change
+        # by image and last import: numbers of clicks and annotators; imports do not change
         self._click_counts: dict[tuple[int, int], tuple[int, int]] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
 
@@ -96,7 +96,7 @@ class Study:
 
     @classmethod
     def create(cls, path: Path | str) -> Self:
-        """Make an empty study and open it; see `StudyFile.create`."""
+        """Create an empty study and open it; see `StudyFile.create`."""
         return cls(StudyFile.create(path))
 
     @classmethod
@@ -107,9 +107,8 @@ class Study:
 
         Parameters
         ----------
-        blinded : bool
-            Open a reader study too in which readers have not finished. Without it, `StudyError` names them:
-            who has seen the marks of others may influence readers.
+        blinded : bool Open a reader study even if readers have not finished. Otherwise `StudyError` names
+            these readers, because anyone who has seen the marks may influence them.
         """
         study = cls(StudyFile.open(path, to_read=to_read, lock=lock))
         if not blinded:
@@ -148,7 +147,7 @@ class Study:
         return self._file.checkpoint()
 
     def rest(self) -> FileState:
-        """Complete the main file when nothing else is to be done; see `StudyFile.rest`."""
+        """Complete the main file while idle; see `StudyFile.rest`."""
         return self._file.rest()
 
     def close(self) -> None:
@@ -156,7 +155,7 @@ class Study:
         self._file.close()
 
     def discard(self, identity: tuple[int, int] | None = None) -> None:
-        """Close the study, and remove its file where it was made here; see `StudyFile.discard`."""
+        """Close the study, and remove its file if it was created here; see `StudyFile.discard`."""
         self._file.discard(identity)
 
     def __enter__(self) -> Self:
@@ -171,12 +170,12 @@ class Study:
         self.close()
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Read, with errors of the database as StudyError; for the modules of this package."""
+        """Read within this context, with database errors as StudyError; for the modules of this package."""
         return self._file.reading()
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """Change the file whole or not at all; see `StudyFile.change`."""
+        """Change the file completely or not at all; see `StudyFile.change`."""
         try:
             with self._file.change() as connection:
                 yield connection
@@ -195,7 +194,7 @@ class Study:
     # Images
 
     def images(self) -> list[ImageEntry]:
-        """List the images in the order in which they came."""
+        """List the images in the order of import."""
         with self.reading():
             return read_image_entries(self._connection, self.path)
 
@@ -212,10 +211,10 @@ class Study:
         return entries[0]
 
     def items(self, images: Sequence[ImageEntry] | None = None) -> dict[str, tuple[Item, ...]]:
-        """List the items of each kind of annotation; `images` are those of the study, if read already.
+        """List the items of each kind of annotation; `images`: the study's images, if already read.
 
-        An image without annotations belongs to masks where it has a geometry, else to clicks; one that shows
-        a task to neither.
+        An image without annotations belongs to masks if it has a geometry, otherwise to clicks; an image that
+        shows a task belongs to neither.
         """
         with self.reading():
             annotated = {
@@ -238,14 +237,13 @@ class Study:
         }
 
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
-        """Add references to images: path, size, digest. Existing ones are not added again.
+        """Add references to images: path, size, digest. Existing images are not added again.
 
-        An image whose size alone was known, from a table of clicks, gets its file.
+        An image of which only the size was known, from a table of clicks, gets its file.
 
         Raises
         ------
-        StudyError
-            When a file cannot be read, or has another size than in the table of clicks.
+        StudyError If a file cannot be read, or has another size than in the table of clicks.
         """
         return self._add(files, add_file, watch)
 
@@ -304,8 +302,8 @@ class Study:
         ----------
         table : ClickTable
         watch : Watch
-        extent : (width, height), optional
-            Size in pixels of the images that neither the study nor the table knows the size of.
+        extent : (width, height), optional Size in pixels of images whose size neither the study nor the table
+            contains.
         skip_unknown : bool
             Skip clicks on images of unknown size that are not in the study, if other clicks of the table are
             on images of the study.
@@ -338,11 +336,10 @@ class Study:
         Parameters
         ----------
         image_id : int
-        run : RunEntry, optional
-            Give the clicks that went into this run: none imported later, none of who was excluded, joined
-            names as one annotator, and the weights of then. The rows and annotators of its results are these.
-        entry : ImageEntry, optional
-            The image, if it was read already.
+        run : RunEntry, optional Return the clicks that this run used: without later imports and excluded
+            annotators, with joined names as one annotator, and with the weights at that time. Rows and
+            annotators of its results refer to these.
+        entry : ImageEntry, optional The image, if already read.
         """
         entry = self.image(image_id) if entry is None else entry
         last = None if run is None else run.imported
@@ -373,7 +370,7 @@ class Study:
         return joined.without(set(run.excluded)).with_weights(run.weights)
 
     def count_clicks(self, image_id: int, run: RunEntry) -> tuple[int, int]:
-        """Return the numbers of clicks on an image, and of its annotators, that went into a run."""
+        """Return the numbers of clicks on an image, and of its annotators, that a run used."""
         if run.excluded or run.aliases or run.programs:
             clicks = self.clicks(image_id, run)
             return len(clicks), len(clicks.annotators)
@@ -383,7 +380,7 @@ class Study:
         return self._click_counts[image_id, last]
 
     def _read_clicks(self, image_id: int, last: int | None) -> tuple[MarksRecord, IntArray]:
-        """Read all clicks on an image, up to an import, and the numbers of its annotators, rising."""
+        """Read all clicks on an image, up to an import, and the ascending numbers of its annotators."""
         last = self.last_import() if last is None else last
         with self.reading():
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
@@ -400,7 +397,7 @@ class Study:
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
         """Return a program's detections on an image: x, y and score, (K, 3).
 
-        Of several imports the last counts, or the last up to a number. None where no program searched it.
+        Of several imports the last counts, or the last up to a number. None if no program searched the image.
         """
         with self.reading():
             imports = read_imports(self._connection, self.path, image_id, "scores", last=last)
@@ -435,7 +432,7 @@ class Study:
         extent: tuple[float, float] | None = None,
         skip_unknown: bool = False,
     ) -> ImportSummary:
-        """Store a table within the present transaction; for the modules of this package."""
+        """Store a table within the current transaction; for the modules of this package."""
         kind = kind_of(table)
         self.forget_annotators()
         names = ImageNames(self.images(), self.path.parent)
@@ -505,7 +502,7 @@ class Study:
         return tuple(PairQuestion(number, name) for number, name in rows)
 
     def question_names(self) -> frozenset[str]:
-        """Return the names of all questions, labels' and pairs', without capitals."""
+        """Return the names of all questions of labels and pairs, case-folded."""
         with self.reading():
             rows = self._connection.execute("SELECT name FROM questions").fetchall()
         return frozenset(name.casefold() for (name,) in rows)
@@ -542,8 +539,7 @@ class Study:
 
         Returns
         -------
-        Decision
-            With its number, the present time and the user's name where `at` and `who` were empty, and
+        Decision With its number, the current time and the user's name if `at` and `who` were empty, and
             `voxels` in place of `settled`.
         """
         with self.change():
@@ -555,7 +551,7 @@ class Study:
             return read_decisions(self._connection, self.path)
 
     def review_state(self, last: int | None = None) -> ReviewState:
-        """Return the effect of all decisions, or of those up to one; a few states are kept."""
+        """Return the effect of all decisions, or of those up to a decision; a few states are cached."""
         end = self.last_decision()
         last = end if last is None else min(last, end)
         if last not in self._states:

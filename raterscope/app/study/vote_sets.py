@@ -1,6 +1,6 @@
 """Votes and comparisons as a study stores them, joined over its imports.
 
-Names are stored packed into bytes; each import counts its own from 0.
+Names are stored packed into bytes; each import numbers its names from 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Record = TypeVar("Record")
 
 _LAST = 2**62
 _PIECE = 1 << 16
-"""Names or bytes that are handled at once."""
+"""Number of names or bytes that are processed at a time."""
 
 
 def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
@@ -39,9 +39,9 @@ def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def unpack_names(data: NDArray[np.uint8] | tuple[str, ...]) -> list[str] | tuple[str, ...]:
-    """Unpack names that `pack_names` packed; names that are not packed stay as they are.
+    """Unpack names that `pack_names` packed; names that are not packed are returned unchanged.
 
-    Raises `UnicodeDecodeError` where it never packed these.
+    Raises `UnicodeDecodeError` for bytes that are not packed names.
     """
     if isinstance(data, tuple):
         return data
@@ -54,7 +54,7 @@ def unpack_names(data: NDArray[np.uint8] | tuple[str, ...]) -> list[str] | tuple
 
 
 def hash_names(names: Sequence[str]) -> NDArray[np.int64]:
-    """Hash names, in pieces between which other threads can work."""
+    """Hash names in pieces, so that other threads can work in between."""
     hashes = np.empty(len(names), dtype=np.int64)
     for start in range(0, len(names), _PIECE):
         piece = names[start : start + _PIECE]
@@ -63,13 +63,13 @@ def hash_names(names: Sequence[str]) -> NDArray[np.int64]:
 
 
 def are_distinct(names: Sequence[str]) -> bool:
-    """Return whether no name occurs twice."""
+    """Return whether all names are distinct."""
     hashes = np.sort(hash_names(names))
     return not (hashes[1:] == hashes[:-1]).any() or len(set(names)) == len(names)
 
 
 class NameIndex:
-    """Numbers of distinct names: made for a million names in a quarter of the time of a dictionary."""
+    """Index of distinct names, made in a quarter of the time of a dictionary for a million names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -78,7 +78,7 @@ class NameIndex:
         self._hashes = hashes[self._order]
 
     def numbers(self, names: Collection[str]) -> dict[str, int]:
-        """Return the numbers of those names that exist."""
+        """Return the numbers of the names that exist."""
         requested = list(names)
         hashes = hash_names(requested)
         first, last = (np.searchsorted(self._hashes, hashes, side).tolist() for side in ("left", "right"))
@@ -102,7 +102,7 @@ def pack_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[
 
 
 def positions_of(names: Sequence[str], among: Iterable[str]) -> NDArray[np.int64]:
-    """Return the position of each name among others; -1 for a name that is not one of them."""
+    """Return the position of each name among others; -1 for missing names."""
     index = {name: position for position, name in enumerate(among)}
     return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
@@ -117,7 +117,8 @@ def records_of(
 ) -> list[tuple[bool, Record]]:
     """Read the records of a question up to import `last`, each with whether it is ground truth.
 
-    With `only`, what is truth alone or what is none. Raises `StudyError` when a record is damaged.
+    `only`: read only ground truth (True), or only other records (False). Raises `StudyError` if a record is
+    damaged.
     """
     rows = connection.execute(
         "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
@@ -131,7 +132,7 @@ def records_of(
 
 
 def last_import_for(connection: sqlite3.Connection, question: int, last: int | None = None) -> int:
-    """Return the last import, up to `last`, with data for a question; 0 without any."""
+    """Return the last import, up to `last`, with data for a question; 0 if there is none."""
     (number,) = connection.execute(
         "SELECT ifnull(max(import), 0) FROM votes WHERE question = ? AND import <= ?",
         (question, _LAST if last is None else last),
@@ -144,9 +145,9 @@ def merge_names(
 ) -> tuple[tuple[str, ...], dict[int, str], list[NDArray[np.int32]]]:
     """Merge the names of several imports in order of appearance; return names, pictures and tables.
 
-    `packs`: names, packed by `pack_names` or not, and packed pictures, empty if none is named. Pictures are
-    given by the numbers of the names that have one; the last one counts. A table, (n,), maps an import's
-    names to their numbers among all.
+    `packs`: names, packed by `pack_names` or not, and packed pictures, empty if there are none. Pictures are
+    returned by the numbers of the names that have one; the last picture counts. A table, (n,), maps an
+    import's names to their numbers among all.
     """
     number: dict[str, int] = {}
     pictures: dict[int, str] = {}
@@ -155,7 +156,7 @@ def merge_names(
         names, files = unpack_names(names_packed), unpack_names(pictures_packed)
         if files and len(files) != len(names):
             raise ValueError("pictures are not those of its names")
-        # a file's names are distinct; a million tasks: no loop over the names
+        # a file's names are distinct; no loop over the names, because there may be a million
         if len(packs) == 1 and (isinstance(names_packed, tuple) or are_distinct(names)):
             table = np.arange(len(names), dtype=np.int32)
             return tuple(names), {at: file for at, file in enumerate(files) if file}, [table]
@@ -197,9 +198,9 @@ def join_times(
 class VotesRecord:
     """Stored record of one import for one question: V votes, or the true classes of V tasks."""
 
-    # the names of its tasks: (B,), see `pack_names`; not packed where the record is not stored
+    # the names of its tasks: (B,), see `pack_names`; not packed if the record is not stored
     tasks: NDArray[np.uint8] | tuple[str, ...]
-    # (B,): the files that show them, empty names where none is named; no bytes where none is at all
+    # (B,): the picture file of each task, empty names if unknown; no bytes if no file is known
     pictures: NDArray[np.uint8]
     outputs: tuple[str, ...]  # names that `label` indexes
     task: NDArray[np.int32]  # (V,)
@@ -229,12 +230,12 @@ class VoteSet:
 
     @cached_property
     def task_index(self) -> dict[str, int]:
-        """The number of each task, by its name."""
+        """Index of each task, by its name."""
         return {name: number for number, name in enumerate(self.tasks)}
 
     @cached_property
     def ordered(self) -> bool:
-        """Whether the classes are grades: as the curator set it, or as the votes suggest."""
+        """Whether the classes are grades: as set by the curator, or as the votes suggest."""
         if self.scheme.ordered is not None:
             return self.scheme.ordered
         outputs = self.scheme.outputs, self.scheme.classes, np.array(self.scheme.meaning)
@@ -305,7 +306,7 @@ def read_vote_set(
 ) -> VoteSet:
     """Join all votes on a question, up to import `last`; later ground truth replaces earlier.
 
-    Raises `StudyError` when what is stored cannot be votes.
+    Raises `StudyError` if the stored data are not valid votes.
     """
     records = records_of(connection, path, question, VotesRecord, last)
     try:
@@ -335,7 +336,7 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
         if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
             raise ValueError("a vote has no annotator")
         if len(record.task) and min(record.task.min(), record.label.min()) < 0:
-            raise ValueError("a vote is on no task")
+            raise ValueError("a vote has no task")
         if not set(record.outputs) <= output_index.keys():
             raise ValueError("a vote is for a class that the question does not have")
         output = np.array([output_index[name] for name in record.outputs], dtype=np.int16)
@@ -366,7 +367,7 @@ def _join_probabilities(
         count = len(record.task)
         if record.probability is not None:
             if record.probability.shape != (count, len(record.outputs)):
-                raise ValueError("its probabilities are not those of its votes")
+                raise ValueError("its probabilities do not fit its votes")
             values = np.zeros((count, len(output_index)), dtype=np.float32)
             values[:, [output_index[name] for name in record.outputs]] = record.probability
             votes.append(np.arange(first, first + count))
@@ -389,7 +390,7 @@ def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
 class PairsRecord:
     """Stored record of one import for one question: E comparisons."""
 
-    # items, pictures: (B,): the names of its items and of the files that show them, see `pack_names`
+    # items, pictures: (B,): the names of its items and of their picture files, see `pack_names`
     items: NDArray[np.uint8]
     pictures: NDArray[np.uint8]
     annotator: NDArray[np.int32]  # (E,): the annotator's number in the study
@@ -398,7 +399,7 @@ class PairsRecord:
     right: NDArray[np.int32]
     choice: NDArray[np.float64]  # (E,): above 0 for left
     time: NDArray[np.float64] | None = None  # (E,)
-    # (B,): the names of what the items were compared on, see `pack_names`
+    # (B,): the names of the subjects of the comparisons, see `pack_names`
     tasks: NDArray[np.uint8] | None = None
     task: NDArray[np.int32] | None = None  # (E,): -1 for none
 
@@ -420,7 +421,7 @@ class ComparisonSet:
     task: NDArray[np.int32] | None = None  # (E,)
 
     def pairs(self, annotators: Sequence[str]) -> Pairs:
-        """Return the comparisons as input of a fusion; `annotators` lists all of the study's."""
+        """Return the comparisons as input of a fusion; `annotators`: all annotators of the study."""
         names = tuple(annotators[number] for number in self.annotator_ids.tolist())
         return Pairs(
             self.annotator, self.left, self.right, self.choice, names, self.items, self.time, self.task
@@ -447,7 +448,7 @@ def read_comparison_set(
 ) -> ComparisonSet:
     """Join all comparisons for a question, up to import `last`.
 
-    Raises `StudyError` when what is stored cannot be comparisons.
+    Raises `StudyError` if the stored data are not valid comparisons.
     """
     records = [record for _, record in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
@@ -463,7 +464,7 @@ def join_comparisons(records: Sequence[PairsRecord], annotators: int) -> Compari
         if not len(record.annotator) == len(record.left) == len(record.right) == len(record.choice):
             raise ValueError("their columns differ in length")
         if len(record.left) and min(record.left.min(), record.right.min()) < 0:
-            raise ValueError("a comparison is of no item")
+            raise ValueError("a comparison refers to no item")
         if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
             raise ValueError("a comparison has no annotator")
         if not np.isfinite(record.choice).all() or (record.left == record.right).any():
@@ -492,7 +493,7 @@ def join_comparisons(records: Sequence[PairsRecord], annotators: int) -> Compari
 
 
 def _join_tasks(records: Sequence[PairsRecord]) -> tuple[tuple[str, ...], NDArray[np.int32] | None]:
-    """Index the tasks of several records together; None without any."""
+    """Index the tasks of several records together; None if there are none."""
     if all(record.task is None for record in records):
         return (), None
     number: dict[str, int] = {}

@@ -38,7 +38,7 @@ def test_names_that_two_experts_join_differently_are_separate_again(four_study, 
 
 def test_a_study_is_not_merged_with_itself(four_study, tmp_path, refusal):
     words = refusal("merge", str(four_study), str(four_study), "-o", str(tmp_path / "c.rscope"))
-    assert "is the same file as the study that it is merged with" in words
+    assert "is the same file as the other study" in words
 
 
 def test_a_copy_without_new_decisions_adds_nothing(four_study, tmp_path, capsys):

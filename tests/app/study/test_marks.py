@@ -204,7 +204,7 @@ def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) 
     assert not study.has_truth()
     summary = study.add_truth(read(table, "truth"))
     assert study.has_truth()
-    assert summary.in_words() == "1 true point on 2 images (1 image with nothing on it)."
+    assert summary.in_words() == "1 true point on 2 images (1 image without structures)."
     with reopened(study) as second:
         truths_used = {entry.name: second.truth(entry.id) for entry in second.images()}
         assert {name: (item.known, len(item)) for name, item in truths_used.items()} == {

@@ -99,7 +99,7 @@ def test_of_two_imports_the_later_counts_and_a_run_sees_what_was_there(study: St
     add_masks(study, [marked(case.id, "a"), marked(case.id, "b")], "first")
     number = study.runs.add(a_run(excluded=("b",)), {case.id: a_result(("a",), GRID.shape)})
     words = add_masks(study, [marked(case.id, "a", (0, 0, 0)), marked(case.id, "c")], "second")
-    assert "1 in place of an earlier one" in words
+    assert "1 replacing an earlier mask" in words
     assert read_masks(study, case.id, "nodule")["a"].origin == (0, 0, 0)
     assert list(read_masks(study, case.id, "nodule")) == ["a", "b", "c"]
     then = read_masks(study, case.id, "nodule", study.runs.get(number))

@@ -221,7 +221,7 @@ def test_the_order_of_the_studies_does_not_matter(tmp_path_factory, first, secon
 def test_another_study_is_refused(copies, tmp_path):
     with Study.create(tmp_path / "other.rscope") as study:
         study.add_clicks(a_table(1, ("c.png",), clicks=50))
-    with pytest.raises(StudyError, match=r"is no copy of anna\.rscope, which lacks its image c\.png"):
+    with pytest.raises(StudyError, match=r"is not a copy of anna\.rscope, which lacks its image c\.png"):
         merge_studies([copies[0], tmp_path / "other.rscope"], tmp_path / "all.rscope")
     assert not (tmp_path / "all.rscope").exists()
 

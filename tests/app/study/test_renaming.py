@@ -68,7 +68,7 @@ def test_a_mask_under_the_other_name_of_a_merged_structure_replaces_with_a_notic
         PlacedMask(1, "ann", "GTV", (0, 0, 0), ball(5.0)),
         PlacedMask(1, "eve", "gtv", (0, 0, 0), ball(5.0)),
     ]
-    assert "1 in place of an earlier one" in add_masks(study, second, "second")
+    assert "1 replacing an earlier mask" in add_masks(study, second, "second")
     pixels = np.zeros(SHAPE[1:], dtype=np.uint8)
     pixels[4:9, 4:9] = 255
     Image.fromarray(pixels).save(tmp_path / "slide_ann_gtv.png")

@@ -44,7 +44,7 @@ def test_a_blind_copy_records_that_it_has_no_earlier_decisions(tmp_path):
     with Study.create(tmp_path / "anna.rscope") as study:
         study.add_clicks(a_table(1, ("a.png",), clicks=3))
         copied = copy_for_reader(study, tmp_path / "ben.rscope", blind=True)
-    assert copied.in_words() == "a blind copy; there was no decision to leave out"
+    assert copied.in_words() == "a blind copy; there was no decision to omit"
 
 
 def decide(path, *decisions):

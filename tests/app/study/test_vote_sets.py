@@ -47,8 +47,8 @@ def test_only_tasks_with_a_picture_have_one_and_the_last_picture_of_a_task_count
     [
         ("annotator", [-1, 0, 2], "no annotator"),
         ("annotator", [0, 1, 3], "no annotator"),
-        ("task", [0, -1, 1], "on no task"),
-        ("label", [0, -1, 1], "on no task"),
+        ("task", [0, -1, 1], "a vote has no task"),
+        ("label", [0, -1, 1], "a vote has no task"),
         ("label", [0, 1], "differ in length"),
     ],
 )

@@ -85,4 +85,4 @@ def test_another_study_is_refused_in_a_sentence(study_file, window, qtbot, tmp_p
     trigger(window, "Merge with another study…")
     idle(window, qtbot)
     assert not window.findChildren(MergePreviewDialog)
-    assert f"other.rscope: is no copy of {study_file.name}, which lacks its image" in window.notice.text
+    assert f"other.rscope: is not a copy of {study_file.name}, which lacks its image" in window.notice.text

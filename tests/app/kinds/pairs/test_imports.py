@@ -50,7 +50,7 @@ def test_a_table_of_comparisons_is_distinguished_from_others(import_files, study
 def test_comparisons_that_come_twice_are_reported(import_files, comparisons, tmp_path):
     """They count twice, with a notice."""
     assert "earlier file" not in import_files(comparisons)
-    words = "of two items that their annotator compares so in an earlier file too)"
+    words = "of two items that the annotator also compares on these sides in an earlier file)"
     assert f"(all 4 {words}" in import_files(comparisons)
     rows = [("bob", "c2", "c1", "left"), ("ann", "c0", "c1", "right"), ("cid", "c0", "c1", "left")]
     assert f"(1 {words}" in import_files(write(tmp_path / "more.csv", HEADER, rows))
