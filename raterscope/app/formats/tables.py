@@ -111,8 +111,8 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
         self.missing = tuple(missing)  # fields without a recognised column
         columns = plain_names(self.header, 12)
         super().__init__(
-            f"no column is recognised as {' or '.join(missing)}; the columns are {columns}: name them by "
-            f"hand",
+            f"no column is recognised as {' or '.join(missing)}; the columns are {columns}: "
+            "name them by hand",
             file=file,
         )
 

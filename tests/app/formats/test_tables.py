@@ -240,7 +240,7 @@ def test_unknown_columns_ask_with_what_a_dialog_needs(file: Path) -> None:
 def test_a_mapping_goes_before_the_header(file: Path) -> None:
     written(file, "annotator,image,x,y,true_x\nann,a,1,2,3\n")
     assert read(file, mapping={"true_x": "x"}).x.tolist() == [3.0]
-    with pytest.raises(UnknownColumns, match="known as x"):
+    with pytest.raises(UnknownColumns, match="recognised as x"):
         read(file, mapping={"x": "ignore"})
 
 

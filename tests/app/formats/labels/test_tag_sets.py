@@ -50,7 +50,7 @@ def test_a_cell_with_several_tags_is_a_vote_on_each(tmp_path: Path, separator: s
         "tags: war",
     ]
     assert present(tables) == GIVEN
-    (notice,) = [words for words in tables[0].notices if "one by one" in words]
+    (notice,) = [words for words in tables[0].notices if "fused separately" in words]
     assert notice.startswith("2 tags are fused separately: sport, war.")
     assert "3 votes without a tag" in notice
 
