@@ -108,4 +108,4 @@ def test_reductions_need_subjects(tmp_path, capsys):
     assert main(["import", own, str(votes)]) == 0
     assert main(["run", own, "majority"]) == 0
     assert main(["export", own, "--what", "labels", "--format", "panoptes", "-o", target]) == 1
-    assert "the study holds no subjects of Zooniverse" in capsys.readouterr().err
+    assert "the study has no Zooniverse subjects" in capsys.readouterr().err

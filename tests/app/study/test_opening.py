@@ -69,7 +69,7 @@ def test_a_log_of_another_study_beside_the_file_is_named(closed: Path, tmp_path:
             study.record(Decision(verb="comment", item=1, subject=subject, reason=text))
         shutil.copy(f"{closed}-wal", f"{other}-wal")
     before = other.read_bytes()
-    assert "other.rscope-wal beside it is of another study" in refusal(other)
+    assert "other.rscope-wal beside it belongs to another study" in refusal(other)
     assert other.read_bytes() == before
 
 
