@@ -47,7 +47,7 @@ _LEAST_ODDS = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class PersonReliability:
+class AnnotatorReliability:
     """Reliability of P annotators in K kinds."""
 
     kinds: tuple[str, ...]  # (K,)
@@ -109,12 +109,12 @@ def from_interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArr
     return odds.mean(axis=0), error
 
 
-def person_reliability(
+def annotator_reliability(
     estimate: ArrayLike,
     error: ArrayLike,
     kinds: Sequence[str],
     watch: Watch = silent,
-) -> PersonReliability:
+) -> AnnotatorReliability:
     """Estimate the reliability of annotators from all kinds together.
 
     `estimate`: (P, K), on a scale without bounds, larger for better: the log odds of accuracy, or minus the
@@ -143,7 +143,7 @@ def person_reliability(
             used[at] = pair.expected if pair.p_value < LEVEL else 0.0
     used = _positive_definite(used)
     mean, *predicted = _predict(value, variance, known, spread, used)
-    return PersonReliability(tuple(kinds), mean, spread, used, raw, low, high, p_value, common, *predicted)
+    return AnnotatorReliability(tuple(kinds), mean, spread, used, raw, low, high, p_value, common, *predicted)
 
 
 class _Pair(NamedTuple):

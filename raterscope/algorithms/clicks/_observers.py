@@ -330,16 +330,16 @@ def _log_likelihood(
     return np.asarray(decided + undecided[:, :, of_careful])
 
 
-APART = np.array([0.0, 0.35, 0.7, 1.2, 1.8, 2.5, 3.3])
+SCORE_DISTANCES = np.array([0.0, 0.35, 0.7, 1.2, 1.8, 2.5, 3.3])
 """Nodes of the distance d between the scores of structures and of other clusters."""
 
-FOUND = np.array([0.0, 0.5, 1.2, 2.0])
+DETECTION_DISTANCES = np.array([0.0, 0.5, 1.2, 2.0])
 """Nodes of the distance e between the detection variables of structures and of other clusters."""
 
-ALIKE = np.array([0.0, 0.3, 0.6, 0.8, 0.92])
+CORRELATIONS = np.array([0.0, 0.3, 0.6, 0.8, 0.92])
 """Nodes of the correlation c of votes with detections and scores, given the truth."""
 
-NOTHING = 0.9
+UNINFORMATIVE = 0.9
 """Prior probability that neither detections nor their scores separate structures from others."""
 
 BELIEVED_CLUSTERS = 200.0
@@ -348,7 +348,7 @@ BELIEVED_CLUSTERS = 200.0
 MISTAKEN = 0.05
 """Probability that a decision is wrong, in the estimates of d, e and c."""
 
-PLACES = np.linspace(-6.0, 10.0, 1601)
+SCALE_NODES = np.linspace(-6.0, 10.0, 1601)
 """Nodes of the normal scale, between which quantiles are interpolated."""
 
 TINY = 1e-12
@@ -448,9 +448,9 @@ def _densities(
     share, log_odds, between = _places(clusters, chance)
     detected, tied, prior = clusters.detected, clusters.tied > 0, _prior()
     lost = 1 - float((detected.sum() + 0.5) / (len(detected) + 1))
-    for depth, alike in enumerate(ALIKE):
+    for depth, alike in enumerate(CORRELATIONS):
         width, expected = np.sqrt(1 - alike**2), alike * log_odds
-        for row, keener in enumerate(FOUND):
+        for row, keener in enumerate(DETECTION_DISTANCES):
             bound = float(_quantiles(np.array([lost]), share, keener + alike * between)[0])
             present = share * float(ndtr(keener + alike * between - bound))
             others = (1 - share) * float(ndtr(-bound))
@@ -459,7 +459,7 @@ def _densities(
             detection = np.where(detected, log_ndtr(-away), log_ndtr(away))
             away = away - keener / width
             seen_present = np.where(detected, log_ndtr(-away), log_ndtr(away))
-            for column, apart in enumerate(APART):
+            for column, apart in enumerate(SCORE_DISTANCES):
                 mean = apart + alike * between
                 score = _quantiles(clusters.rank, among, mean)
                 base = np.logaddexp(np.log(among) + _normal(score - mean), np.log(besides) + _normal(score))
@@ -486,8 +486,8 @@ def _prior() -> FloatArray:
     """Return the prior probability of the nodes of e, d and c, with an extra share for d = e = 0."""
     telling = np.outer([0.4, 0.2, 0.2, 0.2], [0.25, *[0.125] * 6])
     telling[0, 0] = 0.0
-    telling *= (1 - NOTHING) / telling.sum()
-    telling[0, 0] = NOTHING
+    telling *= (1 - UNINFORMATIVE) / telling.sum()
+    telling[0, 0] = UNINFORMATIVE
     return np.asarray(np.multiply.outer(telling, [0.25, 0.2, 0.2, 0.2, 0.15]))
 
 
@@ -508,8 +508,8 @@ def _quantiles(rank: FloatArray, share: float, apart: float) -> FloatArray:
     """Return the scores at ranks, for a share of structures and a distance."""
     from scipy.special import ndtr
 
-    cumulative = share * ndtr(PLACES - apart) + (1 - share) * ndtr(PLACES)
-    return np.asarray(np.interp(rank, cumulative, PLACES))
+    cumulative = share * ndtr(SCALE_NODES - apart) + (1 - share) * ndtr(SCALE_NODES)
+    return np.asarray(np.interp(rank, cumulative, SCALE_NODES))
 
 
 def _normal(value: FloatArray) -> FloatArray:

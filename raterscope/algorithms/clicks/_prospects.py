@@ -252,7 +252,7 @@ LEVELS = 401
 LEAST = 0.01
 """Variance that is added to the log odds of new clusters."""
 
-LURES = 12
+ATTRACTION_NODES = 12
 """Nodes of the share of annotators that an artefact attracts."""
 
 COUNTED = 0.5
@@ -449,7 +449,7 @@ def _lures(shape: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
     """Return nodes of the share of annotators that an artefact attracts, and their probabilities."""
     from scipy.special import roots_jacobi
 
-    node, weight = roots_jacobi(LURES, shape[1] - 1, shape[0] - 1)
+    node, weight = roots_jacobi(ATTRACTION_NODES, shape[1] - 1, shape[0] - 1)
     return np.asarray((node + 1) / 2), np.asarray(weight / weight.sum())
 
 

@@ -38,7 +38,7 @@ SPREAD = np.linspace(-4, 4, 17)
 ARTEFACT = 0.25
 """Expected share of annotators that an artefact attracts: the mean of Beta(1, 3)."""
 
-LURE = float(np.log(ARTEFACT / (1 - ARTEFACT)))
+ARTEFACT_LOG_ODDS = float(np.log(ARTEFACT / (1 - ARTEFACT)))
 """Log odds of `ARTEFACT`."""
 
 USUAL_ARTEFACTS = 20.0
@@ -111,7 +111,7 @@ class Advice:
 
 def prior_attraction(annotators: int) -> ArtefactAttraction:
     """Return the prior attraction of artefacts."""
-    return ArtefactAttraction(np.full(annotators, LURE), _usual_spread())
+    return ArtefactAttraction(np.full(annotators, ARTEFACT_LOG_ODDS), _usual_spread())
 
 
 def estimate_attraction(tally: Tally, total: Tally) -> ArtefactAttraction:
@@ -323,7 +323,11 @@ def mark_log_odds(
 def _lure(lured: FloatArray, artefacts: FloatArray) -> FloatArray:
     usual = np.full(len(lured), USUAL_ARTEFACTS)
     return log_odds(
-        lured, artefacts, SPREAD, (usual * ARTEFACT, usual * (1 - ARTEFACT)), np.full(len(lured), LURE)
+        lured,
+        artefacts,
+        SPREAD,
+        (usual * ARTEFACT, usual * (1 - ARTEFACT)),
+        np.full(len(lured), ARTEFACT_LOG_ODDS),
     )
 
 
@@ -362,6 +366,6 @@ def _blend(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
 
 def _usual_spread() -> FloatArray:
     """Return the shares of artefacts at the nodes that correspond to a Beta(1, 3) share of annotators."""
-    share = 1 / (1 + np.exp(-(LURE + SPREAD)))
+    share = 1 / (1 + np.exp(-(ARTEFACT_LOG_ODDS + SPREAD)))
     density = share * (1 - share) ** 3
     return np.asarray(density / density.sum(), dtype=np.float64)

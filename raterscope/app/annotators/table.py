@@ -28,7 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.reliability import PersonReliability, from_interval, person_reliability
+from raterscope.algorithms.annotators.reliability import (
+    AnnotatorReliability,
+    annotator_reliability,
+    from_interval,
+)
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
@@ -146,7 +150,7 @@ class AnnotatorTable:
     weighed: Mapping[str, tuple[float, str]]  # by name: down-weighted annotators
     evidence: tuple[Evidence, ...]  # of each kind with results
     numbers: NDArray[np.int64]  # (N,): numbers in the study, which determine colour and symbol
-    across: PersonReliability | None = None  # reliability over all kinds; with two kinds or more
+    across: AnnotatorReliability | None = None  # reliability over all kinds; with two kinds or more
     # by name: annotators who are marked for attention
     flagged: Mapping[str, str] = field(default_factory=dict)
     programs: frozenset[str] = frozenset()  # annotators that are programs
@@ -330,7 +334,7 @@ MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pai
 """By kind, the probability that measures the reliability of an annotator; it needs an interval."""
 
 
-def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> PersonReliability | None:
+def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> AnnotatorReliability | None:
     """Relate the reliability of annotators across kinds; None with fewer than two kinds.
 
     `columns`: columns of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
@@ -347,7 +351,7 @@ def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> 
             errors.append(error)
     if len(kinds) < 2:
         return None
-    return person_reliability(np.array(values).T, np.array(errors).T, kinds, watch)
+    return annotator_reliability(np.array(values).T, np.array(errors).T, kinds, watch)
 
 
 def effects_of_exclusion(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[str, ...]:

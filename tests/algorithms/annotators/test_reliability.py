@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.reliability import from_interval, person_reliability
+from raterscope.algorithms.annotators.reliability import annotator_reliability, from_interval
 
 KINDS = ("clicks", "labels")
 
@@ -19,7 +19,7 @@ def crowd(correlation: float, people: int, error: float, seed: int = 1):
 @pytest.mark.parametrize("correlation", [0.4, 0.8])
 def test_a_correlation_is_recovered_with_its_interval(correlation):
     _, estimate, error = crowd(correlation, 800, 0.7)
-    result = person_reliability(estimate, error, KINDS)
+    result = annotator_reliability(estimate, error, KINDS)
     assert result.low[0, 1] < correlation < result.high[0, 1]
     assert result.correlation[0, 1] == pytest.approx(correlation, abs=0.1)
     assert result.mean == pytest.approx([1.0, 2.0], abs=0.1)
@@ -28,17 +28,17 @@ def test_a_correlation_is_recovered_with_its_interval(correlation):
 
 def test_without_a_correlation_each_kind_counts_alone():
     _, estimate, error = crowd(0.0, 300, 0.7)
-    together = person_reliability(estimate, error, KINDS)
+    together = annotator_reliability(estimate, error, KINDS)
     assert together.correlation[0, 1] == 0
     for kind, name in enumerate(KINDS):
-        alone = person_reliability(estimate[:, [kind]], error[:, [kind]], (name,))
+        alone = annotator_reliability(estimate[:, [kind]], error[:, [kind]], (name,))
         assert together.value[:, kind] == pytest.approx(alone.value[:, 0])
     assert "each kind counts alone" in together.sentence()
 
 
 def test_a_negative_correlation_is_not_used():
     _, estimate, error = crowd(-0.8, 300, 0.5)
-    result = person_reliability(estimate, error, KINDS)
+    result = annotator_reliability(estimate, error, KINDS)
     assert result.raw_correlation[0, 1] < -0.5
     assert result.correlation[0, 1] == 0
 
@@ -46,7 +46,7 @@ def test_a_negative_correlation_is_not_used():
 def test_one_kind_predicts_another_that_an_annotator_did_not_mark():
     truth, estimate, error = crowd(0.8, 400, 0.5)
     estimate[:150, 1] = np.nan
-    result = person_reliability(estimate, error, KINDS)
+    result = annotator_reliability(estimate, error, KINDS)
     predicted, true = result.value[:150, 1], truth[:150, 1]
     assert np.corrcoef(predicted, true)[0, 1] > 0.6
     covered = (result.value_low[:150, 1] <= true) & (true <= result.value_high[:150, 1])
@@ -55,7 +55,7 @@ def test_one_kind_predicts_another_that_an_annotator_did_not_mark():
 
 def test_scores_compare_with_the_crowd_and_cover_the_truth():
     truth, estimate, error = crowd(0.8, 1000, 0.6)
-    result = person_reliability(estimate, error, KINDS)
+    result = annotator_reliability(estimate, error, KINDS)
     true = ((truth - [1.0, 2.0]) / 1.0).mean(axis=1)
     covered = (result.score_low <= true) & (true <= result.score_high)
     assert covered.mean() == pytest.approx(0.95, abs=0.025)
@@ -63,7 +63,7 @@ def test_scores_compare_with_the_crowd_and_cover_the_truth():
 
 def test_the_normal_model_agrees_with_the_posterior_computed_densely():
     _, estimate, error = crowd(0.8, 60, 0.6)
-    result = person_reliability(estimate, error, KINDS)
+    result = annotator_reliability(estimate, error, KINDS)
     covariance = result.spread[:, None] * result.correlation * result.spread
     total = np.kron(np.eye(60), covariance) + np.diag((error**2).ravel())
     design = np.tile(np.eye(2), (60, 1))
@@ -81,7 +81,9 @@ def test_four_kinds_with_gaps_and_an_annotator_without_any():
     estimate = truth + 0.5 * rng.normal(size=truth.shape)
     estimate[rng.random(estimate.shape) < 0.3] = np.nan
     estimate[0] = np.nan
-    result = person_reliability(estimate, np.full_like(estimate, 0.5), ("clicks", "masks", "labels", "pairs"))
+    result = annotator_reliability(
+        estimate, np.full_like(estimate, 0.5), ("clicks", "masks", "labels", "pairs")
+    )
     assert np.linalg.eigvalsh(result.correlation).min() > 0
     assert (result.correlation > 0).all()
     assert np.isfinite(result.value).all()
@@ -91,7 +93,7 @@ def test_four_kinds_with_gaps_and_an_annotator_without_any():
 
 @pytest.mark.parametrize("people", [0, 1, 2])
 def test_few_annotators_relate_nothing(people):
-    result = person_reliability(np.ones((people, 2)), np.ones((people, 2)), KINDS)
+    result = annotator_reliability(np.ones((people, 2)), np.ones((people, 2)), KINDS)
     assert result.correlation[0, 1] == 0
     assert "not related" in result.sentence()
 
@@ -114,7 +116,7 @@ def test_pairs_of_kinds_without_common_annotators_share_one_sentence():
     estimate[:, 0] = np.linspace(-1, 1, 12)
     estimate[:, 1] = estimate[:, 0]
     estimate[0, 2:] = 0.0
-    words = person_reliability(
+    words = annotator_reliability(
         estimate, np.full((12, 4), 0.3), ("clicks", "labels", "masks", "pairs")
     ).sentence()
     assert words.startswith("Reliability in clicks and labels is correlated")

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import expit, roots_hermitenorm
 
-from raterscope.algorithms.annotators.reliability import FloatArray, Z, person_reliability
+from raterscope.algorithms.annotators.reliability import FloatArray, Z, annotator_reliability
 from tests.benchmarks.calibration import Row
 
 KINDS = ("few votes", "other kind")
@@ -52,7 +52,7 @@ def _likelihood(
     estimate: FloatArray, error: FloatArray, kinds: tuple[str, ...], chance: FloatArray
 ) -> FloatArray:
     """Return the expected log likelihood of a held-out vote, by kind."""
-    result = person_reliability(estimate, error, kinds)
+    result = annotator_reliability(estimate, error, kinds)
     predicted = _predicted(result.value, (result.value_high - result.value_low) / (2 * Z))
     return np.asarray((chance * np.log(predicted) + (1 - chance) * np.log1p(-predicted)).mean(axis=0))
 
