@@ -237,7 +237,8 @@ class Curves:
     sensitivity : (K,) float64
     false_positive_rate : (K,) float64
         Share of all false detections that are kept.
-    precision : (K,) float64 1 where no detection is kept.
+    precision : (K,) float64
+        1 where no detection is kept.
     roc_area : float
         Area under the ROC curve; NaN without true points or without false detections.
     average_precision : float
@@ -405,7 +406,8 @@ def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int =
     ----------
     posterior : (M,) float64
         0 to 1.
-    true : (M,) bool or float64 The truth, or its probability, 0 to 1.
+    true : (M,) bool or float64
+        The truth, or its probability, 0 to 1.
     bins : int
 
     Returns

@@ -37,15 +37,19 @@ class Watch(Protocol):
 
         Parameters
         ----------
-        fraction : float Share of the work done, 0 to 1, never decreasing.
-        text : str The current step, for the user: "removing the weakest of 34 components".
+        fraction : float
+            Share of the work done, 0 to 1, never decreasing.
+        text : str
+            The current step, for the user: "removing the weakest of 34 components".
         objective : float, optional
             Value of the objective.
-        partial : callable, optional Makes a partial result. Called only if the result is drawn.
+        partial : callable, optional
+            Makes a partial result. Called only if the result is drawn.
 
         Raises
         ------
-        Cancelled If the work is no longer needed.
+        Cancelled
+            If the work is no longer needed.
         """
 
 
@@ -237,7 +241,8 @@ def wait_watching(
         Called every 50 ms with `fraction` and `text`.
     fraction : float
     text : str
-    small : bool Run the call in this thread, because it takes less than 50 ms.
+    small : bool
+        Run the call in this thread, because it takes less than 50 ms.
     """
     from concurrent.futures import ThreadPoolExecutor
 

@@ -78,7 +78,8 @@ class Spec:
 
         Raises
         ------
-        SettingsError For text that is not a value of this kind.
+        SettingsError
+            For text that is not a value of this kind.
         """
         word = text.strip()
         if self.optional and word.lower() in {"", "auto", "none"}:
@@ -226,8 +227,10 @@ def number(
     unit : str
     minimum, maximum : float
         Limits of the value.
-    optional : bool Whether the value may be empty (None).
-    advanced : bool Whether a form shows it among the advanced settings.
+    optional : bool
+        Whether the value may be empty (None).
+    advanced : bool
+        Whether a form shows it among the advanced settings.
     left_open : str
         Text for an empty value.
 
@@ -379,14 +382,16 @@ class Algorithm:
         Name on the command line: "oem".
     title : str
         Title on screen: "OEM clustering".
-    summary : str What the algorithm does and when to use it, in one sentence.
+    summary : str
+        What the algorithm does and when to use it, in one sentence.
     source : str
         Paper, as ``[@key]`` of the bibliography, and equations or algorithm number.
     settings : type of Settings
         Class of its settings.
     run : callable
         ``run(data, settings, watch=watch)`` returns the result.
-    weighs : bool Whether the algorithm uses the weights of annotators in `data`.
+    weighs : bool
+        Whether the algorithm uses the weights of annotators in `data`.
     """
 
     name: str
@@ -414,11 +419,13 @@ class Plan:
     ----------
     algorithm : str
         A key of `catalogue`.
-    settings : Settings Settings of the algorithm's class.
+    settings : Settings
+        Settings of the algorithm's class.
 
     Raises
     ------
-    SettingsError For an unknown algorithm, or settings of another class.
+    SettingsError
+        For an unknown algorithm, or settings of another class.
     """
 
     catalogue: ClassVar[Mapping[str, Algorithm]]
@@ -507,7 +514,8 @@ def load(group: str, expected: type[Loaded]) -> dict[str, Loaded]:
 
     Returns
     -------
-    dict of str to object The objects, by entry point name.
+    dict of str to object
+        The objects, by entry point name.
     """
     loaded = {}
     for name, value in _loaded(group).items():

@@ -94,8 +94,8 @@ def pool_rates(
     Parameters
     ----------
     fusions : sequence of Fusion
-    annotators : sequence of names For each fusion, the names of its annotators, in its order. A repeated name
-        is the same annotator.
+    annotators : sequence of names
+        For each fusion, the names of its annotators, in its order. A repeated name is the same annotator.
 
     Returns
     -------

@@ -255,7 +255,8 @@ class Clicks:
 
         Parameters
         ----------
-        names : mapping of name to name Both annotators viewed the image.
+        names : mapping of name to name
+            Both annotators viewed the image.
         """
         if not names:
             return self

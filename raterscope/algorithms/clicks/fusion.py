@@ -61,8 +61,10 @@ class FusionPlan:
         Name of a clusterer: a key of `CLUSTERERS`.
     detector : str
         Name of a detector: a key of `DETECTORS`.
-    clustering, detection : Settings Settings of the two algorithms.
-    assignment : AssignmentSettings Settings of the assignment of clicks to clusters.
+    clustering, detection : Settings
+        Settings of the two algorithms.
+    assignment : AssignmentSettings
+        Settings of the assignment of clicks to clusters.
     """
 
     algorithm: str = "oem"
@@ -332,7 +334,8 @@ def learn_from_each_other(
         Fusion of each image by `fuse`, with the same plan, rated or not.
     plan : FusionPlan
     watch : Watch
-    shared : SharedVotes, optional Votes of these images, from `share_votes`.
+    shared : SharedVotes, optional
+        Votes of these images, from `share_votes`.
 
     Returns
     -------

@@ -353,15 +353,18 @@ class Detection:
     detected : (M,) bool
     prevalence : float
         Share of clusters that are structures (eq. 27).
-    sensitivity, specificity : (R,) float64 Rates of each annotator (eqs. 28, 29); NaN if the method has none.
+    sensitivity, specificity : (R,) float64
+        Rates of each annotator (eqs. 28, 29); NaN if the method has none.
     true_positive, false_negative, true_negative, false_positive : (R,) float64
         Expected votes of each annotator, without the prior; sums over images pool annotators.
     objective : (K,) float64
         Log posterior by iteration.
     converged : bool
-    undecided : (M,) float64 Posterior without the decisions; empty if there are none.
-    level_error : float Standard deviation of the common error of all posteriors of the run, relative to their
-        intervals; see `level_error`.
+    undecided : (M,) float64
+        Posterior without the decisions; empty if there are none.
+    level_error : float
+        Standard deviation of the common error of all posteriors of the run, relative to their intervals; see
+        `level_error`.
     """
 
     posterior: FloatArray
@@ -434,8 +437,8 @@ class Fusion:
 
     Attributes
     ----------
-    clustering : Clustering Clustering of the merged marks; spots that the expert added come last, with the
-        fixed scatter.
+    clustering : Clustering
+        Clustering of the merged marks; spots that the expert added come last, with the fixed scatter.
     marked : (R, M) bool
         True where the annotator marked the cluster (eq. 20).
     detection : Detection
@@ -444,8 +447,9 @@ class Fusion:
     rates : AnnotatorRates
     mark : (N,) int64
         For every click of the input, its row among the merged marks.
-    halves : (G, M) bool Detections for each of G ways to divide the images into halves that are fused
-        separately, see `add_half_detections`. G is 0 if the image was not fused with others.
+    halves : (G, M) bool
+        Detections for each of G ways to divide the images into halves that are fused separately, see
+        `add_half_detections`. G is 0 if the image was not fused with others.
     score : (M,) float64, optional
         Score of a program's detection on each cluster, NaN without one; None where no program searched the
         image.
@@ -493,7 +497,8 @@ class Fusion:
 
         Parameters
         ----------
-        order : (R,) int64 Index of every annotator, once each.
+        order : (R,) int64
+            Index of every annotator, once each.
 
         Raises
         ------

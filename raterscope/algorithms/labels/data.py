@@ -44,18 +44,22 @@ class Labels:
         Tasks without votes and annotators without votes are allowed.
     outputs, classes : tuple of L and J names
         In the order that the curator set.
-    meaning : (L,) int16, optional The class that each output represents, `OPEN` for none. By default output l
-        represents class l if there are as many outputs as classes; otherwise it is required.
-    time : (V,) float64, optional Seconds from any origin; NaN where unknown.
-    known : (N,) int16, optional The known true class of each task, `OPEN` elsewhere. Fusion holds it fixed.
-        Values below `OPEN` restrict a task to a set of classes, see `restricted`.
-    sets : (S, J) bool, optional The sets of classes of restricted tasks.
-    prior : (J, L) float64, optional Pseudo-counts of every annotator's confusion matrix; by default those of
-        the algorithm's settings.
+    meaning : (L,) int16, optional
+        The class that each output represents, `OPEN` for none. By default output l represents class l if
+        there are as many outputs as classes; otherwise it is required.
+    time : (V,) float64, optional
+        Seconds from any origin; NaN where unknown.
+    known : (N,) int16, optional
+        The known true class of each task, `OPEN` elsewhere. Fusion holds it fixed. Values below `OPEN`
+        restrict a task to a set of classes, see `restricted`.
+    sets : (S, J) bool, optional
+        The sets of classes of restricted tasks.
+    prior : (J, L) float64, optional
+        Pseudo-counts of every annotator's confusion matrix; by default those of the algorithm's settings.
     ordered : bool
         Whether the classes are grades, from the lowest to the highest.
-    aliases : frozenset of str Names without own votes: names joined with another name, see `joined`, and
-        programs.
+    aliases : frozenset of str
+        Names without own votes: names joined with another name, see `joined`, and programs.
     weights : (K,) float64, optional
         Weight of each annotator, above 0 and at most 1; None where all count fully. The log likelihood of an
         annotator's votes is multiplied by it [ibrahim2000]_.
@@ -413,8 +417,9 @@ class Confusion:
 
     Attributes
     ----------
-    alpha : (K, J, L) float64 Parameters: prior pseudo-counts plus expected counts. With very many classes all
-        annotators have their mean, a single copy in memory that `distinct` finds.
+    alpha : (K, J, L) float64
+        Parameters: prior pseudo-counts plus expected counts. With very many classes all annotators have their
+        mean, a single copy in memory that `distinct` finds.
     prior : (J, L) float64
     """
 
@@ -441,7 +446,8 @@ class Drift:
         The steps of annotator k are `start[k]` to `start[k + 1]`, in the order of `Labels.in_time`.
     vote : (V,) int32
         Vote of each step.
-    alpha : (V, J, L) float32 Smoothed Dirichlet parameters after each step.
+    alpha : (V, J, L) float32
+        Smoothed Dirichlet parameters after each step.
     """
 
     start: NDArray[np.int64]
@@ -469,17 +475,20 @@ class LabelFusion:
     ----------
     algorithm : str
     outputs, classes : tuple of L and J names
-    posterior : (N, J) float64 The probability of each class for every task, rows adding up to 1. A task
-        without votes has the shares of the classes; a task with known class has 0 and 1.
+    posterior : (N, J) float64
+        The probability of each class for every task, rows adding up to 1. A task without votes has the shares
+        of the classes; a task with known class has 0 and 1.
     votes : (N,) int32
         Number of votes that count.
     known : (N,) int16
         Classes that were held fixed, `OPEN` elsewhere.
     shares : (J,) float64
         The expected share of each class among all tasks.
-    confusion : Confusion For a method without a model of the annotators, votes counted by its posterior.
+    confusion : Confusion
+        For a method without a model of the annotators, votes counted by its posterior.
     trace : LabelTrace
-    drift : Drift or None Drift, only from a dynamic model.
+    drift : Drift or None
+        Drift, only from a dynamic model.
     weight : (K,) float64 or None
         Weight of each annotator's vote, if the method has one.
     notices : tuple of str

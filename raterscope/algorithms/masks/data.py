@@ -115,8 +115,9 @@ class Masks(_Part):
         fixed.
     slice_positions : (slices of the whole image,) float64, optional
         Millimetres across the slices, if their distances are uneven; see `Grid.uneven_positions`.
-    weights : (P,) float64, optional Weight of each rater, above 0 and at most 1; None where all count fully.
-        A rater's log likelihood is multiplied by the weight.
+    weights : (P,) float64, optional
+        Weight of each rater, above 0 and at most 1; None where all count fully. A rater's log likelihood is
+        multiplied by the weight.
     """
 
     values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
@@ -223,7 +224,8 @@ class Settled:
     ----------
     origin : (slice, row, column)
         The first voxel of `value` in the whole image.
-    value : (Z, Y, X) int8 1 inside the structure, 0 outside, `OPEN` if not settled.
+    value : (Z, Y, X) int8
+        1 inside the structure, 0 outside, `OPEN` if not settled.
     """
 
     origin: Box
@@ -295,8 +297,8 @@ class MaskFusion(_Part):
         mm, above 0 for a rater who marks too much; NaN if the method has none.
     variance : (S, P) float64
         mm²: the covariance of the rater's distances from the consensus, comparable between likelihoods.
-    dof : (S, P) float64 Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN for other
-        likelihoods.
+    dof : (S, P) float64
+        Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN for other likelihoods.
     sensitivity, specificity : (S, P) float64
         Estimates of the method (STAPLE); NaN if it has none.
     traces : tuple of S MaskTrace, or one if the structures were fused together
@@ -304,13 +306,15 @@ class MaskFusion(_Part):
         The consensuses of a mixture, the heaviest first; empty if there is only one.
     notices : tuple of str
         Messages for the user, a sentence each, for example on ties.
-    slice_positions : (slices of the whole image,) float64, optional As in `Masks`.
-    tau : (S, P, Z, Y, X) float16, optional Mean of each rater's scale at the voxel, E[tau] of the paper's
-        Table 2: the model divides the rater's `sigma` by it. It has no unit, is low where the rater is far
-        from the consensus, and is common to structures that are fused together. None for a method without
-        local scales.
-    sigma : (S, P) float64, optional The paper's Sigma_p, mm², which is not comparable between likelihoods
-        (`variance` is); NaN for a method without it, None in results of older versions.
+    slice_positions : (slices of the whole image,) float64, optional
+        As in `Masks`.
+    tau : (S, P, Z, Y, X) float16, optional
+        Mean of each rater's scale at the voxel, E[tau] of the paper's Table 2: the model divides the rater's
+        `sigma` by it. It has no unit, is low where the rater is far from the consensus, and is common to
+        structures that are fused together. None for a method without local scales.
+    sigma : (S, P) float64, optional
+        The paper's Sigma_p, mm², which is not comparable between likelihoods (`variance` is); NaN for a
+        method without it, None in results of older versions.
     """
 
     algorithm: str

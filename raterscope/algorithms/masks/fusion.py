@@ -67,7 +67,8 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
 
     Parameters
     ----------
-    masks : Masks The masks; settled voxels are held fixed.
+    masks : Masks
+        The masks; settled voxels are held fixed.
     plan : MaskPlan, optional
         By default Laplace.
     watch : Watch

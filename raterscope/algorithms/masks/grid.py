@@ -59,11 +59,12 @@ class Grid:
     affine : 12 numbers, three rows of four
         Maps (column, row, slice, 1) of a voxel's centre to millimetres, in the patient's system of DICOM: x
         to the left, y to the back, z to the head.
-    calibrated : bool False if size and position of voxels are unknown: one pixel then counts as one
-        millimetre, and there are no orientation letters.
-    slice_offsets : tuple of float, optional Increasing distances (mm) along the normal from the first slice
-        to each slice, 0 for the first. The affine then holds the nominal slice distance. None if the affine
-        gives every slice's position.
+    calibrated : bool
+        False if size and position of voxels are unknown: one pixel then counts as one millimetre, and there
+        are no orientation letters.
+    slice_offsets : tuple of float, optional
+        Increasing distances (mm) along the normal from the first slice to each slice, 0 for the first. The
+        affine then holds the nominal slice distance. None if the affine gives every slice's position.
     """
 
     shape: tuple[int, int, int]

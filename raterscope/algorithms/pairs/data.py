@@ -48,12 +48,15 @@ class Pairs:
     ----------
     annotator, left, right : (E,) int32
         Indices into `annotators` and `items`; an item is never compared with itself.
-    choice : (E,) float64 Above 0 if the left item was preferred, below 0 for the right one, 0 for a tie;
-        graded, or 1 and -1; finite.
-    annotators, items : tuple of p and n names Annotators and items without comparisons are allowed.
-    time : (E,) float64, optional Seconds from any origin; NaN where unknown.
-    task : (E,) int32, optional Index of the subject of the comparison, such as the prompt that two models
-        answered; -1 for none.
+    choice : (E,) float64
+        Above 0 if the left item was preferred, below 0 for the right one, 0 for a tie; graded, or 1 and -1;
+        finite.
+    annotators, items : tuple of p and n names
+        Annotators and items without comparisons are allowed.
+    time : (E,) float64, optional
+        Seconds from any origin; NaN where unknown.
+    task : (E,) int32, optional
+        Index of the subject of the comparison, such as the prompt that two models answered; -1 for none.
     weights : (p,) float64, optional
         Weight of each annotator's comparisons in the scores of the items, above 0 and at most 1; None where
         all count fully.
@@ -162,31 +165,38 @@ class PairFusion:
     ----------
     algorithm : str
     left, right, ties : (p,) int32
-    untested : (p,) int8 0 for an annotator who was tested; otherwise a key of `knockoffs.UNTESTED` with the
-        reason.
+    untested : (p,) int8
+        0 for an annotator who was tested; otherwise a key of `knockoffs.UNTESTED` with the reason.
     entry : (p,) float64
         Entry of the annotator's bias on the path, without knockoffs (Z, section 2.3); NaN if untested.
-    path_at : (T,) float64 Points on the path: decreasing lambda for LASSO, increasing time for ISS and LBI.
-    path : (T, p) float32 Biases at these points.
-    statistic : (D, p) float32 W of each of D draws of knockoffs (eq. 8), or -log10 of the p value of the flip
-        test, with D = 1; NaN if untested. They give the flags at any rate without another fit.
-    bias, bias_low, bias_high : (p,) float64 Mean choice on a pair of equal items, with 95 % interval; NaN if
-        untested. By least squares with knockoffs, otherwise by inversion of the test.
-    p_value : (p,) float64 p value of the flip test; with knockoffs, of the t test of each bias.
+    path_at : (T,) float64
+        Points on the path: decreasing lambda for LASSO, increasing time for ISS and LBI.
+    path : (T, p) float32
+        Biases at these points.
+    statistic : (D, p) float32
+        W of each of D draws of knockoffs (eq. 8), or -log10 of the p value of the flip test, with D = 1; NaN
+        if untested. They give the flags at any rate without another fit.
+    bias, bias_low, bias_high : (p,) float64
+        Mean choice on a pair of equal items, with 95 % interval; NaN if untested. By least squares with
+        knockoffs, otherwise by inversion of the test.
+    p_value : (p,) float64
+        p value of the flip test; with knockoffs, of the t test of each bias.
     rate, share : float
         The chosen false discovery rate, and the share of draws needed for a flag.
     flagged : (p,) bool
     behaviour : (p,) int8
         Numbers in `BEHAVIOURS`.
-    match : (p,) float64 Share of the annotator's answers that agree with the corrected ranking; NaN without
-        answers. component
+    match : (p,) float64
+        Share of the annotator's answers that agree with the corrected ranking; NaN without answers. component
     component : (n,) int32
         Items of one component are linked by comparisons; -1 for one that was never compared.
-    score, score_low, score_high : (n,) float64 Scores without a correction for biases, mean 0 in each
-        component, with 95 % intervals; NaN if never compared.
-    corrected, corrected_low, corrected_high : (n,) float64 Scores estimated together with the biases of
-        flagged annotators (eq. 11).
-    variance : float Variance of the noise.
+    score, score_low, score_high : (n,) float64
+        Scores without a correction for biases, mean 0 in each component, with 95 % intervals; NaN if never
+        compared.
+    corrected, corrected_low, corrected_high : (n,) float64
+        Scores estimated together with the biases of flagged annotators (eq. 11).
+    variance : float
+        Variance of the noise.
     freedom : int
         Remaining degrees of freedom.
     inconsistency : float
@@ -203,12 +213,15 @@ class PairFusion:
     decidable : (p,) bool, optional
         Whether an annotator who is not flagged can be called unbiased: a relevant bias is detectable, and the
         q value is large enough.
-    t_test : (p,) float64, optional p values of the t test in addition to the flip test.
-    crowd_p, gate : float p value of the crowd (`crowd_probability`), and the limit above which the flip test
+    t_test : (p,) float64, optional
+        p values of the t test in addition to the flip test.
+    crowd_p, gate : float
+        p value of the crowd (`crowd_probability`), and the limit above which the flip test
         flags no annotator.
     rank_low, rank_high : (n,) int32, optional
         95 % intervals of the corrected ranks within components; 0 where unknown.
-    sides : str Evidence that sides were not drawn at random, in words; empty without evidence.
+    sides : str
+        Evidence that sides were not drawn at random, in words; empty without evidence.
     """
 
     algorithm: str
@@ -256,7 +269,8 @@ class PairFusion:
 
         Parameters
         ----------
-        order : (p,) int64 Index of every annotator, once each.
+        order : (p,) int64
+            Index of every annotator, once each.
         """
         columns = {name: getattr(self, name)[:, order] for name in ("path", "statistic")}
         rows = {name: getattr(self, name) for name in _PER_ANNOTATOR}

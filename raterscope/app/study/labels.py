@@ -475,7 +475,8 @@ def split_comparison(
     ----------
     stored : mapping of field to text
         Prompts, and the answer of each item by the item's name.
-    items : collection of str All compared items.
+    items : collection of str
+        All compared items.
     """
     texts = {field: text for field, text in stored.items() if field not in items}
     left, right = (stored.get(name, "").split("\n\n") for name in (first, second))

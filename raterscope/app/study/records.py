@@ -35,18 +35,22 @@ class ImageEntry:
     ----------
     id : int
     name : str
-    path : str or None Stored path: relative to the study if beside or below it; None while only the size is
-        known.
+    path : str or None
+        Stored path: relative to the study if beside or below it; None while only the size is known.
     width, height : float
         Pixels.
-    size : int or None Size of the file, bytes.
-    digest : str or None Digest of the file's content, see `references`.
+    size : int or None
+        Size of the file, bytes.
+    digest : str or None
+        Digest of the file's content, see `references`.
     pixel_size : float or None
         Micrometres.
     grid : Grid or None
         The geometry of a volume; None for a plain image.
-    modality : str DICOM's name of the modality; empty if unknown.
-    identifier : str UID of a DICOM series, whose `path` is a folder; otherwise empty.
+    modality : str
+        DICOM's name of the modality; empty if unknown.
+    identifier : str
+        UID of a DICOM series, whose `path` is a folder; otherwise empty.
     """
 
     id: int
@@ -126,7 +130,8 @@ class TruePoints:
     ----------
     x, y : (K,) float64
         Pixels.
-    known : bool Whether the truth of the image was imported, even if it contains nothing.
+    known : bool
+        Whether the truth of the image was imported, even if it contains nothing.
     """
 
     x: FloatArray
@@ -288,11 +293,16 @@ class ImportSummary:
     file : str
     marks, images, annotators : int
         Imported marks, their images, and annotators who viewed them.
-    empty : int Number of views without a mark; for truth, number of images without structures. duplicates :
-        int Marks at exactly the position of another mark by the same annotator; fusing counts them once.
-        outside : int Marks outside their image; they are kept. exchanged : int Marks that would be outside
-        their image with x and y exchanged.
-    left_out : int Marks skipped because the study does not have their image.
+    empty : int
+        Number of views without a mark; for truth, number of images without structures.
+    duplicates : int
+        Marks at exactly the position of another mark by the same annotator; fusing counts them once.
+    outside : int
+        Marks outside their image; they are kept.
+    exchanged : int
+        Marks that would be outside their image with x and y exchanged.
+    left_out : int
+        Marks skipped because the study does not have their image.
     notices : tuple of str
         Messages on how the file was read, a sentence each.
     """
@@ -352,19 +362,26 @@ class RunEntry:
     ----------
     kind : str
         clicks, masks or labels.
-    algorithm : str Name or description: "oem + dem".
+    algorithm : str
+        Name or description: "oem + dem".
     settings, versions, log : dict
         Ready for JSON.
     seed : int or None
-    digest : str Digest of the input, see `digest_of`.
+    digest : str
+        Digest of the input, see `digest_of`.
     started : datetime
         With its time zone.
     seconds : float
-    known : int The last decision that was held fixed or otherwise used; 0 for none.
-    imported : int or None The last import that the run used; None for all present imports.
-    excluded : tuple of str Excluded annotators.
-    weights : dict of annotator to float Weight of each annotator who did not count fully.
-    aliases : dict of name to name The main name of each joined name; joined names counted as one annotator.
+    known : int
+        The last decision that was held fixed or otherwise used; 0 for none.
+    imported : int or None
+        The last import that the run used; None for all present imports.
+    excluded : tuple of str
+        Excluded annotators.
+    weights : dict of annotator to float
+        Weight of each annotator who did not count fully.
+    aliases : dict of name to name
+        The main name of each joined name; joined names counted as one annotator.
     programs : tuple of str
         Annotators that were programs.
     id : int

@@ -8,8 +8,9 @@ The file is in WAL mode while it is open, and a single plain file when it is clo
     path is relative, with forward slashes, if the file lies beside or below the study, otherwise absolute;
     NULL while only the size is known. The size of the file in bytes and its digest (`references`) identify
     it. The pixels stay in the file.
-``annotators`` A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes,
-    because the annotator's colour depends on it.
+``annotators``
+    A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes, because the
+    annotator's colour depends on it.
 ``imports``
     A row per imported file, in the order of import: kind (clicks, truth, scores), name of the file, time, and
     the notices shown (JSON list of sentences). Imports are only ever added.
@@ -26,10 +27,12 @@ The file is in WAL mode while it is open, and a single plain file when it is clo
     A row per import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
     comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
     Votes of a program may have the probability of each output.
-``pictures`` A row per task or item with an image of the study.
-``contents`` A row per task and field of its content as shown to annotators: a text, or the address of a
-    sound, film or page. Question 0 represents all questions: a task of one name is the same in each, except
-    in a gathered cohort.
+``pictures``
+    A row per task or item with an image of the study.
+``contents``
+    A row per task and field of its content as shown to annotators: a text, or the address of a sound, film or
+    page. Question 0 represents all questions: a task of one name is the same in each, except in a gathered
+    cohort.
 ``masks``
     A row per mask: image, structure, annotator, import. ``object`` holds the origin and the voxels; their
     number is `voxels`. The last import of a mask counts. Truth has annotator -1.

@@ -107,8 +107,9 @@ class Study:
 
         Parameters
         ----------
-        blinded : bool Open a reader study even if readers have not finished. Otherwise `StudyError` names
-            these readers, because anyone who has seen the marks may influence them.
+        blinded : bool
+            Open a reader study even if readers have not finished. Otherwise `StudyError` names these readers,
+            because anyone who has seen the marks may influence them.
         """
         study = cls(StudyFile.open(path, to_read=to_read, lock=lock))
         if not blinded:
@@ -243,7 +244,8 @@ class Study:
 
         Raises
         ------
-        StudyError If a file cannot be read, or has another size than in the table of clicks.
+        StudyError
+            If a file cannot be read, or has another size than in the table of clicks.
         """
         return self._add(files, add_file, watch)
 
@@ -302,8 +304,8 @@ class Study:
         ----------
         table : ClickTable
         watch : Watch
-        extent : (width, height), optional Size in pixels of images whose size neither the study nor the table
-            contains.
+        extent : (width, height), optional
+            Size in pixels of images whose size neither the study nor the table contains.
         skip_unknown : bool
             Skip clicks on images of unknown size that are not in the study, if other clicks of the table are
             on images of the study.
@@ -336,10 +338,12 @@ class Study:
         Parameters
         ----------
         image_id : int
-        run : RunEntry, optional Return the clicks that this run used: without later imports and excluded
-            annotators, with joined names as one annotator, and with the weights at that time. Rows and
-            annotators of its results refer to these.
-        entry : ImageEntry, optional The image, if already read.
+        run : RunEntry, optional
+            Return the clicks that this run used: without later imports and excluded annotators, with joined
+            names as one annotator, and with the weights at that time. Rows and annotators of its results
+            refer to these.
+        entry : ImageEntry, optional
+            The image, if already read.
         """
         entry = self.image(image_id) if entry is None else entry
         last = None if run is None else run.imported
@@ -539,7 +543,8 @@ class Study:
 
         Returns
         -------
-        Decision With its number, the current time and the user's name if `at` and `who` were empty, and
+        Decision
+            With its number, the current time and the user's name if `at` and `who` were empty, and
             `voxels` in place of `settled`.
         """
         with self.change():
