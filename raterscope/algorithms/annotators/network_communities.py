@@ -69,7 +69,7 @@ class FactorisationSettings:
     # one joins them
     evidence: float = 40.0
     restarts: int = 3  # searches from different starts; the best is kept
-    max_iterations: int = 500  # most iterations of a search
+    max_iterations: int = 500  # maximum number of iterations of a search
     seed: int = 0
     # uncorrected published version: random starts, updates without the guarantee that the objective never
     # rises, and links that count as independent observations

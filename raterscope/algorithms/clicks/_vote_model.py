@@ -88,13 +88,13 @@ class Problem:
     """Votes of R annotators on M clusters, sparse, and known truths of the clusters."""
 
     marks: Marks
-    count: FloatArray  # (M,) who marked each, by how much they count
-    crowd: float  # all annotators, so
-    weights: FloatArray  # (R,) how much each counts; empty where all count fully
+    count: FloatArray  # (M,) annotators who marked each cluster, weighted
+    crowd: float  # all annotators, weighted
+    weights: FloatArray  # (R,) weight of each annotator; empty if all have full weight
     known: BoolArray
     truth: FloatArray
-    artefact: FloatArray  # (M,) log probability of the votes on an artefact, as far as they are believed
-    rest: FloatArray  # (M,) and of what is not believed, on an artefact or a structure
+    artefact: FloatArray  # (M,) log probability of the votes on an artefact, to the power `trust`
+    rest: FloatArray  # (M,) log probability of the remaining power of the votes, for artefact and structure alike
     prior: Prior
     viewed: BoolArray | None = None  # (M,) where the expert looked, as far as that is recorded
     control: bool | None = None  # whether the image is known to hold structures, or known to hold none

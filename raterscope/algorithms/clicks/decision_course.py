@@ -305,7 +305,7 @@ class DecisionSettings:
     """Settings of EM on streams of decisions."""
 
     as_published: bool = False  # no priors, and recursion continues from its last estimates alone
-    iterations: int = 500  # most iterations of batch EM
+    iterations: int = 500  # maximum number of iterations of batch EM
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ class Terms:
     # (K,): maximum number of votes to request from each annotator; by default `usual_load`
     most: NDArray[np.int64] | None = None
     tasks: NDArray[np.bool_] | None = None  # (N,): tasks to ask for; by default all
-    per_task: int = 1  # votes to ask for on one task, at most
+    per_task: int = 1  # maximum number of votes to request on a task
     spend: float = math.inf  # cost of all votes, at most
 
 

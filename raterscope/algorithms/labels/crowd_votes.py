@@ -236,7 +236,7 @@ class Crowd:
     owner: IndexArray
     output: ClassArray
     known: ClassArray  # (N,)
-    meaning: ClassArray  # (L,): the class that each output stands for, `OPEN` for none
+    meaning: ClassArray  # (L,): class of each output, `OPEN` for no class
     means_class: NDArray[np.bool_]  # (L, J): the same as a table
     use: FloatArray  # (L,): share of each output among the votes
     votes: FloatArray  # (K,): number of votes, multiplied by the annotator's weight

@@ -102,10 +102,10 @@ class Fit:
     counts: FloatArray  # (P, J): expected votes of each pair of annotator and output, by class
     rows: FloatArray  # (K, J): their sums over outputs
     base: NDArray[np.float32]  # (P, J): prior mean of the rates
-    strength: float  # votes that it counts as
-    skill: tuple[float, float]  # tuple of two floats: the crowd's mean skill, and the votes that it counts as
+    strength: float  # weight of the prior mean, in votes
+    skill: tuple[float, float]  # tuple of two floats: the crowd's mean skill, and its weight in votes
     shares: FloatArray  # (J,)
-    accuracy: FloatArray  # (K, J): prior mean of the outputs that stand for a class, together
+    accuracy: FloatArray  # (K, J): prior mean of the sum over the outputs of a class
     # right, wrong: (L, J): the crowd's shares of the outputs that represent a class, and of the other outputs
     right: FloatArray
     wrong: FloatArray

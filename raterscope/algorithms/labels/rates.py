@@ -120,7 +120,7 @@ class Rates:
     doubt: FloatArray
     shift: FloatArray
     prior: FloatArray  # (K, J, L): expected probabilities without the annotator's own row
-    strength: float  # number of votes that `prior` counts as
+    strength: float  # weight of `prior`, in votes
     # (K,): number of votes that count: for annotators who change, those for the moment in question
     votes: FloatArray
     given: FloatArray  # (K,): number of all votes of the annotator

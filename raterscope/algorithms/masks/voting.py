@@ -177,7 +177,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     check = partial(watch, 1.0, "comparing the raters voxel by voxel")
     row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, check)
     count = np.zeros(len(table), dtype=np.int64)
-    outside = not len(table) or bool(table[0].any())  # row 0 stands for all outside the box
+    outside = not len(table) or bool(table[0].any())  # row 0: all voxels outside the box
     for portion in _slabs(row.shape):
         check()
         count += np.bincount(row[portion].ravel(), minlength=len(table))

@@ -41,7 +41,7 @@ class CrowdPlan:
     # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    meaning: tuple[int, ...]  # tuple of L numbers: the class that each output stands for
+    meaning: tuple[int, ...]  # tuple of L numbers: class of each output
     shares: tuple[float, ...]  # tuple of J numbers: the probability of each class
     behaviours: tuple[Behaviour, ...]
     tasks: int = 3200

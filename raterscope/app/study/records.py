@@ -82,7 +82,7 @@ class Scheme:
 
     outputs: tuple[str, ...]  # possible answers, in order
     classes: tuple[str, ...]  # possible classes, in order
-    meaning: tuple[int, ...]  # for each output the class that it stands for, -1 for one that stands for none
+    meaning: tuple[int, ...]  # class of each output, -1 for an output without a class
     # tuple of rows of pseudo-counts: prior of every annotator's confusion matrix, a row for each class and a
     # number for each output
     prior: tuple[tuple[float, ...], ...] | None = None
