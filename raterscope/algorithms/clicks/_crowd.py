@@ -117,7 +117,7 @@ class CrowdModel:
     per_annotator_scatter: bool  # whether every annotator has an own offset and scatter
     floor: float  # smallest eigenvalue of a covariance, as a share of the squared scatter
     reliability: float | FloatArray  # share of clicks that are no outliers to begin with
-    most: int  # components to begin with at most
+    most: int  # maximum number of initial components
     lower_bound: int
     max_rounds: int
 

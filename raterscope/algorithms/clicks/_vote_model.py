@@ -94,9 +94,9 @@ class Problem:
     known: BoolArray
     truth: FloatArray
     artefact: FloatArray  # (M,) log probability of the votes on an artefact, to the power `trust`
-    rest: FloatArray  # (M,) log probability of the remaining power of the votes, for artefact and structure alike
+    rest: FloatArray  # (M,) log probability of the votes to the remaining power
     prior: Prior
-    viewed: BoolArray | None = None  # (M,) where the expert looked, as far as that is recorded
+    viewed: BoolArray | None = None  # (M,) where the expert looked, if recorded
     control: bool | None = None  # whether the image is known to hold structures, or known to hold none
     score: FloatArray | None = None  # (M,) of a program, NaN without a detection
 

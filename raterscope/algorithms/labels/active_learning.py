@@ -72,7 +72,7 @@ class Terms:
     most: NDArray[np.int64] | None = None
     tasks: NDArray[np.bool_] | None = None  # (N,): tasks to ask for; by default all
     per_task: int = 1  # maximum number of votes to request on a task
-    spend: float = math.inf  # cost of all votes, at most
+    spend: float = math.inf  # maximum cost of all votes
 
 
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:

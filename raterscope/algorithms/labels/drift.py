@@ -88,7 +88,7 @@ def row_over_time(
     `fusion`: its probabilities weight the votes. `level`: probability of the interval.
     """
     alpha = drift.alpha[drift.steps(annotator)]
-    changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
+    changed = np.ones(len(alpha), dtype=bool)  # most votes change nothing
     changed[1:] = (alpha[1:] != alpha[:-1]).any(axis=(1, 2))
     segment = np.cumsum(changed) - 1
     alpha = alpha[changed].astype(np.float64)

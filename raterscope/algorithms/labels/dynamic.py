@@ -308,7 +308,7 @@ class _Run:
         return max(changes, default=0.0)
 
     def _pass(self, text: str, alpha: NDArray[np.float32]) -> None:
-        if self._prior.shape[1] == 1:  # a single output says nothing
+        if self._prior.shape[1] == 1:  # a single output is uninformative
             return
         steps = self._steps
 

@@ -366,7 +366,7 @@ class VoteGain:
 class VoteCurve:
     """Accuracy with S numbers of votes per task."""
 
-    most: NDArray[np.int64]  # (S,): votes of each task, at most
+    most: NDArray[np.int64]  # (S,): maximum number of votes of each task
     votes: FloatArray  # (S,): votes per task, mean
     # (S, 3): expected accuracy by the model, mean over draws, with its 95 % interval; see `expected_errors`
     expected: FloatArray

@@ -169,7 +169,7 @@ def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) ->
     """Sum the products over structures; effective positions are weighted by share of the squares."""
     use = np.ones(masks.shape, dtype=np.bool_) if masks.known is None else masks.known == OPEN
     count, spacing = len(masks.structures), masks.spacing
-    if masks.positions is not None and masks.shape[0] > 1:  # how far errors reach is by the mean distance
+    if masks.positions is not None and masks.shape[0] > 1:  # correlation of errors by the mean distance
         mean = float(masks.positions[-1] - masks.positions[0]) / (masks.shape[0] - 1)
         spacing = (mean, *spacing[1:])
     errors = [

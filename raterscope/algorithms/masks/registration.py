@@ -231,7 +231,7 @@ def _confirm(
         if answer is None:
             continue
         result = result_of(*answer)
-        if result.information <= CLEAR * best.information:  # a worse position says nothing of the best
+        if result.information <= CLEAR * best.information:  # clearly worse: another optimum
             continue
         ends = [np.linalg.inv(each.motion.matrix) for each in (best, result)]
         change = ends[1] - ends[0]

@@ -377,7 +377,7 @@ class ScaledGrams:
     """
 
     tested: NDArray[np.int64]  # (m,): the annotators' numbers
-    length: FloatArray  # (m,): d^1/2: lengths of the columns, so that a bias is a scaled one by it
+    length: FloatArray  # (m,): d^1/2: lengths of the columns, by which biases are scaled
     gram: FloatArray  # (m, m): R
     pull: FloatArray  # (m,): d^-1/2 A'(I - H)Y
 

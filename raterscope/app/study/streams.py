@@ -32,7 +32,7 @@ class StreamEntry:
     id: int
     source: Path
     settings: dict[str, Any]  # ready for JSON: how its clicks are fused, and when to stop
-    position: dict[str, Any]  # ready for JSON: how far it was read
+    position: dict[str, Any]  # ready for JSON: position up to which it was read
     # started, seen: begin of the watch, and time of the last new data
     started: datetime
     seen: datetime
