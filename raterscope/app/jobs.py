@@ -28,7 +28,7 @@ PARTIAL_SECONDS = 0.15
 PATIENCE_SECONDS = 0.5
 REST_SECONDS = 1.0
 LEAVING_MS = 20
-GIVES_WAY = 5
+NICE_INCREMENT = 5
 """Increment of `nice` for the threads of long work.
 
 With more, work that the window waits for would get no processor while other programs are busy.
@@ -157,7 +157,7 @@ class Job(QObject):
         """Execute the work in the calling thread."""
         self._started = time.perf_counter()
         if not self.quiet and not self.binding:
-            _give_way()
+            _lower_priority()
         try:
             self._stop_if_cancelled()
             result = self._work(self._watch)
@@ -266,7 +266,7 @@ def in_turns(steps: Iterator[None], parent: QObject, then: Callable[[], object])
     step()
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     """Lower the priority of this thread and its children below the window's.
 
     On other systems than Linux, a thread has no priority of its own.
@@ -274,7 +274,7 @@ def _give_way() -> None:
     if sys.platform == "linux":
         thread = threading.get_native_id()
         with suppress(OSError):  # it works as well without
-            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + GIVES_WAY)
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICE_INCREMENT)
 
 
 def _no_work(watch: Watch) -> None:
@@ -361,7 +361,7 @@ class Jobs(QObject):
         self._begun = 0
         self._leaving: list[Job] = []
         self._leave = QTimer(self, interval=LEAVING_MS)
-        self._leave.timeout.connect(self._let_go)
+        self._leave.timeout.connect(self._delete_ended)
         self._jobs: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}
 
@@ -435,9 +435,9 @@ class Jobs(QObject):
         del self._jobs[job.key]
         self._threads.pop(job.key, None)
         self._leaving.append(job)
-        self._let_go()
+        self._delete_ended()
 
-    def _let_go(self) -> None:
+    def _delete_ended(self) -> None:
         """Delete ended jobs once their threads have left them."""
         removed = [job for job in self._leaving if job.left]
         for job in removed:

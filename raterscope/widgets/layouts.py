@@ -87,7 +87,7 @@ def _fill(layout: QBoxLayout, parts: tuple[Part, ...], margins: Margins | None, 
             layout.addWidget(part[0], *part[1:])
 
 
-class LateContent(QObject):
+class DeferredContent(QObject):
     """Filling of a widget, at once if it is visible, otherwise when shown; only the last request counts.
 
     For slow contents that change often, in a tab that is mostly hidden.

@@ -147,7 +147,7 @@ MOST_PICTURES = 1000
 SETTLED_MS = 40
 
 
-class PictureShelf(QObject):
+class ThumbnailCache(QObject):
     """Thumbnails by number.
 
     `side`: longest side of a thumbnail, in device-independent pixels. `visible_items`: returns the visible

@@ -41,7 +41,7 @@ def forgetful(tmp_path):
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
     """Nothing gives way, as other tests keep the processors busy, and nothing waits for a hand to rest."""
-    monkeypatch.setattr("raterscope.app.jobs.GIVES_WAY", 0)
+    monkeypatch.setattr("raterscope.app.jobs.NICE_INCREMENT", 0)
     monkeypatch.setattr("raterscope.widgets.painting.SETTLED_MS", 1)
     for module in ("layer_stack", "shapes"):
         monkeypatch.setattr(f"raterscope.widgets.canvas.{module}.SETTLED", 1)

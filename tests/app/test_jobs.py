@@ -58,7 +58,7 @@ def test_progress_is_reported_in_words_and_never_falls(jobs, qtbot):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_long_work_and_its_threads_leave_the_processor_to_the_window(jobs, qtbot, monkeypatch):
-    monkeypatch.setattr("raterscope.app.jobs.GIVES_WAY", 1)
+    monkeypatch.setattr("raterscope.app.jobs.NICE_INCREMENT", 1)
 
     def priority(_watch=None):
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

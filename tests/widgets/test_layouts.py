@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QApplication, QLabel, QTabWidget, QWidget
 
-from raterscope.widgets.layouts import LateContent, TabPages, horizontal
+from raterscope.widgets.layouts import DeferredContent, TabPages, horizontal
 
 
 def test_a_hidden_widget_is_filled_once_when_shown_and_a_visible_one_at_once(qtbot):
@@ -11,7 +11,7 @@ def test_a_hidden_widget_is_filled_once_when_shown_and_a_visible_one_at_once(qtb
     tabs.addTab(QWidget(), "first")
     tabs.addTab(label, "second")
     tabs.show()
-    content, filled = LateContent(label), []
+    content, filled = DeferredContent(label), []
     for number in (1, 2):
         content.request(lambda number=number: filled.append(number))
     assert filled == []

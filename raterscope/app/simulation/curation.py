@@ -15,11 +15,11 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation.setups import (
     CopiersSettings,
-    Drawn,
     GradesSettings,
     JudgesSettings,
     LargeCrowdSettings,
     QuestionsSettings,
+    SimulatedFiles,
     SpeciesSettings,
     TextsSettings,
 )
@@ -119,7 +119,7 @@ def _annotators(folder: Path, header: Sequence[str], rows: Iterator[Sequence[str
     return path
 
 
-def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write opinions in three classes by several annotators; the last annotator answers at random."""
     watch(0.0, "writing texts")
     rng = np.random.default_rng(settings.seed)
@@ -136,14 +136,14 @@ def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Drawn:
     names = _names("annotator ", settings.annotators)
     data = _votes(folder, ("annotator", "text", "label"), texts, names, (task, annotator, label), SENTIMENTS)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
-    return Drawn((data,), (_truth(folder, "text", texts, true, SENTIMENTS),), (beside,))
+    return SimulatedFiles((data,), (_truth(folder, "text", texts, true, SENTIMENTS),), (beside,))
 
 
 def _accuracies(names: Sequence[str], accuracy: NDArray[np.floating]) -> Iterator[Sequence[str]]:
     return ((name, f"{value:.3f}") for name, value in zip(names, accuracy.tolist(), strict=True))
 
 
-def draw_species(settings: SpeciesSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_species(settings: SpeciesSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write species of a hierarchy; mistakes stay mostly within a family."""
     watch(0.0, "drawing species")
     rng = np.random.default_rng(settings.seed)
@@ -159,10 +159,10 @@ def draw_species(settings: SpeciesSettings, folder: Path, watch: Watch) -> Drawn
     photos, names = _names("photo ", settings.tasks), _names("observer ", settings.annotators)
     data = _votes(folder, ("annotator", "photo", "label"), photos, names, (task, annotator, label), labels)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
-    return Drawn((data,), (_truth(folder, "photo", photos, true, labels),), (beside,))
+    return SimulatedFiles((data,), (_truth(folder, "photo", photos, true, labels),), (beside,))
 
 
-def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write a few votes of each of very many annotators."""
     watch(0.0, "drawing votes")
     rng = np.random.default_rng(settings.seed)
@@ -175,10 +175,10 @@ def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -
     names, images = _names("user ", settings.annotators), _names("object ", tasks)
     data = _votes(folder, ("annotator", "task", "label"), images, names, (task, annotator, label), labels)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
-    return Drawn((data,), (_truth(folder, "task", images, true, labels),), (beside,))
+    return SimulatedFiles((data,), (_truth(folder, "task", images, true, labels),), (beside,))
 
 
-def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write labels of annotators; the first of them copy the answers of a careless annotator."""
     watch(0.0, "drawing labels")
     rng = np.random.default_rng(settings.seed)
@@ -196,10 +196,10 @@ def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Drawn
     data = _votes(folder, ("annotator", "task", "label"), tasks, names, votes, labels)
     copies = ((name, "yes" if at < settings.copiers else "no") for at, name in enumerate(names))
     beside = _annotators(folder, ("copies",), copies)
-    return Drawn((data,), (_truth(folder, "task", tasks, true, labels),), (beside,))
+    return SimulatedFiles((data,), (_truth(folder, "task", tasks, true, labels),), (beside,))
 
 
-def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write grades from 1 to 5, from a latent severity and each annotator's thresholds and noise."""
     watch(0.0, "drawing grades")
     rng = np.random.default_rng(settings.seed)
@@ -215,10 +215,10 @@ def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Drawn:
     data = _votes(folder, ("annotator", "task", "grade"), tasks, names, votes, labels)
     shifts = zip(names, map("{:.3f}".format, shift), map("{:.3f}".format, noise), strict=True)
     beside = _annotators(folder, ("shift", "noise"), shifts)
-    return Drawn((data,), (_truth(folder, "task", tasks, true, labels),), (beside,))
+    return SimulatedFiles((data,), (_truth(folder, "task", tasks, true, labels),), (beside,))
 
 
-def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write an export with several questions on each photograph, one answer per row."""
     watch(0.0, "drawing answers")
     rng = np.random.default_rng(settings.seed)
@@ -237,10 +237,12 @@ def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> D
     data, truth = folder / "answers.csv", folder / "truth.csv"
     write_rows(data, ("annotator", "photo", "question", "answer"), rows)
     write_rows(truth, ("photo", "question", "label"), truths)
-    return Drawn((data,), (truth,), (_annotators(folder, ("accuracy",), _accuracies(names, accuracy)),))
+    return SimulatedFiles(
+        (data,), (truth,), (_annotators(folder, ("accuracy",), _accuracies(names, accuracy)),)
+    )
 
 
-def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> Drawn:
+def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write comparisons of models by judges in both orders; some judges always choose the first."""
     watch(0.0, "drawing judgments")
     rng = np.random.default_rng(settings.seed)
@@ -285,4 +287,4 @@ def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> Drawn:
             (name, "yes" if is_fixed else "no") for name, is_fixed in zip(judges, fixed.tolist(), strict=True)
         ),
     )  # fmt: skip
-    return Drawn((data,), (truth,), (beside,))
+    return SimulatedFiles((data,), (truth,), (beside,))

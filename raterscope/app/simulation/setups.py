@@ -443,7 +443,7 @@ def check_size(setup: Setup, settings: Settings) -> None:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SimulatedFiles:
     """Files of a simulation: data, truth and other truth."""
 
     data: tuple[Path, ...]  # annotations, and their images

@@ -41,11 +41,11 @@ from raterscope.app.simulation import curation
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
-    Drawn,
     OverlappingSettings,
     ProstateSettings,
     SeparatedSettings,
     Setup,
+    SimulatedFiles,
     StreamSettings,
     VotingSettings,
     check_size,
@@ -63,7 +63,7 @@ _SEPARATED_TOLERANCE = 50.0
 """Matching radius of the thesis's set-up, in pixels; the thesis does not state it either."""
 
 
-def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> Drawn:
+def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing clicks")
     crowd = overlapping_crowd(settings.annotators, settings.seed, settings.fewest, settings.most)
     return _write_clicks(
@@ -71,7 +71,7 @@ def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> D
     )
 
 
-def _separated(settings: SeparatedSettings, folder: Path, watch: Watch) -> Drawn:
+def _separated(settings: SeparatedSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing clicks")
     crowd = separated_crowd(
         settings.annotators, settings.seed, settings.components, settings.side, settings.spread,
@@ -82,7 +82,7 @@ def _separated(settings: SeparatedSettings, folder: Path, watch: Watch) -> Drawn
 
 def _write_clicks(
     crowd: CrowdOfClicks, image: str, scale: float, radius: float, folder: Path, watch: Watch
-) -> Drawn:
+) -> SimulatedFiles:
     """Write a crowd in pixels from the upper left corner of the image."""
     left, top, right, bottom = crowd.clicks.extent
     size = f"{(right - left) * scale:.6g}", f"{(bottom - top) * scale:.6g}"
@@ -123,10 +123,10 @@ def _write_clicks(
             for row, (index, m) in enumerate(zip(annotators, crowd.component.tolist(), strict=True), start=1)
         ),
     )
-    return Drawn((data,), (truth,), beside, radius)
+    return SimulatedFiles((data,), (truth,), beside, radius)
 
 
-def _voting(settings: VotingSettings, folder: Path, watch: Watch) -> Drawn:
+def _voting(settings: VotingSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing votes")
     crowd = voting_crowd(
         settings.annotators, settings.clusters, settings.seed, settings.sensitivity, settings.specificity,
@@ -135,7 +135,7 @@ def _voting(settings: VotingSettings, folder: Path, watch: Watch) -> Drawn:
     return _write_votes(crowd, crowd.votes.marked[None], None, folder, watch)
 
 
-def _streams(settings: StreamSettings, folder: Path, watch: Watch) -> Drawn:
+def _streams(settings: StreamSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing decisions")
     joins = settings.scenario.startswith("joining-")
     if joins:
@@ -153,7 +153,7 @@ def _streams(settings: StreamSettings, folder: Path, watch: Watch) -> Drawn:
     return _write_votes(crowd, decide_again(crowd, settings.times, settings.seed), None, folder, watch)
 
 
-def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, watch: Watch) -> Drawn:
+def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, watch: Watch) -> SimulatedFiles:
     """Write (T, R, M) decisions in order of time: one second per step, or per joining annotator."""
     times, annotators, clusters = marked.shape
     data, truth, beside = folder / "labels.csv", folder / "truth.csv", folder / "true_annotators.csv"
@@ -175,10 +175,10 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
     )
     rates = zip(names, map(_number, crowd.sensitivity), map(_number, crowd.specificity), strict=True)
     write_rows(beside, ("annotator", "sensitivity", "specificity"), rates)
-    return Drawn((data,), (truth,), (beside,))
+    return SimulatedFiles((data,), (truth,), (beside,))
 
 
-def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
+def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     shape = settings.slices, settings.rows, settings.columns
     spacing = settings.thickness, settings.pixel, settings.pixel
     raters = gather_raters(settings.raters, settings.seed, wider=settings.wider)
@@ -210,10 +210,10 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
             for name, rater in zip(names, case.raters, strict=True)
         ),
     )
-    return Drawn(tuple(paths[:-1]), (paths[-1],), (beside,), structure="prostate")
+    return SimulatedFiles(tuple(paths[:-1]), (paths[-1],), (beside,), structure="prostate")
 
 
-def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
+def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing votes")
     crowd = simulate_labels(
         scoring_crowd(
@@ -263,7 +263,7 @@ def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
     assert labels.meaning is not None
     meanings = (labels.classes[index] for index in labels.meaning.tolist())
     class_of = dict(zip(labels.outputs, meanings, strict=True))
-    return Drawn((data,), (truth,), beside, classes=class_of)
+    return SimulatedFiles((data,), (truth,), beside, classes=class_of)
 
 
 def _label_rows(labels: Labels, watch: Watch) -> Iterable[Sequence[str]]:
@@ -278,7 +278,7 @@ def _label_rows(labels: Labels, watch: Watch) -> Iterable[Sequence[str]]:
         yield (labels.annotators[annotator], labels.tasks[task], labels.outputs[label], f"{BEGUN + when:.1f}")
 
 
-def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
+def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing comparisons")
     crowd = study_crowd(
         settings.p1, settings.p2, settings.seed, settings.items, settings.good, settings.biased
@@ -315,7 +315,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
             for name, side in zip(annotators, crowd.side.tolist(), strict=True)
         ),
     )
-    return Drawn((data,), (truth,), (beside,))
+    return SimulatedFiles((data,), (truth,), (beside,))
 
 
 def _names(count: int, prefix: str = "a") -> list[str]:
@@ -336,7 +336,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-WRITERS: Mapping[str, Callable[[Any, Path, Watch], Drawn]] = {
+WRITERS: Mapping[str, Callable[[Any, Path, Watch], SimulatedFiles]] = {
     "overlapping": _overlapping,
     "separated": _separated,
     "voting": _voting,
@@ -379,7 +379,7 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"{problem}; expected a new or empty folder, nothing is overwritten", file=folder)
 
 
-def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> Drawn:
+def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> SimulatedFiles:
     """Draw a set-up and write it into a folder that is new or empty; return the files.
 
     `settings`: settings of the set-up's class.
@@ -415,7 +415,7 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
     return _moved(files, folder)
 
 
-def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
+def study_in(setup: Setup, files: SimulatedFiles, watch: Watch = silent) -> Path:
     """Import simulated data with its truth into a study in the same folder; return the study's path."""
     path = files.data[0].parent / f"{setup.name}.rscope"
     reading = MaskOptions(structure=files.structure)
@@ -433,7 +433,7 @@ def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
     return path
 
 
-def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
+def commands_in_words(setup: Setup, files: SimulatedFiles, folder: Path) -> list[str]:
     """Return the commands that fuse the simulated data, compare them with the truth, and make a study."""
 
     def at(name: str) -> str:
@@ -468,7 +468,7 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> None:
+def _describe(setup: Setup, settings: Settings, drawn: SimulatedFiles, folder: Path) -> None:
     """Describe the simulation in README.txt and a JSON record."""
     record: dict[str, Any] = {
         "simulated": True,
@@ -496,7 +496,7 @@ def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> N
     (folder / _README).write_text(text, encoding="utf-8")
 
 
-def _moved(files: Drawn, folder: Path) -> Drawn:
+def _moved(files: SimulatedFiles, folder: Path) -> SimulatedFiles:
     def here(paths: Sequence[Path]) -> tuple[Path, ...]:
         return tuple(folder / path.name for path in paths)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raterscope.app.kinds.masks.imports import StudyImages
     from raterscope.app.review import Decision
     from raterscope.app.study import Study
-    from raterscope.app.window.import_reading import Batch, Question, Understood
+    from raterscope.app.window.import_reading import Batch, PreparedImport, Question
     from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog, ColumnMappingDialog
     from raterscope.widgets.dialogs.import_preview import ImportDialog
 
@@ -326,7 +326,7 @@ class Importer(QObject):
         self._document = document
         self._jobs = jobs
         self._window = window
-        self._waiting: list[tuple[Batch, Understood]] = []
+        self._waiting: list[tuple[Batch, PreparedImport]] = []
         self._created: tuple[Path, str] | None = None
         """New study that is being opened, and the description of its import."""
         document.replaced.connect(self._on_replaced)
@@ -377,7 +377,7 @@ class Importer(QObject):
         batch.sources.close()
         self.refused.emit(reason)
 
-    def _on_read(self, batch: Batch, answer: Understood | Question) -> None:
+    def _on_read(self, batch: Batch, answer: PreparedImport | Question) -> None:
         from raterscope.app.ambiguous_files import UnknownAnnotators
         from raterscope.app.formats import UnknownColumns
         from raterscope.app.formats.volumes.resampling import OtherGrid
@@ -395,7 +395,7 @@ class Importer(QObject):
         else:
             self._confirm(batch, answer)
 
-    def _confirm(self, batch: Batch, understood: Understood) -> None:
+    def _confirm(self, batch: Batch, understood: PreparedImport) -> None:
         """Show the preview, and ask whether to import the files."""
         from raterscope.app.window.import_reading import offer_import
         from raterscope.widgets.dialogs.import_preview import ImportDialog
@@ -408,7 +408,7 @@ class Importer(QObject):
         dialog.rejected.connect(partial(self._on_unanswered, "", batch))
         dialog.open()
 
-    def _on_confirmed(self, batch: Batch, understood: Understood, dialog: ImportDialog) -> None:
+    def _on_confirmed(self, batch: Batch, understood: PreparedImport, dialog: ImportDialog) -> None:
         from raterscope.app.import_preview import NAME_KINDS, NameChanges
         from raterscope.app.window.import_reading import create_study, store_readings, structure_naming
 
@@ -449,7 +449,7 @@ class Importer(QObject):
         self._created = study.absolute(), " ".join(sentences)
         self._document.open(study)
 
-    def _on_not_created(self, batch: Batch, understood: Understood, reason: str) -> None:
+    def _on_not_created(self, batch: Batch, understood: PreparedImport, reason: str) -> None:
         """Show the dialog again, for another file or other names."""
         self.refused.emit(reason)
         QTimer.singleShot(0, self, partial(self._confirm, batch, understood))

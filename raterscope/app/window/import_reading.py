@@ -241,7 +241,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Understood:
+class PreparedImport:
     """Readings of a batch, their preview, and the proposed file of a new study."""
 
     readings: Readings
@@ -277,7 +277,7 @@ def annotator_by_pattern(files: Sequence[Path], number: int, pattern: str) -> st
     return None if match is None else match.annotator
 
 
-def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> Understood | Question:
+def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImport | Question:
     """Read the files and make the preview, or return the next question to the user."""
     try:
         readings = read_files(
@@ -300,7 +300,7 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> Understood 
         first = first.parent
     series = {path.parent for volume in readings.volumes if volume.identifier for path in volume.files}
     study = new_study_path(first, series) or new_study_path(Path.home() / first.name)
-    return Understood(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
+    return PreparedImport(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
 
 
 def store_readings(

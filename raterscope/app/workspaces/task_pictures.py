@@ -20,7 +20,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
-from raterscope.widgets.painting import PictureShelf
+from raterscope.widgets.painting import ThumbnailCache
 from raterscope.widgets.panels.task_content import TaskContentView
 
 SIDE = 256
@@ -71,15 +71,15 @@ class TaskPictures(QObject):
             self._read_on()
         return None
 
-    def serve(self, shelf: PictureShelf) -> None:
+    def serve(self, cache: ThumbnailCache) -> None:
         """Provide a widget's cache with the pictures that it requests."""
-        shelf.picture_requested.connect(partial(self._on_requested, shelf))
-        self.ready.connect(shelf.keep)
+        cache.picture_requested.connect(partial(self._on_requested, cache))
+        self.ready.connect(cache.keep)
 
-    def _on_requested(self, shelf: PictureShelf, task: int) -> None:
+    def _on_requested(self, cache: ThumbnailCache, task: int) -> None:
         picture = self.get(task)
         if picture is not None or self.lacks(task):
-            shelf.keep(task, picture)
+            cache.keep(task, picture)
 
     def _read_on(self) -> None:
         if self._task.busy or not self._requested:

@@ -46,7 +46,7 @@ _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 
 @dataclass(frozen=True)
-class _Hold:
+class _Grab:
     """Shape being dragged: its original form, and the grabbed point (None for the whole shape)."""
 
     mark: ShapeMark
@@ -77,7 +77,7 @@ class Shapes(QObject):
         self._point: int | None = None
         self._draft: Points | None = None
         self._pressed: QPointF | None = None
-        self._hold: _Hold | None = None
+        self._grab: _Grab | None = None
         self._dragged = self._nudged = False
         self._over = False
         self.still = False
@@ -132,8 +132,8 @@ class Shapes(QObject):
 
     def at(self, position: QPointF) -> Hashable:
         """Return the key of the shape at a position of the widget; None without one."""
-        hold = None if self.still else self._hold_at(position)
-        return None if hold is None else hold.mark.key
+        grab = None if self.still else self._grab_at(position)
+        return None if grab is None else grab.mark.key
 
     # What stands
 
@@ -163,7 +163,7 @@ class Shapes(QObject):
         self.chosen.emit(key)
 
     def _forget(self) -> None:
-        self._draft = self._pressed = self._hold = None
+        self._draft = self._pressed = self._grab = None
         self._dragged = self._nudged = False
 
     def _finish(self) -> None:
@@ -181,18 +181,18 @@ class Shapes(QObject):
         handles = grips_of(self._on_screen(mark.points), closed=mark.closed)
         return handles if self._point is None else sorted({*handles, self._point})
 
-    def _hold_at(self, position: QPointF) -> _Hold | None:
+    def _grab_at(self, position: QPointF) -> _Grab | None:
         """Find the part that the mouse grabs; a spot has priority over a line, not over a grip or label."""
         chosen, view, index = self._seen, self._canvas.viewport, (position.x(), position.y())
         if chosen is not None and not chosen.fixed:
             grips = self._grips(chosen)
             away = np.hypot(*(self._on_screen(chosen.points)[grips] - index).T)
             if away.min() <= REACH:
-                return _Hold(chosen, grips[int(away.argmin())])
+                return _Grab(chosen, grips[int(away.argmin())])
         marks = [mark for mark in (chosen, *self._others()) if mark is not None and not mark.fixed]
         for mark, box in tag_boxes(view, marks):
             if box.contains(position):
-                return _Hold(mark, None)
+                return _Grab(mark, None)
         x, y = view.to_image(*index)
         if self._canvas.spot_at(x, y) is not None:
             return None
@@ -203,7 +203,7 @@ class Shapes(QObject):
             if within([mark], (x - reach, y - reach, x + reach, y + reach))
         ]
         distance, nearest = min(near, default=(np.inf, -1))
-        return _Hold(marks[nearest], None) if distance <= NEAR else None
+        return _Grab(marks[nearest], None) if distance <= NEAR else None
 
     # Mouse and keys
 
@@ -227,8 +227,8 @@ class Shapes(QObject):
     def _on_mouse(self, event: QMouseEvent) -> bool:
         kind, position = event.type(), event.position()
         if kind == QEvent.Type.MouseMove:
-            if self._hold is not None:
-                self._drag(self._hold, position)
+            if self._grab is not None:
+                self._drag(self._grab, position)
                 return True
             if event.buttons() == Qt.MouseButton.NoButton:
                 self._hover(position)
@@ -239,30 +239,30 @@ class Shapes(QObject):
         elif kind == QEvent.Type.MouseButtonRelease:
             return self._on_release(position)
         elif kind == QEvent.Type.MouseButtonDblClick:
-            return self._hold_at(position) is not None
+            return self._grab_at(position) is not None
         return False
 
     def _on_press(self, position: QPointF) -> bool:
         self._finish()
-        hold = self._hold_at(position)
-        if hold is not None:
-            if hold.mark.key != self.selected:
-                self._choose(hold.mark.key)
-            self._point = hold.point
+        grab = self._grab_at(position)
+        if grab is not None:
+            if grab.mark.key != self.selected:
+                self._choose(grab.mark.key)
+            self._point = grab.point
             self._canvas.setFocus(Qt.FocusReason.MouseFocusReason)
             self._canvas.update()
-        self._hold, self._pressed = hold, position
-        return hold is not None
+        self._grab, self._pressed = grab, position
+        return grab is not None
 
     def _on_release(self, position: QPointF) -> bool:
-        hold, pressed, self._hold, self._pressed = self._hold, self._pressed, None, None
-        if hold is not None:
+        grab, pressed, self._grab, self._pressed = self._grab, self._pressed, None, None
+        if grab is not None:
             self._finish()
         elif pressed is not None and (position - pressed).manhattanLength() < DRAG_FROM and self._mark:
             self._choose(None)
-        return hold is not None
+        return grab is not None
 
-    def _drag(self, hold: _Hold, position: QPointF) -> None:
+    def _drag(self, grab: _Grab, position: QPointF) -> None:
         pressed = self._pressed
         if pressed is None:
             return
@@ -272,7 +272,7 @@ class Shapes(QObject):
         offset = (
             np.array([position.x() - pressed.x(), position.y() - pressed.y()]) / self._canvas.viewport.scale
         )
-        self._draft = self._moved(hold.mark, offset)
+        self._draft = self._moved(grab.mark, offset)
         self._canvas.update()
 
     def _moved(self, mark: ShapeMark, offset: Points) -> Points:
@@ -282,13 +282,13 @@ class Shapes(QObject):
         return held_in(points, self._canvas.extent)
 
     def _hover(self, position: QPointF) -> None:
-        hold = self._hold_at(position)
-        if hold is not None:
-            own = hold.mark.key == self.selected
+        grab = self._grab_at(position)
+        if grab is not None:
+            own = grab.mark.key == self.selected
             self._canvas.setCursor(Qt.CursorShape.SizeAllCursor if own else Qt.CursorShape.PointingHandCursor)
         elif self._over:
             self._canvas.setCursor(Qt.CursorShape.ArrowCursor)
-        self._over = hold is not None
+        self._over = grab is not None
 
     def _on_key(self, event: QKeyEvent) -> bool:
         key, mark = event.key(), self._seen

@@ -35,12 +35,12 @@ from raterscope.widgets.figures.ranking_painter import (
     paint_rows,
 )
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.painting import PictureShelf
+from raterscope.widgets.painting import ThumbnailCache
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
 LONGEST_MEASURED = 50
-ROOMY = 1.08
+TEXT_FACTOR = 1.08
 """Factor for texts, which are wider on some screens than the font's metrics."""
 
 WIDEST = 8000
@@ -73,7 +73,7 @@ class RankingRows(QAbstractScrollArea):
         self._row = BEFORE
         self._intervals = False
         self._name_width = 0.0
-        self.pictures = PictureShelf(round(LARGEST), self._visible_items, self)
+        self.pictures = ThumbnailCache(round(LARGEST), self._visible_items, self)
         self.pictures.changed.connect(self.viewport().update)
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
         theme.notifier().changed.connect(self._settle)
@@ -144,7 +144,7 @@ class RankingRows(QAbstractScrollArea):
         """Measure the longest name, among those with the most letters."""
         metrics = QFontMetricsF(theme.font(theme.CAPTION))
         names = [] if self.view is None else heapq.nlargest(LONGEST_MEASURED, self.view.names, key=len)
-        self._name_width = ROOMY * max(map(metrics.horizontalAdvance, names), default=0.0)
+        self._name_width = TEXT_FACTOR * max(map(metrics.horizontalAdvance, names), default=0.0)
 
     def _settle(self) -> None:
         bar, rows = self.horizontalScrollBar(), self.rows()

@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.painting import PictureShelf, paint_text
+from raterscope.widgets.painting import ThumbnailCache, paint_text
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
@@ -300,7 +300,7 @@ class CardGrid(QWidget):
         self._held_keys = False
         """Whether the cards had the keyboard focus before they became empty."""
         self._size = size_of(picture)
-        self.pictures = PictureShelf(picture, self._visible_items, self)
+        self.pictures = ThumbnailCache(picture, self._visible_items, self)
         self._title = title
         self.view = CardView(self._model)
         self.view.setAccessibleName(title)

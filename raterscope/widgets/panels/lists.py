@@ -259,7 +259,7 @@ NAME_SHARE, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
 
 
 @dataclass(frozen=True, slots=True)
-class AskLine:
+class Suggestion:
     """List entry for one suggested question."""
 
     key: Hashable  # identifies the line in signals
@@ -269,7 +269,7 @@ class AskLine:
     more: str = ""  # additional sentence of the tooltip
 
 
-class AskList(QWidget):
+class SuggestionList(QWidget):
     """Suggested questions, the one with the largest gain first.
 
     `noun`: noun for one answer: "vote". `measure`, `unit`: name and unit of the gain: "expected information",
@@ -291,7 +291,7 @@ class AskList(QWidget):
         self.budget.setHidden(not budgeted)
         self.facts = plain_label("", "small", wrap=True, selectable=True)
         self.facts.hide()
-        self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
+        self.list: LineList[Suggestion] = LineList(_SuggestionKind(unit), f"{noun.capitalize()}s to ask for")
         self._nothing = Placeholder()
         vertical(
             self.header,
@@ -306,7 +306,7 @@ class AskList(QWidget):
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.show_lines(())
 
-    def show_lines(self, lines: Sequence[AskLine], nothing: str = "", facts: str = "") -> None:
+    def show_lines(self, lines: Sequence[Suggestion], nothing: str = "", facts: str = "") -> None:
         """Show the suggestions with a summary, or why there are none."""
         self.facts.setText(facts)
         self.facts.setVisible(bool(facts))
@@ -321,21 +321,21 @@ class AskList(QWidget):
             self.chosen.emit(self.list.lines[index.row()].key)
 
 
-class _AskKind(LineKind[AskLine]):
+class _SuggestionKind(LineKind[Suggestion]):
     def __init__(self, unit: str) -> None:
         super().__init__()
         self._unit = unit
 
-    def key(self, line: AskLine) -> Hashable:
+    def key(self, line: Suggestion) -> Hashable:
         return line.key
 
-    def text_of(self, line: AskLine) -> str:
+    def text_of(self, line: Suggestion) -> str:
         return f"{line.name}: {line.why}, {self._gain(line)}"
 
-    def tip(self, line: AskLine) -> str:
+    def tip(self, line: Suggestion) -> str:
         return f"{self.text_of(line)} expected. {line.more}".strip()
 
-    def paint_line(self, painter: QPainter, box: QRectF, line: AskLine) -> None:
+    def paint_line(self, painter: QPainter, box: QRectF, line: Suggestion) -> None:
         palette = theme.current()
         painter.setFont(theme.font(theme.BODY))
         gain = self._gain(line)
@@ -349,5 +349,5 @@ class _AskKind(LineKind[AskLine]):
         figure = QRectF(right, box.top(), box.right() - right - 6, box.height())
         paint_text(painter, figure, gain, palette.text, side=Qt.AlignmentFlag.AlignRight)
 
-    def _gain(self, line: AskLine) -> str:
+    def _gain(self, line: Suggestion) -> str:
         return f"{line.gain:.2f} {self._unit}".rstrip()

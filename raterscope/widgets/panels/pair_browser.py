@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.painting import PictureShelf, paint_text
+from raterscope.widgets.painting import ThumbnailCache, paint_text
 from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import NOTED, LongQueue
@@ -242,7 +242,7 @@ class PairGrid(QWidget):
         self._view: PairsView | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._quiet = False
-        self.pictures = PictureShelf(round(SIDE), self._visible_items, self)
+        self.pictures = ThumbnailCache(round(SIDE), self._visible_items, self)
         self._kind = _PairKind(self.pictures.kept)
         self.view: LongList[PairLine] = LongList(self._kind, "Pairs")
         self.header.row.setContentsMargins(0, 0, 8, 0)

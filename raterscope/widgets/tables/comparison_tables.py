@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from raterscope.text import UNKNOWN, counted, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.hints import TitledPage
-from raterscope.widgets.painting import PictureShelf
+from raterscope.widgets.painting import ThumbnailCache
 from raterscope.widgets.parts import Header, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel, set_up_view
 from raterscope.widgets.theme import pixels, set_lengths
@@ -268,7 +268,7 @@ class RankingTable(TitledPage):
     def __init__(self) -> None:
         self.view = QTableView()
         super().__init__(Header("Ranking and wins"), self.view, NOTHING)
-        self.pictures = PictureShelf(SIDE, self._visible_items, self)
+        self.pictures = ThumbnailCache(SIDE, self._visible_items, self)
         self.model = _RankingModel(self.pictures, self)
         set_up_view(self.view, self.model, "Ranking and wins")
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
@@ -321,7 +321,7 @@ class RankingTable(TitledPage):
 
 
 class _RankingModel(TableModel):
-    def __init__(self, pictures: PictureShelf, parent: QObject) -> None:
+    def __init__(self, pictures: ThumbnailCache, parent: QObject) -> None:
         super().__init__(parent)
         self.rows: RankingRows | None = None
         self._pictures = pictures

@@ -4,18 +4,20 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel
 
-from raterscope.widgets.panels.lists import AskLine, AskList, LinesOnDemand, LongList
+from raterscope.widgets.panels.lists import LinesOnDemand, LongList, Suggestion, SuggestionList
 from raterscope.widgets.panels.queue_items import QueueItem, QueueKind
 
 LINES = (
-    AskLine("w-0412", "w-0412", "finds 0.94 of what is there", 0.31),
-    AskLine("smear_012", "smear_012.tif", "3 of 27 decisions may change", 0.4, "Nobody of it was asked."),
+    Suggestion("w-0412", "w-0412", "finds 0.94 of what is there", 0.31),
+    Suggestion("smear_012", "smear_012.tif", "3 of 27 decisions may change", 0.4, "Nobody of it was asked."),
 )
 
 
 @pytest.fixture
 def asking(qtbot):
-    widget = AskList("annotator", "decisions expected to change", "decisions", "Fuse the clicks first.")
+    widget = SuggestionList(
+        "annotator", "decisions expected to change", "decisions", "Fuse the clicks first."
+    )
     qtbot.addWidget(widget)
     widget.resize(420, 160)
     widget.show()
@@ -76,9 +78,9 @@ def test_who_finds_how_much_is_read_whole_in_a_narrow_panel(qtbot, monkeypatch):
         written.append((text, QFontMetrics(painter.font()).horizontalAdvance(text) <= box.width()))
 
     monkeypatch.setattr("raterscope.widgets.panels.lists.paint_text", note)
-    widget = AskList("annotator", "corrected decisions", "", "Fuse the clicks first.")
+    widget = SuggestionList("annotator", "corrected decisions", "", "Fuse the clicks first.")
     qtbot.addWidget(widget)
     widget.resize(295, 160)
-    widget.show_lines([AskLine("vol23", "vol23", "finds 73 %", 0.06)])
+    widget.show_lines([Suggestion("vol23", "vol23", "finds 73 %", 0.06)])
     widget.grab()
     assert set(written) == {("vol23", True), ("finds 73 %", True), ("0.06", True)}

@@ -55,7 +55,7 @@ class SpotPosition:
     y: float
 
 
-class CropShelf(QObject):
+class CropCache(QObject):
     """Cache that cuts requested crops, and all crops of an image in memory."""
 
     ready = Signal(int, object)  # a crop; None if the image is missing or cannot be read
@@ -214,11 +214,11 @@ class BatchReview(ClicksPart):
         self._task = LatestTask()
         self._writing = False
         self._resets = True
-        self.shelf = CropShelf(core.document, core.jobs, self)
-        self.shelf.ready.connect(self._on_ready)
+        self.cache = CropCache(core.document, core.jobs, self)
+        self.cache.ready.connect(self._on_ready)
         core.session.scene_changed.connect(self._on_scene)
         review_queue.all_read.connect(self._on_read)
-        self._grid.pictures.picture_requested.connect(self.shelf.want)
+        self._grid.pictures.picture_requested.connect(self.cache.want)
         self._grid.filter_changed.connect(self.list_again)
         self._grid.chosen.connect(self._on_chosen)
         self._grid.opened.connect(self._on_opened)
@@ -229,12 +229,12 @@ class BatchReview(ClicksPart):
         self._task.cancel()
         self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
-        self.shelf.forget()
+        self.cache.forget()
         self._grid.pictures.forget()
 
     def cut_again(self) -> None:
         """Cut all crops again, because the display of the images changed."""
-        self.shelf.forget()
+        self.cache.forget()
         self._grid.pictures.forget()
         if self._screen.grid_shown:
             self.list_again()
@@ -326,16 +326,16 @@ class BatchReview(ClicksPart):
         numbers = list(self._listed)
         blind = self._reviewing.blind
         size = view.common_size([images[item.image].pixel_size for item in listed])
-        if self.shelf.set_scale([view.radius_of(item.spot) for item in listed], size):
+        if self.cache.set_scale([view.radius_of(item.spot) for item in listed], size):
             self._grid.pictures.forget()
-        self.shelf.set_places(
+        self.cache.set_places(
             {
                 number: SpotPosition(images[item.image], item.spot.x, item.spot.y)
                 for number, item in self._listed.items()
             }
         )
         cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
-        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._resets)
+        self._grid.show_spots(cards, view.length(2 * self.cache.half, size), reset=self._resets)
         self._resets = False
 
     def _number(self, item: ListedSpot) -> int:

@@ -16,7 +16,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.batch_review import CropShelf, ListedSpot
+from raterscope.app.workspaces.clicks.batch_review import CropCache, ListedSpot
 from raterscope.app.workspaces.clicks.scene import Crops, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
@@ -171,9 +171,9 @@ class Evidence(ClicksPart):
             view.evidence(spot, result, numbers, crop, radius, self._coverage, near, clicks.programs)
         )
 
-    def show_elsewhere(self, listed: ListedSpot, result: ImageResult, shelf: CropShelf) -> None:
+    def show_elsewhere(self, listed: ListedSpot, result: ImageResult, cache: CropCache) -> None:
         """Show the evidence for a spot on another image."""
-        spot, crop, half = listed.spot, shelf.get(listed.number), shelf.half
+        spot, crop, half = listed.spot, cache.get(listed.number), cache.half
         if self._reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._last_decision))
             return

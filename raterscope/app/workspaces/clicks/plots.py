@@ -37,7 +37,7 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text import percent
 from raterscope.widgets.figures.count_plots import CountsView
-from raterscope.widgets.panels.lists import AskLine
+from raterscope.widgets.panels.lists import Suggestion
 
 Count = tuple[float, float, float]
 MadeFrom = tuple[ImageResult, tuple[Spot, ...]]
@@ -274,7 +274,7 @@ class ActiveLearning(ClicksPart):
             return
         numbers = {name: number for number, name in enumerate(contents.annotators)}
         lines = [
-            AskLine(
+            Suggestion(
                 key=name,
                 name=pseudonym(numbers[name]) if contents.hidden else name,
                 why=f"finds {percent(float(next_annotators.sensitivity[row]))}",

@@ -18,7 +18,7 @@ from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel, TrustPanel, scrolled
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.lists import AskList
+from raterscope.widgets.panels.lists import SuggestionList
 from raterscope.widgets.panels.measurement_panels import MeasurePanel, ParasitaemiaPanel
 from raterscope.widgets.panels.queue_items import QueueFilter
 from raterscope.widgets.panels.queue_panel import NOTED, QueuePanel
@@ -84,7 +84,7 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.trust, "Trust")
         yield
         self.objective, self.reliability = ConvergencePlot(), ReliabilityPlot()
-        self.ask = AskList(
+        self.ask = SuggestionList(
             "annotator", "corrected decisions", "", "Press Fuse (F5) to see which annotator to ask next."
         )
         self.right_tabs.addTab(self.objective, "Convergence")

@@ -436,7 +436,7 @@ class ClicksWorkspace(ClicksScreen):
             self.reviewing.select(None)
             result = self.review_queue.results.get(listed.image)
             if result is not None:
-                self.spot_evidence.show_elsewhere(listed, result, self.batch_review.shelf)
+                self.spot_evidence.show_elsewhere(listed, result, self.batch_review.cache)
 
     def _show_spot(self, image: int, spot: Spot | SpotSubject) -> None:
         """Show a spot on its image."""

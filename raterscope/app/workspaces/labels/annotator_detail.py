@@ -29,7 +29,7 @@ from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text import LEAST_P, counted, percent
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.figures.drift_plots import DriftView
-from raterscope.widgets.layouts import LateContent
+from raterscope.widgets.layouts import DeferredContent
 from raterscope.widgets.panels.drift_panel import ChangeLine
 from raterscope.widgets.panels.exclusion_panel import REASONS, ExclusionPanel
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
@@ -92,7 +92,7 @@ def _copies(scene: Scene, watch: Watch) -> Copying:
     return copying_of(scene.labels, scene.result, watch)
 
 
-MOST_TOLD = 3
+MAX_LISTED = 3
 ALIGNED = 5
 """Number of steps marked on the rows of all classes, at the same times."""
 
@@ -191,8 +191,8 @@ def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[dr
     day = time_of(scene.labels.time, vote)
     when = f"vote {largest.step + 1:,}" + (f" ({day})" if day else "")
     other_votes = [f"{change.step + 1:,}" for change in changes if change.step != largest.step]
-    more_text = f" and {len(other_votes) - MOST_TOLD:,} more" if len(other_votes) > MOST_TOLD else ""
-    beside = f"; changes too at vote {', '.join(other_votes[:MOST_TOLD])}{more_text}" if other_votes else ""
+    more_text = f" and {len(other_votes) - MAX_LISTED:,} more" if len(other_votes) > MAX_LISTED else ""
+    beside = f"; changes too at vote {', '.join(other_votes[:MAX_LISTED])}{more_text}" if other_votes else ""
     return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
 
 
@@ -256,7 +256,7 @@ class AnnotatorDetail(LabelsPart):
         core.screen.matrix.cell_chosen.connect(self.cell_chosen)
         core.screen.cards.community_chosen.connect(self.choose_community)
         core.screen.participation.figure.chosen.connect(self.choose_community)
-        self._late_shares = LateContent(core.screen.participation)
+        self._deferred_shares = DeferredContent(core.screen.participation)
         core.screen.triangles.figure.chosen.connect(self._on_triangle)
         core.screen.drift.changed.chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
@@ -287,7 +287,7 @@ class AnnotatorDetail(LabelsPart):
         communities.show_no_cards(self._screen.cards)
         self._show_relations()
         self._screen.matrix.clear()
-        self._late_shares.cancel()
+        self._deferred_shares.cancel()
         self._screen.participation.show_participation(np.zeros((0, 0)), (), ())
         self._screen.drift.show_drift(None)
         self._session.select(())
@@ -390,7 +390,7 @@ class AnnotatorDetail(LabelsPart):
         self._show_drift()
 
     def _show_participation(self) -> None:
-        self._late_shares.request(self._fill_participation)
+        self._deferred_shares.request(self._fill_participation)
 
     @while_shown
     def _fill_participation(self) -> None:

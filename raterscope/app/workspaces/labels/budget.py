@@ -35,7 +35,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.figures.courses import CourseLine
 from raterscope.widgets.dialogs.review_dialogs import BudgetDialog
-from raterscope.widgets.panels.lists import AskLine
+from raterscope.widgets.panels.lists import Suggestion
 from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 
 LEAST = 0.005
@@ -101,7 +101,7 @@ class ActiveLearning(LabelsPart):
             strict=True,
         )  # fmt: skip
         lines = [
-            AskLine(
+            Suggestion(
                 key=(task, annotator),
                 name=scene.labels.tasks[task],
                 why=f"ask {self._annotator_name(scene, annotator)}",

@@ -30,7 +30,7 @@ from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, Task
 from raterscope.widgets.panels.drift_panel import ConfusionPanel, DriftPanel
 from raterscope.widgets.panels.evaluation_panels import CostPanel, FoldsPanel, TrustPanel, scrolled
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.lists import AskList
+from raterscope.widgets.panels.lists import SuggestionList
 from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, ScrolledText
@@ -223,7 +223,7 @@ class LabelsScreen(WorkspaceScreen):
         self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         yield
-        self.ask = AskList("vote", "expected information", "bit", NO_VOTES, budgeted=True)
+        self.ask = SuggestionList("vote", "expected information", "bit", NO_VOTES, budgeted=True)
         self.decisions = DecisionPlot()
         self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
         for index, (title, plot) in enumerate(

@@ -36,7 +36,7 @@ from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.text import counted
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
-from raterscope.widgets.layouts import LateContent
+from raterscope.widgets.layouts import DeferredContent
 from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
@@ -60,7 +60,7 @@ class Raters(MasksPart):
         self.pair: tuple[str, str] | None = None
         self._names: set[str] = set()
         self._tree: _Clustered | None = None
-        self._late_model = LateContent(core.screen.model_table)
+        self._deferred_model = DeferredContent(core.screen.model_table)
         core.screen.table.selected.connect(self.choose)
         core.screen.region_panel.votes.chosen.connect(self.choose)
         core.screen.volume.outline_clicked.connect(self._on_outline)
@@ -75,7 +75,7 @@ class Raters(MasksPart):
     def _clear(self, reason: str = "") -> None:
         screen = self._screen
         self._task.cancel()
-        self._late_model.cancel()
+        self._deferred_model.cancel()
         for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
             widget.set_nothing(reason)
         screen.model_table.set_rows(())
@@ -116,7 +116,7 @@ class Raters(MasksPart):
             self._mark()
 
     def _request_model(self) -> None:
-        self._late_model.request(self._show_model)
+        self._deferred_model.request(self._show_model)
 
     @while_shown
     def _show_model(self) -> None:

@@ -42,7 +42,7 @@ from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import BlindTexts
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.layouts import LateContent
+from raterscope.widgets.layouts import DeferredContent
 
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 
@@ -64,7 +64,7 @@ class PairsWorkspace(PairsScreen):
         self._gathering = LatestTask()
         self._pair: tuple[int, int] | None = None
         """The two items of the listed comparisons."""
-        self._late_table = LateContent(self.ranking_table)
+        self._deferred_table = DeferredContent(self.ranking_table)
         self._filter = ("", "undecided")
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
@@ -214,7 +214,7 @@ class PairsWorkspace(PairsScreen):
         self.pictures.set_tasks(pictures)
         self.ranking.set_nothing("" if self.rate_cut.cut is None else "Ranking the items…")
         self.ranking.show_ranking(None)
-        self._late_table.cancel()
+        self._deferred_table.cancel()
         self.ranking_table.show_ranking(None)
         self.comparisons.show_pairs(None)
         for widget in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
@@ -315,7 +315,7 @@ class PairsWorkspace(PairsScreen):
 
     def _on_matched(self) -> None:
         work = partial(self._show_wins, self.session.scene, self.session.analysis, self.rate_cut.ranking)
-        self._late_table.request(work)
+        self._deferred_table.request(work)
         self._show_bias()
 
     def _show_wins(self, scene: Scene, analysis: Analysis, ranking: Ranking | None) -> None:

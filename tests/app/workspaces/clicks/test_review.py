@@ -56,20 +56,20 @@ def test_evidence_of_a_spot_shows_votes_neighbours_and_crops_to_scale(fused, qtb
     )
     assert workspace.reviewing.current == nearest
 
-    shelf = fused.workspace.batch_review.shelf
+    cache = fused.workspace.batch_review.cache
     wide = {}
 
     def cut(pixel_size):
         (entry,) = [image for image in fused.document.contents.images if image.name == "one.png"]
-        shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
-        shelf.want(7)
-        with qtbot.waitSignal(shelf.ready, timeout=LONG) as values:
+        cache.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
+        cache.want(7)
+        with qtbot.waitSignal(cache.ready, timeout=LONG) as values:
             pass
         return values.args[1].width()
 
     for size in (0.25, 0.5):
-        shelf.set_scale([20.0], 0.25)
-        shelf.forget()
+        cache.set_scale([20.0], 0.25)
+        cache.forget()
         wide[size] = cut(size)
     assert wide == {0.25: 40, 0.5: 20}
 
