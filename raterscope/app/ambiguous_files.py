@@ -186,7 +186,7 @@ def resolve_pictures(
     settled.notices += _explain_doubtful(doubtful, set(settled.masks))
     if dark:
         settled.notices.append(
-            f"Imported as images for the name of the folder, though they could be masks: {list_names(dark)}. "
+            f"Imported as images because of the name of the folder; they could be masks: {list_names(dark)}. "
             "If they are, import them with --kind masks."
         )
     return settled

@@ -268,7 +268,7 @@ FILE = "calibration.csv"
 NUMBERS = {
     "probability": "probabilities of {claimed} on average were right in {measured}",
     "calibration error": "the expected calibration error was {measured}",
-    "band": "the {claimed} band held {measured} of the outline of a left-out rater",
+    "band": "the {claimed} band contained {measured} of the outline of a left-out rater",
     "false discoveries": "{measured} of the flagged were flagged wrongly (rate {claimed})",
     "fair crowds": "an annotator was flagged in {measured} of crowds without bias",
 }

@@ -45,7 +45,7 @@ from raterscope.app.study.runs import make_renaming, original_names
 from raterscope.app.study.study import Study
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "program", "person", "join", "separate")
-_HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
+_HELD_BACK = "needs data that a table does not contain; `raterscope merge` copies it from a study"
 
 
 def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[int, int]:

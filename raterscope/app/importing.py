@@ -319,7 +319,7 @@ def _fused_in_words(masks: Sequence[AttributedMask]) -> list[str]:
     raters = {mask.annotator for mask in masks if mask.annotator is not None}
     fused = sorted(name for name in raters if name.casefold().replace(" ", "_") in _FUSED)
     return [
-        f"{plain(name)} is read as a rater. If it was fused from the other masks, leave its files out, or"
+        f"{plain(name)} is read as a rater. If it was fused from the other masks, exclude its files, or"
         " import them as the truth (--kind truth)."
         for name in (fused if len(fused) < len(raters) else [])
     ]

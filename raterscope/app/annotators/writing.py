@@ -340,7 +340,7 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
     refuse_unknown([main], table.index, "report on")
     values = [value for value in table.values(main) if math.isfinite(value.value)]
     if not values:
-        raise InputError(f"has nothing fused of {plain(name, 60)}; fuse first", file=study.path)
+        raise InputError(f"has no results of {plain(name, 60)}; fuse first", file=study.path)
     names = frozenset(table.all_names(main))
     sections = [*_strengths(table, main, values), _values(table, main, values)]
     several = len({value.kind for value in values}) > 1

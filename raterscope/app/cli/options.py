@@ -163,8 +163,8 @@ def parser_of(command: str = "") -> Parser:
         prog="raterscope",
         usage=_USAGE,
         description="Review the work of many annotators. Without a command, the window opens.",
-        epilog="`raterscope COMMAND --help` says more. A failure sets status 1 and says in one line what was "
-        "wrong; RATERSCOPE_DEBUG=1 adds a traceback.",
+        epilog="`raterscope COMMAND --help` describes a command. On an error the exit status is 1, and one "
+        "line gives the cause; RATERSCOPE_DEBUG=1 adds a traceback.",
     )
     parser.add_argument(
         "--version", action="version", version=f"raterscope {__version__}",

@@ -418,7 +418,7 @@ _LISTED = 20
 def merge(options: argparse.Namespace) -> int:
     """Merge studies, and print conflicts and agreement."""
     if len(options.studies) < 2:
-        raise InputError("is alone; expected two or more studies", file=options.studies[0])
+        raise InputError("is the only study; expected two or more", file=options.studies[0])
     if options.conflicts is not None:
         check_writable(options.conflicts)
     with ProgressLine(sys.stderr) as watch:
@@ -482,7 +482,7 @@ def _collect(options: argparse.Namespace) -> int:
 
     reason = options.unblind
     if reason is not None and not reason.strip():
-        raise InputError("--unblind is empty; expected the reason, which the study keeps.")
+        raise InputError("--unblind is empty; expected the reason, which is stored in the study.")
     with ProgressLine(sys.stderr) as watch:
         collected = collect(options.files, options.output, watch, unblind=(reason or "").strip())
     for reader, read, cases in collected.added:

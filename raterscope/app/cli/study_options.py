@@ -87,7 +87,7 @@ def describe_study_commands(commands: Commands) -> None:
                          help="join the spellings of structures and classes that --preview lists: letter "
                               "case, synonyms, TG-263 names")  # fmt: skip
     reading.add_argument("--preview", action="store_true",
-                         help="print what was understood, and store nothing")  # fmt: skip
+                         help="print how the files are read, and import nothing")  # fmt: skip
 
     running = add_command(
         commands,
@@ -104,7 +104,7 @@ def describe_study_commands(commands: Commands) -> None:
     running.add_argument("--kind", choices=tuple(KINDS),
                          help="kind to fuse, if the algorithm is for several")  # fmt: skip
     add_plan(running)
-    add_truth_option(running, "hold ground truth fixed, so that it improves the rest")
+    add_truth_option(running, "hold ground truth fixed, to improve the other results")
     add_items(running)
     add_jobs(running)
 
@@ -133,7 +133,7 @@ def describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--groups", type=Path, metavar="TABLE",
                          help="by groups of images, such as patients, slides or sites: a table with the "
                               "columns image and patient, or the word folders for the images' folders, or "
-                              "study for the groups that the study holds; "
+                              "study for the groups stored in the study; "
                               "counts get rows for each group, training sets keep groups together, "
                               "other exports write a file for each into the folder OUT")  # fmt: skip
     leaving.add_argument("--group-by", metavar="COLUMN", help="column of the groups in TABLE")
@@ -151,8 +151,8 @@ def describe_study_commands(commands: Commands) -> None:
                          help="budget of assignments (default: as in the window); `raterscope fuse labels "
                               "--list-settings` lists the fields")  # fmt: skip
     leaving.add_argument("--costs", type=Path, metavar="CSV",
-                         help="of assignments: a table with the columns annotator, cost of a vote, and "
-                              "most, the votes that they give at most")  # fmt: skip
+                         help="of assignments: a table with the columns annotator, cost (of a vote) and "
+                              "most (maximum votes of the annotator)")  # fmt: skip
     add_output(leaving, "OUT", "a file; masks of several images, or tables of several questions, go into a "
                "folder of this name")  # fmt: skip
 
@@ -207,7 +207,7 @@ def describe_structures(commands: Commands) -> None:
                          help="RT ROI interpreted type: GTV, CTV, PTV, ORGAN, AVOIDANCE, EXTERNAL ..., or "
                               "none")  # fmt: skip
     command.add_argument("--label", metavar="NAME", help="name in exports, as a TG-263 name")
-    command.add_argument("--find", metavar="TEXT", help="list the codes whose meaning holds these words")
+    command.add_argument("--find", metavar="TEXT", help="list the codes whose meaning contains these words")
 
 
 def describe_copy(commands: Commands) -> None:
@@ -220,7 +220,7 @@ def describe_copy(commands: Commands) -> None:
         "not contain the decisions so far, nor results that used them.",
     )
     add_study(parser)
-    parser.add_argument("--blind", action="store_true", help="leave the decisions so far out of the copy")
+    parser.add_argument("--blind", action="store_true", help="copy without the decisions so far")
     add_output(parser, "COPY", "the copy, a new file NAME.rscope")
 
 
@@ -271,7 +271,7 @@ def describe_decide(commands: Commands) -> None:
         "record decisions from a table, as `export --what decisions` writes it",
         "Reads a table with the columns verb, kind and item and those that the verb needs (x and y;\n"
         "structure, region and rater; task and label; annotators), and optionally who, at and reason.\n"
-        "Decisions that the study has already are left out. With a problem in any line, nothing is\n"
+        "Decisions that the study already has are skipped. With a problem in any line, nothing is\n"
         "recorded, and every problem is listed.",
     )
     add_study(parser)
@@ -283,7 +283,7 @@ def describe_reader_study(commands: Commands) -> None:
     study = add_command(
         commands,
         "reader-study",
-        "set up a reader study, and collect what the readers marked",
+        "set up a reader study, and collect the readers' annotations",
         "Several readers mark the same cases, blinded, once or repeatedly.",
     )
     parsers = study.add_subparsers(dest="step", required=True, metavar="STEP", parser_class=Parser)

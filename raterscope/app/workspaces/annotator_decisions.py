@@ -29,9 +29,7 @@ from raterscope.widgets.theme import set_lengths
 REASONS = ("careless", "misunderstood the task", "copies another annotator", "a test account")
 FLAG_REASONS = ("look at their marks", "ask them about the task", "compare again later")
 FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion uses it."
-NOT_FUSED = (
-    "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
-)
+NOT_FUSED = "No results of these annotators yet: fuse first (F5 in another tab) to preview the changes."
 WITHOUT_PROGRAMS = frozenset({"pairs"})
 NO_EFFECT = "Fusions of comparisons do not use this mark: programs count there as other annotators do."
 FULL = 1.0

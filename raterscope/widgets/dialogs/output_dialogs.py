@@ -66,7 +66,7 @@ class ReportDialog(FormDialog):
         super().__init__("Report", parent, width=440)
         self._cost = QCheckBox("Cost of labels")
         about = (
-            "Accuracy against votes per task, the gain of more votes, and what stopping would have saved. "
+            "Accuracy against votes per task, the gain of more votes, and the votes saved by stopping early. "
             "Each question is fused some hundred times."
         )
         self.lay_out(title, "", self._cost, plain_label(about, "second", wrap=True), 8, accept="Choose file…")

@@ -60,7 +60,7 @@ def _add_fuse_options(parser: Parser) -> None:
                             help=f"control images, known to contain {content}; they separate artefacts from "
                                  "structures on the others")  # fmt: skip
     add_by_crowd_size(parser, "needs --truth, writes crowd_size.csv")
-    add_truth_option(parser, "hold the ground truth fixed, so that it improves the rest")
+    add_truth_option(parser, "hold the ground truth fixed, to improve the other results")
     add_algorithm(parser, "--algorithm", "oem", "how clicks are clustered")
     add_plan(parser)
     add_mapping(parser)

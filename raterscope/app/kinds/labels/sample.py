@@ -167,7 +167,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         judged = _judged(answers)
         _write(results / "labels", answers, judged, part(watch, 0.8, 0.9))
         tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
-    words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
+    words = [f"{study_path}: simulated cells, and labels by a simulated crowd"]
     answer = answers[METHODS[-1]]
     words += summary_of(answer, judged)
     outcomes = [outcome for answer in answers.values() for outcome in answer.outcomes.values()]

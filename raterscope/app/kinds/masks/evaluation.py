@@ -119,8 +119,8 @@ class MasksTrust(Trust):
         if len(self.held):
             low, middle, high = map(percent, self.held.mean(axis=0))
             sentences.append(
-                f"The bands of 50, 80 and 95 % held {low}, {middle} and {high} of the outlines of raters "
-                f"left out in turn ({counted(len(self.held), 'case')})."
+                f"The bands of 50, 80 and 95 % contained {low}, {middle} and {high} of the outlines of "
+                f"raters left out in turn ({counted(len(self.held), 'case')})."
             )
         elif self.pairs:
             sentences.append(f"With two raters, none can be left out. {TWO_RATERS}")

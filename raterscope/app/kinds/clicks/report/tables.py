@@ -440,7 +440,7 @@ def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     note = (
         "Over all images, with 95 % intervals. Reliability: share of clicks that are votes for a spot. "
         "Sensitivity: share of the structures found by the crowd on which the annotator has a vote; in 47 "
-        "test runs the interval held it for 98 % of annotators, where most spots are artefacts for 83 %. "
+        "test runs the interval contained it for 98 % of annotators, with mostly artefacts for 83 %. "
         "Dice and kappa (Cohen's): agreement with the others about the spots of the images that both viewed, "
         "the mean over the others weighted by common spots."
     )

@@ -219,7 +219,7 @@ _NEAR = (
 _GROUPED = {
     "communities": (
         "Communities in triangles",
-        f"Means of the members' matrices, a triangle a true class; larger discs have more members. {_NEAR}",
+        f"Means of the members' matrices, one triangle per true class; larger discs: more members. {_NEAR}",
     ),
     "communities-over-time": ("Communities at several moments", _NEAR),
     "participation": (
@@ -466,8 +466,8 @@ def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 _MEASURES = (
     (
         "Confusion matrix",
-        "For each true class the probability of each label that an annotator may give: a Dirichlet "
-        "distribution a row, of prior pseudo-counts and the votes weighed by the tasks' probabilities. "
+        "For each true class the probability of each label that an annotator may give: one Dirichlet "
+        "distribution per row, of prior pseudo-counts and the votes weighed by the tasks' probabilities. "
         "Intervals, 2.5 to 97.5 %, are those of a Beta distribution; their variance includes sampling and "
         "the doubt about the tasks' classes, in part shared by all votes.",
     ),
