@@ -146,7 +146,7 @@ def _gather(
     if not sections:
         if origin.outdated:
             raise InputError(origin.outdated[0], file=study.path)
-        raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
+        raise InputError("contains no results yet; `raterscope run` fuses its annotations", file=study.path)
     trust = _trust(study, fused)
     if trust:
         sections.append(_trust_section(trust))

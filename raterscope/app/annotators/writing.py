@@ -242,7 +242,7 @@ def find_studies(paths: Sequence[Path]) -> list[Path]:
         else:
             studies[path] = None
     if not studies:
-        raise InputError(f"holds no study, no file that ends in {STUDY_SUFFIX}", file=paths[0])
+        raise InputError(f"contains no study, no file that ends in {STUDY_SUFFIX}", file=paths[0])
     return list(studies)
 
 

@@ -267,8 +267,8 @@ def gather_cohort(output: Path, path: Path, watch: Watch) -> Gathered:
     """Gather the cases of a cohort in one study.
 
     `output`: folder that `raterscope batch` wrote. `path`: file of the study. If it exists, it must be of
-    this cohort, and new cases are added. Raises `InputError` if the folder holds no cohort, no case is done,
-    or the study cannot be written.
+    this cohort, and new cases are added. Raises `InputError` if the folder contains no cohort, no case is
+    done, or the study cannot be written.
     """
     cases = list_cases(output)
     if not any(case.is_done for case in cases):

@@ -219,7 +219,7 @@ def find_cases(location: str, naming: str | None = None, watch: Watch = silent) 
     cases, notices = _mask_cases(voxels, root, naming)
     cases += _table_cases(tables, photographs, root)
     if not cases:
-        raise InputError("holds no masks and no tables of clicks, labels or pairs", file=Path(location))
+        raise InputError("contains no masks and no tables of clicks, labels or pairs", file=Path(location))
     return FoundCases(tuple(_distinguished(cases)), tuple(notices))
 
 

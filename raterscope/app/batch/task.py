@@ -348,7 +348,7 @@ def _fuse(case: Case, folder: Path, log: list[str]) -> None:
         log += importing.store(readings, study)
         items = [item.id for item in kind.items(study)]
         if not items:
-            raise InputError(f"holds no {case.kind}", file=case.files[0])
+            raise InputError(f"contains no {case.kind}", file=case.files[0])
         inputs = steps.gather(items, study, plan, False, silent)
         answer = steps.fuse(inputs, plan, 1, silent)
         failed = [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]

@@ -145,7 +145,7 @@ def gather(options: argparse.Namespace) -> int:
         names = plain_names(gathered.changed, _MOST, 40)
         print(
             f"note: {names} changed after being gathered; the study keeps the earlier results. "
-            "Gather into a new study to take the new ones.",
+            "Gather into a new study to use the new ones.",
             file=sys.stderr,
         )
     for case in gathered.failed[:_MOST]:

@@ -339,7 +339,7 @@ def _describe_batch(commands: Commands) -> None:
                         help="write a script that runs the shards, instead of running")  # fmt: skip
     parser.add_argument("--shards", type=count, default=10, metavar="N",
                         help="shards of the script (default: %(default)s)")  # fmt: skip
-    add_output(parser, "OUT", "a folder, which may hold results of an earlier start", required=False)
+    add_output(parser, "OUT", "a folder, new or with the results of an earlier run", required=False)
 
 
 def _describe_gather(commands: Commands) -> None:
@@ -387,7 +387,7 @@ def _describe_plan(commands: Commands) -> None:
     acceptance = plans.add_parser("acceptance", help="acceptance sampling by attributes")
     sample = plans.add_parser("sample", help="draw the items of a study that are checked again")
     add_study(sample)
-    sample.add_argument("--kind", choices=tuple(KINDS), help="needed if the study holds several kinds")
+    sample.add_argument("--kind", choices=tuple(KINDS), help="needed if the study contains several kinds")
     add_study(plans.add_parser("progress", help="how much of a sample was re-read, and the verdict"))
     for plan in (acceptance, sample):
         add_fields(plan, AcceptanceSettings, () if plan is sample else ("seed",))

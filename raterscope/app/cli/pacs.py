@@ -25,7 +25,7 @@ def _dicom_files(path: Path) -> list[Path]:
             if opened.read(132)[128:] == b"DICM":
                 files.append(file)
     if not files:
-        raise InputError("holds no DICOM file", file=path)
+        raise InputError("contains no DICOM file", file=path)
     return files
 
 

@@ -35,7 +35,7 @@ def structures(options: argparse.Namespace) -> int:
         for entry in mask_entries(study):
             images.setdefault(entry.structure, entry.image)
         if not images:
-            raise InputError("holds no masks; `raterscope import` reads them", file=study.path)
+            raise InputError("contains no masks; `raterscope import` reads them", file=study.path)
         names = list(images) if options.structure is None else [_named(images, options.structure)]
         if changes:
             chosen, imported = chosen_codings(study), imported_codings(study)

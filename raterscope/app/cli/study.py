@@ -368,7 +368,7 @@ def report(options: argparse.Namespace) -> int:
             }
             item, question = (entry.id, None) if entry else (None, questions.get(options.item.casefold()))
             if item is None and question is None:
-                raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
+                raise InputError(f"contains no image or question {plain(options.item)}", file=study.path)
         with study.shown.only(options.run):
             origin = provenance_of_report(study, item, question)
             print_results(origin.outdated, ())
@@ -563,7 +563,7 @@ def _sample(options: argparse.Namespace) -> str:
         kinds = [kind.name for kind in KINDS.values() if kind.items(study)]
         kind = options.kind or (kinds[0] if len(kinds) == 1 else None)
         if kind is None:
-            raise InputError(f"--kind is missing; the study holds {' and '.join(kinds) or 'nothing'}")
+            raise InputError(f"--kind is missing; the study contains {' and '.join(kinds) or 'nothing'}")
         settings = entered(options, AcceptanceSettings)
         decision = study.record(draw_sample(kind, list_undecided(kind, study), settings))
         subject = decision.subject

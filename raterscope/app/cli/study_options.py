@@ -293,7 +293,7 @@ def describe_reader_study(commands: Commands) -> None:
         "make one file for each reader, from a protocol",
         "Reads a protocol in TOML (readers, cases, structures or questions, reads, washout_days, seed) and\n"
         "writes readers/NAME.rsread for each reader, to be opened in the window, and coordinator.json with\n"
-        "the key of the pseudonyms and the expected reads, which no reader gets. With a problem in any\n"
+        "the key of the pseudonyms and the expected reads: do not send it to readers. With a problem in any\n"
         "field, nothing is written, and every problem is listed.",
     )
     new.add_argument("protocol", type=Path, metavar="PROTOCOL", help="the protocol, a TOML file")

@@ -23,13 +23,13 @@ def select_items(
         return _questions(study, items, kind)
     entries = study.images()
     if not entries:
-        raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
+        raise InputError("contains no images yet; `raterscope import` reads them", file=study.path)
     if not items:
         numbers = (
             {entry.id for entry in entries} if kind is None else {item.id for item in study.items()[kind]}
         )
         if not numbers:
-            raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
+            raise InputError(f"contains no {kind}; `raterscope import` reads them", file=study.path)
         return [entry for entry in entries if entry.id in numbers]
     names = ImageNames(entries, study.path.parent)
     named: dict[int, ImageEntry] = {}
@@ -44,7 +44,7 @@ def select_items(
 def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
     entries = study.items()[kind]
     if not entries:
-        raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
+        raise InputError(f"contains no {kind}; `raterscope import` reads them", file=study.path)
     by_name = {entry.name.casefold(): entry for entry in entries}
     for item in items:
         if item.casefold() not in by_name:
@@ -55,7 +55,7 @@ def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
 
 def _unknown(study: Study, noun: str, item: str, entries: Sequence[Item]) -> InputError:
     examples = plain_names((entry.name for entry in entries), 5, 40)
-    return InputError(f"holds no {noun} {plain(item)}; it holds {examples}", file=study.path)
+    return InputError(f"contains no {noun} {plain(item)}; it contains {examples}", file=study.path)
 
 
 class Named(Protocol):

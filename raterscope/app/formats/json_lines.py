@@ -65,7 +65,7 @@ def read_records(path: Path) -> Table:
                 column.append(cell)
             lines.append(line)
     if len(columns) < 2:
-        raise InputError("holds no records with two fields or more; expected a table", file=path)
+        raise InputError("contains no records with two fields or more; expected a table", file=path)
     for column in columns.values():
         column.extend([""] * (len(lines) - len(column)))
     return Table(path, tuple(columns), tuple(columns.values()), lines)

@@ -57,7 +57,7 @@ def read_sound(path: Path) -> Sound:
         raise InputError(f"is damaged or of another format; {expected}", file=path) from None
     samples = np.frombuffer(decoded, dtype=np.int16).reshape(-1, 2)
     if not len(samples):
-        raise InputError("holds no sound", file=path)
+        raise InputError("contains no sound", file=path)
     return Sound(samples, _RATE)
 
 

@@ -364,7 +364,7 @@ def read_parquet_batches(
                 try:
                     texts.append(_as_text(batch.column(name)))
                 except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-                    raise InputError("holds no text, numbers or times", file=path, field=name) from None
+                    raise InputError("contains no text, numbers or times", file=path, field=name) from None
             yield texts
 
 

@@ -242,7 +242,7 @@ def read_voxels(
 
 def _refuse_spacing(spacing: Sequence[float] | None, name: str) -> None:
     if spacing is not None:
-        raise InputError("has a spacing of its own; expected no spacing beside it", file=name)
+        raise InputError("has a spacing of its own; expected no other spacing", file=name)
 
 
 def _steps(spacing: Sequence[float] | None, axes: int) -> tuple[float, float, float] | None:

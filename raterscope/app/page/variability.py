@@ -210,8 +210,9 @@ def protocol_table(protocol: Protocol, statistics: Sequence[Statistic]) -> Table
     if not rows:
         return None
     note = (
-        "Pass: the whole 95 % interval keeps the limit. Fail: the whole interval is beyond it. Undecided: "
-        "the interval contains it, and more cases are needed. Without an interval the value alone counts."
+        "Pass: the whole 95 % interval is within the limit. Fail: the whole interval is beyond it. "
+        "Undecided: the interval contains it, and more cases are needed. Without an interval the value alone "
+        "counts."
     )
     return Table(
         "Limits of the protocol", ("Statistic", "Value", "Limit", "Result"), rows, note, frozenset({3})

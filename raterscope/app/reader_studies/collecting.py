@@ -383,7 +383,7 @@ def find_files(paths: Sequence[Path]) -> tuple[list[Path], Path]:
         if path.is_dir():
             present = sorted(each for each in path.rglob(f"*{READING_SUFFIX}") if each.is_file())
             if not present:
-                raise InputError(f"holds no reading file, NAME{READING_SUFFIX}", file=path)
+                raise InputError(f"contains no reading file, NAME{READING_SUFFIX}", file=path)
             files.update(dict.fromkeys(present))
         elif path.name != COORDINATOR:
             files[path] = None

@@ -179,7 +179,7 @@ def read_task_cases(source: Source, watch: Watch) -> list[TaskCase]:
         contents = _contents_of_table(source, watch)
     tasks = list(dict.fromkeys([*contents, *pictures]))
     if not tasks:
-        raise InputError(f"holds no tasks with texts or pictures; {_EXPECTED}", file=path)
+        raise InputError(f"contains no tasks with texts or pictures; {_EXPECTED}", file=path)
     return [_case(path, task, contents.get(task, {}), pictures.get(task)) for task in tasks]
 
 
@@ -222,7 +222,7 @@ def _contents_of_table(source: Source, watch: Watch) -> dict[str, dict[str, str]
                 for task, texts in _by_task(read).items():
                     contents.setdefault(task, {}).update(texts)
     except UnknownColumns as error:
-        raise InputError(f"holds no tasks; {_EXPECTED}", file=source.path) from error
+        raise InputError(f"contains no tasks; {_EXPECTED}", file=source.path) from error
     return contents
 
 

@@ -504,7 +504,7 @@ def read_groups(
         stored = present_groups(study, study.review_state())
         if not stored:
             raise StudyError(
-                "holds no groups; `raterscope import --groups TABLE` stores them", file=study.path
+                "contains no groups; `raterscope import --groups TABLE` stores them", file=study.path
             )
         return _sorted(stored), []
     images = ImageNames(entries, study.path.parent)

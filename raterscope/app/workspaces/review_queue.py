@@ -207,9 +207,7 @@ class ReviewQueue(QObject):
             return f"Press Fuse (F5) to find disputed {item}s."
         if unfused:
             are = "is" if unfused == 1 else "are"
-            return (
-                f"Nothing fused is disputed. {counted(unfused, image)} {are} not fused yet: press Fuse (F5)."
-            )
+            return f"No result is disputed. {counted(unfused, image)} {are} not fused yet: press Fuse (F5)."
         return "Nothing disputed is left in this study."
 
     def _read_on(self) -> None:

@@ -93,5 +93,5 @@ def test_tables_are_a_case_per_study_and_kind(tmp_path):
 
 
 def test_a_folder_without_annotations_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no masks"):
+    with pytest.raises(InputError, match="contains no masks"):
         find_cases(str(tmp_path))

@@ -36,7 +36,7 @@ class TestLabels:
         with Study.open(crowd) as opened:
             add_case(opened, "chest", Grid((3, 9, 9), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 1.0, 0)))
         message = refusal("run", crowd, "majority")
-        assert "holds masks and labels" in message
+        assert "contains masks and labels" in message
         assert "--kind" in message
         assert run("run", crowd, "majority", "--kind", "labels") == 0
         assert "not for clicks" in refusal("run", crowd, "majority", "--kind", "clicks")
@@ -57,7 +57,9 @@ class TestLabels:
             (entry,) = opened.runs.all()
             assert entry.settings["about"]["truths"] == "folds"
             assert entry.items == (opened.questions()[0].id,)
-        assert "holds no question cats; it holds labels" in refusal("run", crowd, "ibcc", "--item", "cats")
+        assert "contains no question cats; it contains labels" in refusal(
+            "run", crowd, "ibcc", "--item", "cats"
+        )
 
     def test_a_report_of_one_question(self, crowd, tmp_path, refusal):
         assert run("run", crowd, "majority") == 0
@@ -76,7 +78,7 @@ class TestLabels:
         assert (row["kind"], row["item"], row["task"], row["label"]) == ("labels", "labels", "t5", "cat")
 
     def test_no_labels_yet(self, study, refusal):
-        assert "holds no labels" in refusal("run", study, "ibcc")
+        assert "contains no labels" in refusal("run", study, "ibcc")
 
 
 class TestPairs:
@@ -108,11 +110,11 @@ class TestPairs:
 
     def test_what_cannot_be_run_is_reported(self, crowd, study, refusal):
         assert "not for labels" in refusal("run", crowd, "iss", "--kind", "labels")
-        assert "holds no question cats; it holds better?, older?" in refusal(
+        assert "contains no question cats; it contains better?, older?" in refusal(
             "run", crowd, "iss", "--item", "cats"
         )
         assert "rate" in refusal("run", crowd, "iss", "--set", "rate=7")
-        assert "holds no pairs" in refusal("run", study, "iss")
+        assert "contains no pairs" in refusal("run", study, "iss")
 
 
 def test_a_run_of_masks_prints_the_notices_of_its_fusions(tmp_path, capsys):

@@ -112,11 +112,11 @@ class TestRun:
         assert [(row["verb"], row["weight"]) for row in decided] == [("weigh", "0.5"), ("include", "")]
 
     def test_refusals(self, study, refusal, tmp_path):
-        assert "holds no image three" in refusal("run", study, "oem", "--item", "three")
+        assert "contains no image three" in refusal("run", study, "oem", "--item", "three")
         assert "'magic'" in refusal("run", study, "magic")
         assert refusal("run", tmp_path / "gone.rscope", "oem").startswith("gone.rscope: does not exist")
         Study.create(tmp_path / "bare.rscope").close()
-        assert "holds no images yet" in refusal("run", tmp_path / "bare.rscope", "oem")
+        assert "contains no images yet" in refusal("run", tmp_path / "bare.rscope", "oem")
 
 
 class TestExport:

@@ -99,7 +99,7 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
 def test_a_column_of_lists_is_refused_by_its_name(tmp_path: Path) -> None:
     rows = [{"annotator": ["a"], "task": "t", "label": "cat"}]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="field annotator: holds no text"):
+    with pytest.raises(InputError, match="field annotator: contains no text"):
         read_files([tmp_path / "a.parquet"], kind="labels")
 
 

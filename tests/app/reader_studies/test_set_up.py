@@ -67,7 +67,10 @@ def test_a_readers_file_has_the_texts_of_a_table_and_no_other_column(tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("annotator,task,label\nkim,a,yes\n", "tasks.csv: holds no tasks with texts or pictures; expected"),
+        (
+            "annotator,task,label\nkim,a,yes\n",
+            "tasks.csv: contains no tasks with texts or pictures; expected",
+        ),
         ("task,text\na,\n", "tasks.csv"),
         ("task,audio\na,bird.wav\n", "a names a sound, bird.wav; readers can be shown texts and pictures"),
         ("task,front\na,smear9.png\n", "a: there is no picture smear9.png"),

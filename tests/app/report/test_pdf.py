@@ -168,7 +168,7 @@ def test_the_command_reports_an_error_in_one_line(study, tmp_path, capsys):
     study.close()
     for extra, words in (
         (("-o", "report.odt"), "ends in .html or .pdf"),
-        (("-o", "report.html", "--item", "leg"), "holds no image or question leg"),
+        (("-o", "report.html", "--item", "leg"), "contains no image or question leg"),
     ):
         assert main(["report", str(study.path), *extra]) == 1
         output = capsys.readouterr().err

@@ -84,7 +84,7 @@ def test_series_are_fetched_and_imported_and_their_consensus_is_stored(filled, w
     fetched = archives.fetch_all(archives.connect(filled), stored, tmp_path / "again")
     candidates = classify_files(list(fetched))
     assert len(candidates.volumes) == 1
-    assert any("is a report and holds no image" in notice for notice in candidates.notices)
+    assert any("is a report and contains no image" in notice for notice in candidates.notices)
 
 
 def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtbot, tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ def _read(
             return _read_rows(source.records(), mapping, watch, truth=truth)
         if document is None or "labels" not in document.expected:
             raise InputError(
-                "holds no readable labels; expected a table, or a file of Label Studio, CVAT or COCO",
+                "contains no readable labels; expected a table, or a file of Label Studio, CVAT or COCO",
                 file=path,
             )
         return collect_labels(path, document, annotator or path.stem, watch)

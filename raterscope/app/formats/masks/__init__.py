@@ -158,7 +158,7 @@ def _read(
 
         return read_rtstruct(path, volumes, names, naming, watch)
     raise InputError(
-        "holds no readable masks; expected a NIfTI, NRRD or MetaImage label map, PNG or TIFF,"
+        "contains no readable masks; expected a NIfTI, NRRD or MetaImage label map, PNG or TIFF,"
         " DICOM SEG or RTSTRUCT, LIDC or CVAT XML, or COCO, Label Studio or labelme JSON",
         file=path,
     )

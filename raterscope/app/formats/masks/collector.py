@@ -302,7 +302,7 @@ def collect_masks(
     `names`: the annotator of annotations without a name, and the structure of an empty file.
     """
     if document is None or "masks" not in document.expected:
-        problem = "holds no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
+        problem = "contains no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
         raise InputError(problem, file=path)
     collector, grids = MaskCollector(path), _Grids(path)
     items = document.items()

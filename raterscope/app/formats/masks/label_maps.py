@@ -180,7 +180,7 @@ def read_label_map(
     - Colours: each a structure, "colour #ff0000", except the background, which is black or the most frequent.
     - Several volumes in one file: each a structure, "layer 2".
 
-    Raises `InputError` for a file that cannot be read, or holds no masks.
+    Raises `InputError` for a file that cannot be read, or contains no masks.
     """
     notices = list(label_map.notices)
     grid, layers = label_map.grid, len(label_map.values)

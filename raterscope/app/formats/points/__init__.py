@@ -65,7 +65,7 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
     document = source.document()
     if document is None or "points" not in document.expected:
         raise InputError(
-            "holds no readable points; expected a table, GeoJSON of QuPath, keypoints of COCO or"
+            "contains no readable points; expected a table, GeoJSON of QuPath, keypoints of COCO or"
             " Label Studio, or points of CVAT or labelme",
             file=path,
         )

@@ -264,8 +264,8 @@ def read_coco_scores(path: Path, content: Any) -> PointTable:
     """Read the detections in COCO JSON; raises `InputError` as `points.read_scores`."""
     if not is_scored_coco(content):
         raise InputError(
-            "holds no scores; expected a list of COCO results, or COCO annotations, with image_id, bbox and "
-            "score",
+            "contains no scores; expected a list of COCO results, or COCO annotations, with image_id, bbox "
+            "and score",
             file=path,
         )
     listed = content["annotations"] if isinstance(content, dict) else content

@@ -37,7 +37,7 @@ def connect(address: str, certificates: Path | None = None) -> Archive:
         try:
             ssl.create_default_context(cafile=certificates)
         except ssl.SSLError as error:
-            raise InputError("holds no certificates as PEM", file=certificates) from error
+            raise InputError("contains no certificates as PEM", file=certificates) from error
     if urlsplit(address).scheme in ("dicom", "dicoms"):
         return DimseArchive(address, certificates)
     return WebArchive(address, certificates)

@@ -144,7 +144,7 @@ def _search_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
         return dicom.find_series(scans, folder, part(watch, 0.8, 1.0))
     volumes, refused = _describe_others(sources, part(watch, 0.8, 1.0))
     if not volumes:
-        raise refused[0] if refused else InputError("holds no image or volume", file=folder)
+        raise refused[0] if refused else InputError("contains no image or volume", file=folder)
     if refused:
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         text = f"Skipped: {str(refused[0]).rstrip('.')}{more}."

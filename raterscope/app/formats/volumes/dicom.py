@@ -55,7 +55,7 @@ _MOST_LISTED = 100_000
 def find_own_series(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
     """Find the volumes of the series of a DICOM file among the files in its folder.
 
-    Raises `InputError` for a file that holds no image, or cannot be read.
+    Raises `InputError` for a file that contains no image, or cannot be read.
     """
     path, heads = file.path, file.images()
     if heads[0].frames > 1 or not heads[0].series:

@@ -112,11 +112,11 @@ _TAGS = [
 _NO_IMAGES = {
     "SEG": "is a segmentation; open it as masks",
     "RTSTRUCT": "holds contours and no image; open it as masks",
-    "RTPLAN": "is a plan of radiotherapy and holds no image",
+    "RTPLAN": "is a plan of radiotherapy and contains no image",
     "RTDOSE": "holds a dose of radiotherapy; expected an image",
     "SM": "holds the tiles of a microscope's slide; expected slices of a volume",
     "ANN": "holds annotations and no image",
-    "SR": "is a report and holds no image",
+    "SR": "is a report and contains no image",
     "PR": "describes the display of images and holds none",
     "KO": "is a list of images and holds none",
 }
@@ -234,7 +234,7 @@ def _images(path: Path, file: BinaryIO, data: Any, at: int) -> tuple[SliceHead, 
     text = _NO_IMAGES.get(modality)
     if text is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
         kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "of unknown kind"
-        text = f"holds no image ({plain(kind)})"
+        text = f"contains no image ({plain(kind)})"
     if text is not None:
         raise NoImageError(text, file=path)
     return tuple(_heads(path, file, data, at))
@@ -451,7 +451,7 @@ def _offset(path: Path, file: BinaryIO, at: int, syntax: str, bits: int, photome
     order: Literal["big", "little"] = "big" if syntax == "1.2.840.10008.1.2.2" else "little"
     group, element = (int.from_bytes(start[k : k + 2], order) for k in (0, 2))
     if group != 0x7FE0 or element not in (0x8, 0x9, 0x10):
-        raise InputError("holds no pixels", file=path)
+        raise InputError("contains no pixels", file=path)
     explicit = syntax != NATIVE[0]
     length = int.from_bytes(start[8:12] if explicit else start[4:8], order)
     if length == 0xFFFFFFFF:

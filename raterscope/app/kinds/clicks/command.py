@@ -88,7 +88,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         tables = _clicks_of(options.clicks, mapping, sizes, part(watch, 0.0, 0.05))
         clicks = clicks_by_image(tables, sizes, tuple(options.extent) if options.extent else None)
         if not clicks:
-            raise InputError("holds no clicks", file=options.clicks[0])
+            raise InputError("contains no clicks", file=options.clicks[0])
         truth = _truth_of(options.truth, mapping, list(clicks)) if options.truth else None
         true_positions = points_by_image(truth, clicks) if truth is not None else {}
         if truth is not None and not true_positions:

@@ -346,7 +346,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     if request.format == "napari":  # which opens no layer without points
         images = [image for image in images if image.detections]
     if not images:
-        raise InputError("holds no detections to write as points", file=study.path)
+        raise InputError("contains no detections to write as points", file=study.path)
     write, named = _WRITERS[request.format], [(image, image_stem(image.name)) for image in images]
     return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
@@ -382,7 +382,7 @@ def rows_of_images(
                 runs[entry.id] = result[0]
         watch((step + 1) / len(entries), f"reading {plain(entry.name)}")
     if not fusions:
-        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+        raise InputError("contains no detections yet; `raterscope run` fuses its clicks", file=study.path)
     names = fused_classes(
         (fusion for _, fusion in fusions if fusion is not None),
         (spot for entry, _ in fusions for spot in state.spots(entry.id)),
@@ -542,7 +542,7 @@ def export_measurements(study: Study, request: Request, watch: Watch = silent) -
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     rows = [row for entry in entries for row in _rows(entry, measures)]
     if not rows:
-        raise InputError("holds no measurements yet; they are drawn in the window", file=study.path)
+        raise InputError("contains no measurements yet; they are drawn in the window", file=study.path)
     return [write_table(request.path, _MEASUREMENT_COLUMNS, rows)]
 
 

@@ -145,7 +145,7 @@ def export_retirement(study: Study, request: Request, watch: Watch = silent) -> 
                 *map(format_number, values),
             ))  # fmt: skip
     if not fused:
-        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+        raise InputError("contains no detections yet; `raterscope run` fuses its clicks", file=study.path)
     request.say(f"Images that need no more annotators: {len(rows):,} of {fused:,}.")
     return [write_table(request.path, RETIREMENT, rows)]
 

@@ -289,7 +289,7 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
         field = count_field(entry, None if result is None else result[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:
-        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+        raise InputError("contains no detections yet; `raterscope run` fuses its clicks", file=study.path)
     if not request.groups:
         return [write_table(request.path, _COLUMNS, _rows(fields, measures))]
     rows = _rows_by_group(fields, measures, request.groups)

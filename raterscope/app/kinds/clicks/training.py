@@ -208,7 +208,7 @@ def _export_crops(study: Study, request: Request, groups: Mapping[int, str], wat
                 size, row["posterior"], row["detected"], row["verdict"], *(row[name] for name in classes),
             ))  # fmt: skip
     if not table:
-        raise InputError("holds no spot on an image with a file; import the images first", file=study.path)
+        raise InputError("contains no spot on an image with a file; import the images first", file=study.path)
     if missing:
         request.say(f"{counted(missing, 'image')} without file skipped.")
     write_table(files[0], (*_CROP_COLUMNS, *classes), table)

@@ -151,7 +151,7 @@ def export_variability(study: Study, request: Request, watch: Watch = silent) ->
     """Write the observer variability of clicks; see `exports.Writer`."""
     variability = measure_counts(study, request.items, watch)
     if variability is None:
-        raise InputError("holds no clicks of two annotators", file=study.path)
+        raise InputError("contains no clicks of two annotators", file=study.path)
     return [write_table(request.path, COLUMNS, statistic_rows(count_statistics(variability)))]
 
 

@@ -116,7 +116,7 @@ def fuse_study(
     """
     path: Path = options.labels[0]
     if len(options.labels) > 1:
-        raise InputError("is a study; expected no other file beside it", file=path)
+        raise InputError("is a study; expected no other file with it", file=path)
     misplaced = next(
         (option for name, option in _OF_FILES.items() if getattr(options, name) not in (None, [], ())), None
     )
@@ -125,7 +125,7 @@ def fuse_study(
             f"is a study, which contains what {misplaced} gives; expected no {misplaced}", file=path
         )
     if options.run is not None and (options.settings or options.hold_truth or options.folds):
-        raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
+        raise InputError("--run writes a stored run; expected no --set, --hold-truth or --folds with it")
     names = [] if options.question is None else [options.question]
     with Study.open(path, to_read=True) as study, study.shown.only(options.run):
         questions = [entry.id for entry in select_items(study, names, "labels", by_question=True)]
@@ -357,7 +357,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[LabelFile]:
         tables += read_labels(path, mapping or None, step, annotator=options.annotator)
     if not any(isinstance(table, LabelTable) and len(table) for table in tables):
         raise InputError(
-            "holds no votes; expected the columns annotator, task and label", file=options.labels[0]
+            "contains no votes; expected the columns annotator, task and label", file=options.labels[0]
         )
     if options.truth is not None:
         # The file of truths takes precedence over truths among the votes.
@@ -373,7 +373,7 @@ def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[Tru
         labels_read = read_labels(path, named_columns, watch, truth=True)
     truths = [table for table in labels_read if isinstance(table, TrueLabels) and len(table)]
     if not truths:
-        raise InputError("holds no true classes; expected the columns task and label", file=path)
+        raise InputError("contains no true classes; expected the columns task and label", file=path)
     return truths
 
 

@@ -490,7 +490,7 @@ class GroupedAnswer:
             dynamic = self.fusion.drift is not None
             return "" if dynamic else "traces need dynamic IBCC; fuse with --algorithm dynibcc"
         if self.groups is None:
-            return "holds no communities"
+            return "contains no communities"
         return (
             "" if chart == "communities" else why_not_over_time(self.labels, self.fusion, self.groups.basis)
         )

@@ -94,7 +94,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
         budget = read_budget(study, request.settings, request.costs)
     requested = [entry for entry in study.questions() if not request.items or entry.id in request.items]
     if not requested:
-        raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
+        raise InputError("contains no labels; `raterscope import` reads them", file=study.path)
     entries = [entry for entry in requested if _is_ready(study, entry, request.what)]
     if not entries or (request.items and len(entries) < len(requested)):
         raise InputError(_why_missing(request.what), file=study.path)
@@ -104,7 +104,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
     if request.what in ("tags", "agreement"):
         items += [(tags, tags.name) for tags in find_tag_sets(entries)]
     if not items:
-        raise InputError("holds no votes with several tags", file=study.path)
+        raise InputError("contains no votes with several tags", file=study.path)
     files: list[Path] = []
     for entry, path, step in files_for(request, items, watch):
         if isinstance(entry, TagSet):
@@ -181,12 +181,12 @@ def _is_ready(study: Study, entry: QuestionEntry, export: str) -> bool:
 
 def _why_missing(export: str) -> str:
     if export == "decided":
-        return "holds no decision on a task yet"
+        return "contains no decision on a task yet"
     if export == "roc-curves":
-        return "holds no known truths with a run of labels; `raterscope import --kind true-labels` reads them"
+        return "contains no known truths of fused labels; `raterscope import --kind true-labels` reads them"
     if export in OF_COMMUNITIES:
-        return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
-    return "holds no run of labels yet; `raterscope run` makes one"
+        return "contains no communities yet; `raterscope run` finds them, with --set communities=behaviour"
+    return "contains no run of labels yet; `raterscope run` makes one"
 
 
 def _answer(study: Study, entry: QuestionEntry) -> Answered:

@@ -104,7 +104,7 @@ class LabelInterpretation:
         except ValueError:
             raise InputError(
                 f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)}"
-                f" numbers above 0: a row for each of {plain_names(scheme.classes)}, a number for each of "
+                f" numbers above 0: one row for each of {plain_names(scheme.classes)}, a number for each of "
                 f"{plain_names(scheme.outputs)}"
             ) from None
 

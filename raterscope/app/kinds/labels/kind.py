@@ -48,7 +48,7 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="class probabilities of a program: a table with the columns task and one for "
                              "each class, or task, label and score; weighted by how well they predict the "
                              "votes, and left out if they do not")  # fmt: skip
-    add_truth_option(parser, "hold the truths fixed, so that they improve the rest")
+    add_truth_option(parser, "hold the truths fixed, to improve the other results")
     parser.add_argument("--folds", action="store_true",
                         help="hold the truths fixed except a fifth that is measured, in turn")  # fmt: skip
     parser.add_argument("--compare", action="store_true",
@@ -102,8 +102,9 @@ def _add_fuse_options(parser: Parser) -> None:
 def _add_report_options(parser: Parser) -> None:
     add_roc_curves(parser, "needs known truths and takes minutes")
     parser.add_argument("--cost", action="store_true",
-                        help="of labels: accuracy against votes per task, the gain of more votes, and what "
-                             "stopping would have saved; fuses each question some hundred times")  # fmt: skip
+                        help="of labels: accuracy against votes per task, the gain of more votes, and the "
+                             "votes saved by stopping early; fuses each question some hundred "
+                             "times")  # fmt: skip
     add_rates_over_time(parser, "of questions of labels")
 
 

@@ -198,7 +198,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     truths = [file for path in options.truth or () for file in _sorted([path], silent).masks]
     files = list(dict.fromkeys([*lot.masks, *truths]))
     if not files:
-        raise InputError("holds no masks", file=options.masks[0])
+        raise InputError("contains no masks", file=options.masks[0])
     reading = MaskOptions(options.annotator, options.naming, options.structure)
     tables, refused = read_mask_files(
         files, volumes, reading, optional=lot.from_folders, sources=lot.sources, watch=part(watch, 0.3, 1.0)

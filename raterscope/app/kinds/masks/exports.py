@@ -208,7 +208,7 @@ def export_variability(study: Study, request: Request, watch: Watch = silent) ->
     volumes = measure_variability(study, request.items, part(watch, 0.0, 0.1))
     outlines = measure_differences(study, request.items, watch=part(watch, 0.1, 1.0))
     if not volumes and not outlines:
-        raise InputError("holds no structure that two raters marked", file=study.path)
+        raise InputError("contains no structure that two raters marked", file=study.path)
     statistics = [statistic for variability in volumes for statistic in variability_statistics(variability)]
     statistics += [statistic for differences in outlines for statistic in difference_statistics(differences)]
     rows = statistic_rows(statistics, None if by is None else by.names)

@@ -117,12 +117,12 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
     """
     requested = [entry for entry in study.pair_questions() if not request.items or entry.id in request.items]
     if not requested:
-        raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
+        raise InputError("contains no pairs; `raterscope import` reads them", file=study.path)
     ready = requested
     if request.what not in ("pairs", "variability"):
         ready = [entry for entry in requested if study.shown.result(entry.id, "pairs") is not None]
     if not ready or (request.items and len(ready) < len(requested)):
-        raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
+        raise InputError("contains no run of pairs yet; `raterscope run` makes one", file=study.path)
     return [
         _write_export(study, question, request.what, path, step)
         for question, path, step in files_for(request, [(entry, entry.name) for entry in ready], watch)

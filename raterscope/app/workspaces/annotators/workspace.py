@@ -40,7 +40,7 @@ from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.tables.annotator_grid import EMPTY, AnnotatorGridView
 
-SELECT_TWO = "Select two annotators in the table (Ctrl+click) to compare what they measured."
+SELECT_TWO = "Select two annotators in the table (Ctrl+click) to compare their values."
 TOO_FEW = "These two have not measured three cases in common: volumes of masks or counts of clicks."
 NO_ALPHA = (
     "Krippendorff's alpha needs two annotators or more on the same spots, voxels, tasks or pairs of items. "

@@ -173,7 +173,7 @@ class ControlMarks(ClicksPart):
         accepted = sum(spot.verdict in ("accepted", "added") for spot in spots)
         if verb == "negative" and accepted:
             number = "a spot" if accepted == 1 else f"{accepted:,} spots"
-            self.message.emit(f"You accepted {number} on {entry.name}: it holds structures.")
+            self.message.emit(f"You accepted {number} on {entry.name}: it contains structures.")
             return
         self._document.record(Decision(verb=verb, item=image, subject=ImageSubject(name=entry.name)))
 

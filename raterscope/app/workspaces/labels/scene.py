@@ -294,7 +294,7 @@ def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch
     assert analysis.accuracy is not None
     if analysis.rates is not None and analysis.rates.shared:
         raise LabelsError(
-            "Communities are not looked for: all annotators have one matrix of very many classes."
+            "No communities are computed: all annotators share one matrix of very many classes."
         )
     basis, method = method_key
     if basis == "behaviour":

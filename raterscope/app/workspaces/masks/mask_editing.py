@@ -285,9 +285,9 @@ def _difference(old: BoolArray, new: BoolArray, origin: Box) -> Stroke | None:
 
 
 _SOURCES = {
-    "chosen": "As you chose it. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
-    "file": "As the imported files say. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
-    "name": "Recognised by its name. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "chosen": "Your choice. Written to DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "file": "From the imported files. Written to DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "name": "Recognised by its name. Written to DICOM SEG, RTSTRUCT and .seg.nrrd.",
     "": "This structure has no code. Search for one to include it in DICOM SEG and RTSTRUCT.",
 }
 

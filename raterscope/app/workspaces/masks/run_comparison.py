@@ -447,7 +447,7 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
     def over(index: int) -> str:
         measured, cases = summary.counted[index], summary.cases
         if measured == cases:
-            return f"Mean over {counted(cases, 'case')}; below, the interval that holds nine of ten cases."
+            return f"Mean over {counted(cases, 'case')}; below, the interval that contains nine of ten cases."
         return f"Mean over {measured:,} of {counted(cases, 'case')}; the others have nothing to measure."
 
     length = f", {summary.length}" if summary.length else ""

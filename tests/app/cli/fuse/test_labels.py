@@ -335,7 +335,7 @@ class TestStudy:
         assert record["inputs"][0].get("run") == (1 if options else None)
 
     def test_options_of_files_are_refused(self, refusal, study, votes):
-        assert "expected no other file beside it" in refusal(study, votes)
+        assert "expected no other file with it" in refusal(study, votes)
         assert "expected no --classes" in refusal(study, "--classes", "cat,dog")
         assert "has no run number 7" in refusal(study, "--run", "7")
         assert "--run names a run of a study" in refusal(votes, "--run", "1")

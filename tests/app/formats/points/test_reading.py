@@ -295,7 +295,7 @@ class TestTelling:
         [
             ("a.geojson", "[" * 100_000, "is nested too deeply"),
             ("a.geojson", "", "is empty"),
-            ("a.geojson", {"type": "Topology"}, "holds no readable points"),
+            ("a.geojson", {"type": "Topology"}, "contains no readable points"),
             ("a.xml", "<a>" * 100 + "</a>" * 100, "is nested too deeply"),
             ("a.json", {"images": [], "annotations": [{"image_id": None}]}, "does not name its image"),
             ("a.json", {"images": [{}], "annotations": []}, "images[0]: has no number"),

@@ -64,8 +64,8 @@ def test_coco_with_images_is_read(tmp_path):
         ([BOX | {"image_id": [1]}], r"results\[0\].image_id"),
         ({"images": [], "annotations": [BOX]}, r"annotations\[0\].image_id.*not listed"),
         ({"images": [{"file_name": "a"}], "annotations": [BOX]}, r"images\[0\]"),
-        ({"images": [], "annotations": [{"bbox": [1, 2, 3, 4]}]}, "holds no scores"),
-        ([], "holds no scores"),
+        ({"images": [], "annotations": [{"bbox": [1, 2, 3, 4]}]}, "contains no scores"),
+        ([], "contains no scores"),
     ],
 )
 def test_what_is_bad_is_named(tmp_path, content, words):

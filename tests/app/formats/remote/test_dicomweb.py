@@ -105,7 +105,7 @@ def test_certificates_that_do_not_exist(tmp_path, capsys):
     assert "none.pem: does not exist; expected certificates as PEM" in capsys.readouterr().err
     (tmp_path / "none.pem").write_text("no certificate")
     assert main(words) == 1
-    assert "none.pem: holds no certificates as PEM" in capsys.readouterr().err
+    assert "none.pem: contains no certificates as PEM" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -486,7 +486,7 @@ def test_numbered_images_are_slices_and_others_are_not(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_volume_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
-    assert "holds no image" in refusal(tmp_path)
+    assert "contains no image" in refusal(tmp_path)
     assert "not an image or volume" in refusal(tmp_path / "a.txt")
     assert "not exist" in refusal(tmp_path / "b.nii")
 

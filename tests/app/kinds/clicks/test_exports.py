@@ -267,7 +267,7 @@ def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_pat
     assert main(["import", str(tmp_path / "back.rscope"), *back]) == 0
     assert "0 true points" in capsys.readouterr().out
     assert main([*export, "--format", "napari"]) == 1
-    assert "holds no detections to write" in capsys.readouterr().err
+    assert "contains no detections to write" in capsys.readouterr().err
 
 
 def test_the_detections_of_a_real_crowd_are_at_the_positions_of_the_table(real_data, tmp_path, capsys):

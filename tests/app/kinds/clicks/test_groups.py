@@ -203,7 +203,7 @@ def test_a_study_keeps_its_groups_for_window_and_exports(study, tmp_path, capsys
     assert main(["import", str(own)]) == 1
     assert "expected a file to import, or --groups TABLE" in capsys.readouterr().err
     assert main(["export", str(own), "--what", "counts", "--groups", "study", "-o", "x.csv"]) == 1
-    assert "holds no groups" in capsys.readouterr().err
+    assert "contains no groups" in capsys.readouterr().err
     assert main(["import", str(own), "--groups", str(study.with_name("patients.csv"))]) == 0
     assert "3 images in 2 groups." in capsys.readouterr().out
     with Study.open(own, to_read=True) as opened:

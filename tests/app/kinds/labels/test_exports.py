@@ -167,7 +167,7 @@ def test_what_is_not_there_is_reported_in_a_sentence(tmp_path, refusal):
     out = tmp_path / "x.csv"
     assert "`raterscope run` makes one" in refusal("export", path, "--what", "labels", "-o", out)
     assert "no decision on a task" in refusal("export", path, "--what", "decided", "-o", out)
-    assert "holds no question third?" in refusal(
+    assert "contains no question third?" in refusal(
         "export", path, "--what", "votes", "--item", "third?", "-o", out
     )
     assert "expected one of csv" in refusal("export", path, "--what", "votes", "--format", "nifti", "-o", out)
@@ -202,7 +202,9 @@ def test_a_truth_that_was_imported_is_not_taken_for_a_decision(tmp_path, refusal
 @pytest.mark.parametrize("kind", ["roc-curves", "rates-over-time"])
 def test_curves_are_exported_as_tables_and_drawings(study, tmp_path, export, refusal, kind):
     if kind == "roc-curves":
-        assert "holds no known truths" in refusal("export", study, "--what", kind, "-o", tmp_path / "x.csv")
+        assert "contains no known truths" in refusal(
+            "export", study, "--what", kind, "-o", tmp_path / "x.csv"
+        )
         assert run("import", study, write_truth(tmp_path / "truth.csv"), "--kind", "true-labels") == 0
     assert len({row["method"] for row in rows_of(export(kind))}) >= 2
     assert export(kind, suffix=".svg").read_bytes().startswith(b"<svg ")

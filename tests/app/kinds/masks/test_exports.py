@@ -218,11 +218,11 @@ def test_refusals(study, tmp_path, refusal):
     assert "expected one of nifti" in ask("weights", "--format", "rtstruct")
     assert "is a study's name" in ask("consensus", out="s.rscope")
     assert "no alternatives" in ask("alternatives")
-    assert "holds no image" in ask("consensus", "--item", "belly")
+    assert "contains no image" in ask("consensus", "--item", "belly")
     assert "--deidentify" in ask("decisions", "--deidentify", out="a.csv")
     assert "needs --deidentify" in ask("consensus", "--with-images", out="a")
     assert "is a table" in ask("annotators", "--deidentify", "--with-images", out="a.csv")
-    assert refusal("run", study, "oem").startswith("s.rscope: holds no clicks")
+    assert refusal("run", study, "oem").startswith("s.rscope: contains no clicks")
     assert "laplace" in refusal("run", study, "guess")
 
 

@@ -146,15 +146,15 @@ def test_several_questions_go_into_a_folder(study, export, tmp_path):
 
 def test_what_is_not_there_is_reported_in_a_sentence(unfused, refusal, tmp_path):
     out = tmp_path / "out.csv"
-    assert "holds no run of pairs yet" in refusal("export", unfused, "--what", "ranking", "-o", out)
+    assert "contains no run of pairs yet" in refusal("export", unfused, "--what", "ranking", "-o", out)
     assert "there is no confusion of pairs" in refusal(
         "export", unfused, "--what", "confusion", "--kind", "pairs", "-o", out
     )
-    assert "holds no question where" in refusal(
+    assert "contains no question where" in refusal(
         "export", unfused, "--what", "ranking", "--item", "where", "-o", out
     )
     with Study.create(tmp_path / "empty.rscope"):
         pass
     empty = refusal("export", tmp_path / "empty.rscope", "--what", "pairs", "-o", out)
-    assert "holds no pairs; `raterscope import` reads them" in empty
+    assert "contains no pairs; `raterscope import` reads them" in empty
     assert not out.exists()

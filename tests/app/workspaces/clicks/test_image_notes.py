@@ -121,7 +121,7 @@ def test_an_image_with_an_accepted_spot_is_no_negative_control(fused, qtbot, stu
     messages = []
     workspace.message.connect(messages.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
-    assert messages[-1] == f"You accepted a spot on {name}: it holds structures."
+    assert messages[-1] == f"You accepted a spot on {name}: it contains structures."
     assert "control" not in details(fused)[name]
     fused.document.close()
     assert verbs(study_file) == ["accept"]

@@ -393,7 +393,7 @@ def wins_table(question: ComparedQuestion) -> Table:
             row += [share(value, 2) if np.isfinite(value) else NONE for value in shares.tolist()]
         rows.append(row)
     note = (
-        "Rank: after the biases of flagged annotators are removed, with the interval that holds it with 95 % "
+        "Rank: after the biases of flagged annotators are removed, with its 95 % interval "
         "([@mogstad2024]). Won, lost and tied: all comparisons as given. Share: of comparisons won, a tie "
         "counted as half, with Wilson's 95 % interval"
         + ("; on the right, the share won against each item." if few else ".")
