@@ -191,7 +191,7 @@ def _describe_pacs(commands: Commands) -> None:
             "pacs",
             "find, fetch and store series of a PACS over DICOMweb or DIMSE",
             "Needs raterscope[pacs]. The window opens no connection by itself. DICOMweb: the variable\n"
-            "RATERSCOPE_PACS_AUTHORIZATION holds the header of requests: Bearer TOKEN or Basic BASE64.\n"
+            "RATERSCOPE_PACS_AUTHORIZATION contains the header of requests: Bearer TOKEN or Basic BASE64.\n"
             "DIMSE: the PACS must know the AE title RATERSCOPE, or another one that follows the address as\n"
             "?calling=AET, and allow C-GET.",
         )

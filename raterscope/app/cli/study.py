@@ -108,10 +108,10 @@ def _kind_of(options: argparse.Namespace) -> Kind:
         present = [kind for kind in named if KINDS[kind].items(study)]
     if len(present) > 1:
         kinds = " and ".join(present)
-        message = f"holds {kinds}, and {options.algorithm} is for {kinds}; choose one with --kind"
+        message = f"contains {kinds}, and {options.algorithm} is for {kinds}; choose one with --kind"
         raise InputError(message, file=options.study)
     if not present:
-        message = f"holds neither {' nor '.join(named)}, which {options.algorithm} is for"
+        message = f"contains neither {' nor '.join(named)}, which {options.algorithm} is for"
         detects = [
             name
             for name, kind in KINDS.items()

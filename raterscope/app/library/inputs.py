@@ -175,7 +175,7 @@ def _texts(column: Any, name: str) -> list[str]:
     try:
         cells: list[str] = column.cast(pyarrow.string()).fill_null("").to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-        raise InputError(f"holds {kind}; expected text, numbers or times", field=name) from None
+        raise InputError(f"contains {kind}; expected text, numbers or times", field=name) from None
     return cells
 
 
@@ -193,7 +193,7 @@ def cell_text(cell: object, name: str) -> str:
             return ""
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
     if isinstance(cell, bytes | list | tuple | dict | set | np.ndarray):
-        raise InputError(f"holds {type(cell).__name__}; expected text, numbers or times", field=name)
+        raise InputError(f"contains {type(cell).__name__}; expected text, numbers or times", field=name)
     return str(cell)
 
 

@@ -414,7 +414,7 @@ def _read_groups(protocol: Protocol, file: Path, watch: Watch) -> list[_Group]:
 def _check_count(protocol: Protocol, sources: int, groups: int) -> list[str]:
     """Return problems of a protocol that requests more cases or pairs than there are."""
     if protocol.kind == "pairs" and not groups:
-        return [f"field cases: holds {counted(sources, 'item')}; expected at least two to compare"]
+        return [f"field cases: contains {counted(sources, 'item')}; expected at least two to compare"]
     if protocol.pairs is not None and protocol.pairs > groups:
         return [f"field pairs: {protocol.pairs} were requested, but there are {groups}"]
     count = min(groups, protocol.pairs or groups)

@@ -142,7 +142,7 @@ def outdated_text(contents: Contents, kind: str) -> str:
         return "Other weights of annotators count than in the run shown. Fuse again (F5) to apply them."
     if not KINDS[kind].holds_decisions:
         return "Different annotators are excluded than in the run shown. Fuse again (F5) to apply this."
-    return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
+    return "You made decisions after the run shown. Fuse again (F5) to apply them to the other results."
 
 
 def _count(run: RunEntry) -> str:

@@ -44,7 +44,7 @@ class TestLabels:
     def test_with_neither_kind_the_refusal_names_the_option_of_clicks(self, tmp_path, refusal):
         Study.create(tmp_path / "new.rscope").close()
         message = refusal("run", tmp_path / "new.rscope", "majority")
-        assert "holds neither masks nor labels, which majority is for" in message
+        assert "contains neither masks nor labels, which majority is for" in message
         assert "--detector majority" in message
 
     def test_an_option_without_effect_is_refused(self, crowd, refusal):

@@ -89,7 +89,7 @@ def test_a_table_without_texts_is_named_and_nothing_is_written(tmp_path, content
     ("content", "change", "problem"),
     [
         ("item,text\na,Fever\nb,Cough\n", {"pairs": 2}, "field pairs: 2 were requested, but there are 1"),
-        ("item,text\na,Fever\n", {}, "field cases: holds 1 item; expected at least two"),
+        ("item,text\na,Fever\n", {}, "field cases: contains 1 item; expected at least two"),
         ("item,a,b\nx,smear0.png,smear1.png\ny,smear2.png,\n", {}, "tasks.csv has items with 2 pictures"),
         ("annotator,left,right,choice\nkim,a,b,left\n", {}, "a has neither a text nor a picture"),
         ("item,text\na,Fever\nb,Cough\n", {"reads": 2, "repeated_cases": 5}, "is 5, but there are 1 case"),

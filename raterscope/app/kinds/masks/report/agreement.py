@@ -242,8 +242,8 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     ]
     note = (
         "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
-        "Adjusted: by Holm for the number of tests in this table. Relative: the rater's share of what the "
-        "consensus holds, less 1. Dice with a consensus favours the raters that it follows."
+        "Adjusted: by Holm for the number of tests in this table. Relative: extent of the rater's mask "
+        "divided by that of the consensus, minus 1. Dice with a consensus favours the raters that it follows."
     )
     columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
     return Table("Differences over cases", columns, rows, note, frozenset({1}))
