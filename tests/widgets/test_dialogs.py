@@ -127,7 +127,7 @@ def names_of(pattern):
     def named(row, text):
         if text.count("{") != text.count("}"):
             raise ValueError("That is no pattern.")
-        return ["anna", "ben", None][row] if text == pattern else None
+        return ["anna", "ben", None, None][row] if text == pattern else None
 
     return named
 
@@ -156,6 +156,19 @@ def test_a_pattern_names_all_that_it_fits(dialog_opener, qtbot):
     qtbot.keyClicks(dialog.pattern_field, "}_{annotator}")
     qtbot.keyClick(dialog.pattern_field, Qt.Key.Key_Return)
     assert answers == [(["anna", "ben", "z"], "{item}_{annotator}")]
+
+
+def test_files_that_a_pattern_does_not_fit_keep_name_and_tick(dialog_opener, qtbot):
+    ask, answers = dialog_opener
+    dialog = ask(
+        AnnotatorNamesDialog(["ct_a", "ct_b", "c", "d"], ["w", "x", "y", ""], names_of("ct_{annotator}")),
+        lambda d: (d.names, d.pattern),
+    )
+    dialog.truths[2].click()
+    dialog.table.item(3, 1).setText("dora")
+    qtbot.keyClicks(dialog.pattern_field, "ct_{annotator}")
+    dialog.accepting.click()
+    assert answers == [(["anna", "ben", None, "dora"], "ct_{annotator}")]
 
 
 def test_one_name_for_all(dialog_opener, qtbot):

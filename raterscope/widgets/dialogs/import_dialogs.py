@@ -24,7 +24,7 @@ from raterscope.widgets.parts import ChoiceBox, FormDialog, plain_label
 from raterscope.widgets.theme import pixels
 
 ROWS_SHOWN = 6
-LONGEST_CELL = 60
+LONGEST_CELL = 30
 NOT_USED = ""
 
 
@@ -84,7 +84,10 @@ class ColumnChoices(QWidget):
             self._table.setCellWidget(0, column, choice)
             self.choices.append(choice)
             for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
-                item = QTableWidgetItem(_short(cells[column]) if column < len(cells) else "")
+                cell = cells[column] if column < len(cells) else ""
+                item = QTableWidgetItem(_short(cell))
+                if item.text() != cell:
+                    item.setToolTip(cell)
                 self._table.setItem(row, column, item)
         self._table.verticalHeader().setDefaultSectionSize(pixels(26))
         self._table.setRowHeight(0, pixels(34))
@@ -208,6 +211,8 @@ class AnnotatorNamesDialog(FormDialog):
         super().__init__(title, parent, width=0)
         self.resize(640, 420)
         self._by_pattern = by_pattern
+        self._replaced: dict[int, tuple[str, bool, str]] = {}
+        """Of each row that the pattern names: name and tick before, and the name that it gave."""
         self._settling = True
         self.pattern_field = QLineEdit(placeholderText="{item}_{annotator}")
         self.pattern_field.setAccessibleName("Pattern of the names")
@@ -274,24 +279,29 @@ class AnnotatorNamesDialog(FormDialog):
         return " ".join(self._cell(row, ANNOTATOR).text().split())
 
     def _on_pattern(self, text: str) -> None:
-        text = text.strip()
-        if not text:
-            return
-        annotators: list[str | None] = [text] * self.table.rowCount()
-        if "{" in text:
-            try:
-                annotators = [self._by_pattern(row, text) for row in range(len(annotators))]
-            except ValueError as error:
-                self._problem.setText(str(error))
-                self.accepting.setEnabled(False)
-                return
+        text, rows = text.strip(), range(self.table.rowCount())
         self._settling = True
-        for row, name in enumerate(annotators):
-            if name:
+        for row, (name, ticked, given) in self._replaced.items():
+            if self._cell(row, ANNOTATOR).text() == given:  # not edited since
                 self._cell(row, ANNOTATOR).setText(name)
-                self.truths[row].setChecked(False)
+                self.truths[row].setChecked(ticked)
+        self._replaced.clear()
+        problem = ""
+        try:
+            annotators = [self._by_pattern(row, text) if "{" in text else text for row in rows]
+        except ValueError as error:
+            annotators, problem = [], str(error)
+        for row, annotator in enumerate(annotators):
+            if annotator:
+                cell, truth = self._cell(row, ANNOTATOR), self.truths[row]
+                self._replaced[row] = cell.text(), truth.isChecked(), annotator
+                cell.setText(annotator)
+                truth.setChecked(False)
         self._settling = False
         self._settle()
+        if problem:
+            self._problem.setText(problem)
+            self.accepting.setEnabled(False)
 
     def _settle(self) -> None:
         if self._settling:
