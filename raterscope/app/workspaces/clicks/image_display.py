@@ -44,6 +44,8 @@ class ImageDisplay(ClicksPart):
         """The image on screen; None until it is loaded."""
         self._described: LoadedImage | None = None
         self._rendering, self._describing = LatestTask(), LatestTask()
+        self._automatic_follows = False
+        """Whether the range is to be chosen as soon as the values of the image are read."""
         self._storing = QTimer(self)
         self._storing.setSingleShot(True)
         self._storing.setInterval(STORED_AFTER)
@@ -82,12 +84,18 @@ class ImageDisplay(ClicksPart):
         """Choose the range of each channel automatically."""
         if not self.is_open:
             self.toggle()
-        if self.panel.rows:
+        self._automatic_follows = self.is_open
+        self._follow_automatic()
+
+    def _follow_automatic(self) -> None:
+        if self._automatic_follows and not self._describing.busy:
+            self._automatic_follows = False
             self.panel.automatic.click()
 
     def _forget(self) -> None:
         self._rendering.cancel()
         self._describing.cancel()
+        self._automatic_follows = False
         self._image = self.loaded = self._described = None
         self.panel.hide()
 
@@ -117,6 +125,7 @@ class ImageDisplay(ClicksPart):
         self.panel.set_channels(channels, self._document.displays, has_stain=has_stain)
         if self.panel.rows and (had_focus or self.panel.isVisible()):
             self.panel.rows[0].bar.setFocus()
+        self._follow_automatic()
 
     def _on_stain(self, on: bool) -> None:
         loaded = self.loaded
@@ -134,6 +143,7 @@ class ImageDisplay(ClicksPart):
         self.panel.set_stain(stain)
         display = self._document.displays.get(COLOUR, DEFAULT)
         self._on_changed({COLOUR: replace(display, stain=stain)})
+        self._follow_automatic()
 
     def _on_changed(self, displays: dict[str, ChannelDisplay]) -> None:
         merged = {**self._document.displays, **displays}
