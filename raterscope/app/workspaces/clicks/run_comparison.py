@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QStackedWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
@@ -47,8 +47,7 @@ PAGES = {
     "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
     "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
 }
-COMPARE = "Tick two or more runs under Fuse and press Compare"
-IMPORT = {"runs": f"{COMPARE}; import ground truth to measure them.", "curves": NO_CURVES}
+IMPORT = {"runs": "Import ground truth to measure the run on screen against it.", "curves": NO_CURVES}
 """Text of empty pages if no image has ground truth."""
 
 
@@ -79,6 +78,8 @@ class RunComparison(ClicksPanel):
         super().__init__(core)
         self._drawing, self._measuring = LatestTask(), LatestTask()
         self._runs: tuple[int, ...] = ()
+        self._ticked = False
+        """Whether the user chose the runs; otherwise the run on screen is measured."""
         self._has_truth = False
         """Whether any image has ground truth."""
         self.pages = ModeSwitch(PAGES)
@@ -110,16 +111,32 @@ class RunComparison(ClicksPanel):
         core.document.radius_changed.connect(self._on_radius)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._on_scene)
+        core.session.blind_changed.connect(self._on_scene)
 
     def _on_scene(self) -> None:
         """Draw the curves of another image or run, or none."""
         self._draw_curves()
         self._show_missing()
+        self._measure_shown()
 
     def compare(self, runs: Sequence[int]) -> None:
         """Measure runs on all images with ground truth, and show the table."""
         self.pages.set_mode("runs")
+        self._ticked = True
         self._measure(runs)
+
+    def _measure_shown(self) -> None:
+        """Measure the run on screen while no other runs are chosen and the panel is visible."""
+        run = self._session.scene.run if self._session.shown else None
+        if self._ticked or not self._has_truth or run is None or not self.isVisible():
+            return
+        if self._session.blind:  # the number of detections is hidden until they are decided
+            self._measuring.cancel()
+            self._runs = ()
+            self.table.set_rows(())
+            return
+        if self._runs != (run.id,):
+            self._measure((run.id,))
 
     def _measure(self, runs: Sequence[int]) -> None:
         self._runs = tuple(runs)
@@ -129,7 +146,7 @@ class RunComparison(ClicksPanel):
     def forget(self) -> None:
         """Drop the comparison, because another study is open."""
         self._measuring.cancel()
-        self._runs = ()
+        self._runs, self._ticked = (), False
         self.table.set_rows(())
         self._has_truth = False
         self._show_radius()
@@ -152,15 +169,23 @@ class RunComparison(ClicksPanel):
         if contents is not None and contents.path == study:
             self._has_truth = has_truth
             self._show_missing()
+            self._measure_shown()
 
     def _show_missing(self) -> None:
         """Show on each empty page the missing input."""
         if not self._has_truth:
             words = IMPORT
         else:
-            has_truth = self._session.shown and len(self._session.scene.truth) > 0
+            scene = self._session.scene if self._session.shown else None
+            has_truth = scene is not None and len(scene.truth) > 0
+            if self._session.blind:
+                measure = "Accuracy is hidden in blind mode."
+            elif scene is None or scene.run is None:
+                measure = "Press Fuse (F5) to measure a run against the ground truth."
+            else:
+                measure = "The run on screen is being measured."
             words = {
-                "runs": f"{COMPARE} to measure them against the ground truth.",
+                "runs": measure,
                 "curves": "Press Fuse (F5) to see the curves of this image."
                 if has_truth
                 else "This image has no ground truth. Import some to see its curves.",
@@ -181,6 +206,11 @@ class RunComparison(ClicksPanel):
         room = self.pages.sizeHint().width() + self.radius.width() + 90
         self._summary.setText(text if self.width() >= room else text.rpartition(" ")[2])
         self.radius.setVisible(self.width() >= NARROW)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Measure the run on screen."""
+        super().showEvent(event)
+        self._measure_shown()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the summary to the available width."""
@@ -235,7 +265,9 @@ class RunComparison(ClicksPanel):
     def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
         positions, images, measured = answer
         if not positions:
-            self.not_measurable.emit(self._runs)
+            self.table.set_nothing("The ground truth has no positions to measure the run against.")
+            if self._ticked:
+                self.not_measurable.emit(self._runs)
             return
         subtitle = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
         self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), subtitle)

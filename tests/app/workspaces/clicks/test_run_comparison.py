@@ -69,6 +69,29 @@ def test_runs_without_ground_truth_are_shown_side_by_side(fused, qtbot, monkeypa
     assert "no ground truth" in fused.status.message
 
 
+def test_the_run_on_screen_is_measured_until_runs_are_ticked(fused, qtbot):
+    def compared():
+        return [row.key for row in rows(fused)]
+
+    idle(fused, qtbot)
+    assert compared() == []  # nobody looks
+    fused.workspace.right_tabs.setCurrentWidget(fused.workspace.run_comparison)
+    qtbot.waitUntil(lambda: compared() == [1], timeout=LONG)
+    fused.workspace.canvas.setFocus()
+    press(fused, qtbot, Qt.Key.Key_H)
+    assert compared() == []
+    press(fused, qtbot, Qt.Key.Key_H)
+    qtbot.waitUntil(lambda: compared() == [1], timeout=LONG)
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: compared() == [2], timeout=LONG)
+    fused.workspace.show_comparison([1, 2])
+    qtbot.waitUntil(lambda: compared() == [1, 2], timeout=LONG)
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 3, timeout=LONG)
+    idle(fused, qtbot)
+    assert compared() == [1, 2]
+
+
 def test_the_radius_is_the_studys(fused, qtbot):
     workspace = fused.workspace
     workspace.run_comparison.compare([1])
