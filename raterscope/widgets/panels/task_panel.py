@@ -230,10 +230,14 @@ class TaskView:
         first = f"Experts differ: {self.contested}.\n" if differ else ""
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
+            model = (
+                f", the model {self.classes[lead]}: it gives more weight to {self._against_majority()}"
+                if not self.fixed
+                else ""
+            )
             sentences.append(
                 f"The majority says {self.classes[self.majority]} "
-                f"({self.majority_votes} of {self.vote_count}), the model {self.classes[lead]}: "
-                f"it gives more weight to {self._against_majority()}."
+                f"({self.majority_votes} of {self.vote_count}){model}."
             )
         if self.known >= 0 and not self.covered:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")

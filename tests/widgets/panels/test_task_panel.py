@@ -72,7 +72,9 @@ def test_a_vote_that_differs_from_the_model_is_reported_and_so_is_the_truth(pane
     assert "Ground truth: not." in visible_words(panel)
     assert accessible_texts(panel.bars)[0] == "not, 0.51, truth, key 1"
     panel.show_task(view(majority=0, majority_votes=3))
-    assert "The vote says" not in visible_words(panel)
+    assert "The majority says" not in visible_words(panel)
+    panel.show_task(view(majority=1, majority_votes=3, decided=0, fixed=True))  # the model did not weigh it
+    assert "The majority says supernova (3 of 4). You decided not." in visible_words(panel)
 
 
 def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):

@@ -89,6 +89,11 @@ class Spot:
         return self.state in ("accepted", "turned down", "added")
 
     @property
+    def held(self) -> bool:
+        """True if the run held the decision fixed, so that its probability says nothing of the votes."""
+        return self.decided and self.posterior in (0.0, 1.0)
+
+    @property
     def doubt(self) -> float:
         """Probability that the answer shown is wrong; 0 for a decided spot."""
         if self.contested:
@@ -178,7 +183,8 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
         share_text = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
         sources.append(("votes", f"{spot.votes} of {spot.looked} ({percent(share)}): {share_text}"))
         model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
-        sources.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
+        answer = f"{figure(spot.posterior, spot.low, spot.high)}: {model}"
+        sources.append(("model", "your decision is held fixed" if spot.held else answer))
     return tuple(sources)
 
 

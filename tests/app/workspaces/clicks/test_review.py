@@ -28,6 +28,29 @@ def flag(window, qtbot, reason):
     idle(window, qtbot)
 
 
+def test_a_decision_that_a_run_held_fixed_is_not_shown_as_the_models(fused, qtbot):
+    workspace = fused.workspace
+    image, index = workspace.session.scene.image.id, disputed(fused)
+
+    def evidence_of_the_decided_spot():
+        workspace.queue.item_chosen.emit(image)
+        idle(fused, qtbot)
+        workspace.reviewing.select(index)
+        return visible_words(workspace.evidence)
+
+    workspace.reviewing.select(index)
+    with qtbot.waitSignal(fused.document.decided, timeout=LONG):
+        press(fused, qtbot, Qt.Key.Key_A)
+    idle(fused, qtbot)
+    assert "95 % interval" in evidence_of_the_decided_spot()  # of the run before the decision
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
+    idle(fused, qtbot)
+    words = evidence_of_the_decided_spot()
+    assert "your decision is held fixed" in words
+    assert "95 % interval" not in words
+
+
 def test_evidence_of_a_spot_shows_votes_neighbours_and_crops_to_scale(fused, qtbot):
     workspace = fused.workspace
     index = disputed(fused)
