@@ -417,16 +417,16 @@ class QueueLines:
         free_gradually(self.summaries, self._parts, self._items)
 
     def sort(self, short: Mapping[str, str]) -> None:
-        """Sort by dispute, the most disputed first, after images with conflicting decisions of experts."""
+        """Sort by dispute, after images with conflicting decisions of experts; equal ones as imported."""
         self.order = tuple(sorted(self.names, key=self._rank))
         self._position = {image: position for position, image in enumerate(self.order)}
         self.queued = QueuedItems([self._items[image] for image in self.order], short)
         self._units: list[Unit] | None = None
         self._first_unit: dict[int, int] = {}
 
-    def _rank(self, image: int) -> tuple[bool, float, str]:
+    def _rank(self, image: int) -> tuple[bool, float, int]:
         summary = self.of(image)
-        return not summary.contested, -summary.doubt, self.names[image]
+        return not summary.contested, -summary.doubt, image
 
     def of(self, image: int) -> Summary:
         """Return the summary of an image."""

@@ -1,6 +1,7 @@
 """Words for what remains to be decided: how many decisions matter, and how many are left."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.workspaces import review_order
 from raterscope.app.workspaces.review_order import (
     Part,
+    QueueLines,
     RemainingQuestions,
     candidate_rows,
     describe_remaining,
@@ -28,6 +30,18 @@ from raterscope.app.workspaces.review_order import (
 )
 def test_the_header_counts_the_decisions_that_matter(parts, words):
     assert "|".join(describe_remaining(parts, "disputed spot")) == words
+
+
+def test_images_of_equal_dispute_are_listed_as_they_were_imported():
+    def summary(doubt):
+        return SimpleNamespace(
+            fused=doubt > 0, disputed=0, parts=(), doubt=doubt, amount="", contested=0, done=False, flag=None,
+            counts={}, in_words=str,
+        )  # fmt: skip
+
+    names = {1: "smear 9.png", 2: "smear 10.png", 3: "smear 11.png"}
+    assert QueueLines(names, summary(0.0), {}, {}).order == (1, 2, 3)
+    assert QueueLines(names, summary(0.0), {3: summary(0.5)}, {}).order == (3, 1, 2)
 
 
 @pytest.mark.parametrize("block", [1, 3, 100])
