@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +58,7 @@ class Command:
     do: Callable[[], object]
     keys: str = ""  # its keyboard shortcuts as text; empty without any
     possible: bool = True  # whether it is enabled now
+    page: str = ""  # text that is searched too: of the page it opens
 
 
 def shortcut_text(action: QAction) -> str:
@@ -110,6 +112,8 @@ def _annotators(names: Sequence[str], workspace: WorkspaceLayout) -> Iterator[Co
 WIDTH, ROWS, FROM_TOP = 640, 12, 64
 MOST = 100
 """Maximum number of matches listed."""
+SHORTEST = 3
+"""Letters of a word that is searched in pages of the guide."""
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
 
 
@@ -124,6 +128,9 @@ class CommandPalette(QFrame):
         self._window = window
         self._commands = [command for command in commands if command.possible]
         self._texts = [f"{command.text} {command.where}".casefold() for command in self._commands]
+        self._pages = {
+            row: command.page.casefold() for row, command in enumerate(self._commands) if command.page
+        }
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
         self.line.setPlaceholderText("A command, a panel, an image, an annotator, a run, a page of the guide")
@@ -152,7 +159,7 @@ class CommandPalette(QFrame):
 
     def _find(self, text: str) -> None:
         typed = SearchText(text)
-        matches = typed.best(self._texts, MOST)
+        matches = self._matches(typed)
         self._kind.typed = typed
         self.view.viewport().update()
         self.view.set_lines([self._commands[index] for index in matches])
@@ -162,6 +169,16 @@ class CommandPalette(QFrame):
             self.view.setCurrentIndex(self.view.model().index(0, 0))
             self.view.scrollToTop()
         self._arrange()
+
+    def _matches(self, typed: SearchText) -> list[int]:
+        """Return the best matches: names with the words, then pages with them, then fuzzy matches."""
+        matches = typed.best(self._texts, MOST)
+        if not any(len(word) >= SHORTEST for word in typed.words):
+            return matches
+        starts = [re.compile(rf"\b{re.escape(word)}") for word in typed.words]
+        pages = [row for row, page in self._pages.items() if all(word.search(page) for word in starts)]
+        named = [row for row in matches if all(word in self._texts[row] for word in typed.words)]
+        return list(dict.fromkeys([*named, *pages, *matches]))[:MOST]
 
     def _arrange(self) -> None:
         window = self._window

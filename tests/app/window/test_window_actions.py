@@ -215,6 +215,15 @@ def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
     assert chosen == ["Quit"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [("bland-altman", "Observer variability"), ("audit trail", "History"), ("report", "Report…")],
+)
+def test_the_palette_finds_pages_by_their_words_after_names(palette, qtbot, typed, text):
+    qtbot.keyClicks(palette.line, typed)
+    assert palette.chosen.text == text
+
+
 def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     window.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
