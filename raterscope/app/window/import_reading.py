@@ -279,9 +279,10 @@ def annotator_by_pattern(files: Sequence[Path], number: int, pattern: str) -> st
 
 def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImport | Question:
     """Read the files and make the preview, or return the next question to the user."""
+    paths = _convert_zarr(batch, watch)
     try:
         readings = read_files(
-            batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
+            paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
             sources=batch.sources, watch=watch,
         )  # fmt: skip
         preview = preview_readings(
@@ -293,7 +294,7 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
         if unknown.file is None:
             raise
         return unknown
-    first = batch.paths[0]
+    first = paths[0] if paths[0] in batch.paths else batch.paths[0].with_name(paths[0].name)
     pictures = {image.path for image in readings.images}
     pictures.update(path for volume in readings.volumes for path in volume.files)
     if first in pictures and len(readings.images) + len(readings.volumes) > 1:
@@ -301,6 +302,21 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
     series = {path.parent for volume in readings.volumes if volume.identifier for path in volume.files}
     study = new_study_path(first, series) or new_study_path(Path.home() / first.name)
     return PreparedImport(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
+
+
+def _convert_zarr(batch: Batch, watch: Watch) -> tuple[Path, ...]:
+    """Replace OME-Zarr images by NIfTI files, in a folder beside the study or, for a new one, the image."""
+    from raterscope.app.formats.remote import fetch, is_zarr
+
+    paths: list[Path] = []
+    for path in batch.paths:
+        if not is_zarr(path):
+            paths.append(path)
+            continue
+        beside = batch.study or path
+        folder = beside.parent if os.access(beside.parent, os.W_OK) else Path.home()
+        paths += fetch(str(path), folder / f"{beside.name.partition('.')[0]}-files", watch)
+    return tuple(paths)
 
 
 def store_readings(

@@ -23,7 +23,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import draft_for, write_bytes
 
-MISSING = "reading from addresses needs fsspec; `pip install raterscope[remote]`"
+MISSING = "reading from addresses and of OME-Zarr needs fsspec; `pip install raterscope[remote]`"
 LARGEST = 1 << 34
 """Maximum size of a downloaded file, bytes."""
 

@@ -4,9 +4,12 @@ import nibabel
 import numpy as np
 import pytest
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats import remote
 from raterscope.app.formats.remote import ome_zarr
+from raterscope.app.importing import NOTHING
+from raterscope.app.window.import_reading import Batch, read_or_ask
 
 pytest.importorskip("fsspec")
 zarr = pytest.importorskip("zarr")
@@ -47,6 +50,15 @@ def test_a_volume_has_its_name_voxels_and_spacing(tmp_path, version, name):
     assert np.array_equal(np.asarray(image.dataobj).T, values)
     assert np.allclose(np.diag(image.affine), (-0.25, -0.5, 2.0, 1.0))
     assert remote.fetch(str(address), tmp_path / "files") == [path]
+
+
+def test_the_window_reads_a_dropped_image_and_proposes_a_study_beside_it(tmp_path):
+    address = write(tmp_path / "head.ome.zarr", values_of((10, 12, 14)), "zyx", (2000, 500, 250))
+    understood = read_or_ask(Batch((address,), None), NOTHING, silent)
+    assert understood.study == tmp_path / "head.rscope"
+    (volume,) = understood.readings.volumes
+    assert volume.name == "head.nii.gz"
+    assert volume.grid.shape == (10, 12, 14)
 
 
 def test_the_first_channel_and_time_are_read_whatever_the_order_of_axes(tmp_path):
