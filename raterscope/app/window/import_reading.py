@@ -159,10 +159,10 @@ def _listed(
     readings: Readings, preview: ImportPreview
 ) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
     listed: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {}
-    images = [(plain(image.name), f"{image.width:,} × {image.height:,} pixels") for image in readings.images]
+    images = [(plain(image.name), f"{image.width:g} x {image.height:g} px") for image in readings.images]
     for volume in readings.volumes:
-        slices, rows, columns = volume.grid.shape
-        images.append((plain(volume.name), f"{columns:,} × {rows:,} × {slices:,} voxels {volume.modality}"))
+        size = ", ".join(filter(None, (volume.grid.in_words(), volume.modality)))
+        images.append((plain(volume.name), size))
     if images:
         listed["Images"] = (("Image", "Size"), images)
     masks = [

@@ -9,7 +9,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import remote
 from raterscope.app.formats.remote import ome_zarr
 from raterscope.app.importing import NOTHING
-from raterscope.app.window.import_reading import Batch, read_or_ask
+from raterscope.app.window.import_reading import Batch, offer_import, read_or_ask
 
 pytest.importorskip("fsspec")
 zarr = pytest.importorskip("zarr")
@@ -59,6 +59,8 @@ def test_the_window_reads_a_dropped_image_and_proposes_a_study_beside_it(tmp_pat
     (volume,) = understood.readings.volumes
     assert volume.name == "head.nii.gz"
     assert volume.grid.shape == (10, 12, 14)
+    offer = offer_import(understood.readings, understood.preview, understood.study, "")
+    assert offer.listed["Images"][1] == [("head.nii.gz", "10 x 12 x 14, 2 x 0.5 x 0.25 mm")]
 
 
 def test_the_first_channel_and_time_are_read_whatever_the_order_of_axes(tmp_path):
