@@ -179,11 +179,19 @@ class LongList(LineList[Line]):
         first, last = self.rowAt(0), self.rowAt(height - 1)
         self._model.renew(lines, range(max(first, 0), last + 1 if last >= 0 else len(lines)))
 
-    def step_to(self, row: int) -> None:
-        """Make a line current; an invisible line is scrolled to the middle, so that few steps scroll."""
-        top, height = self.rowViewportPosition(row), self.rowHeight(row)
-        if not 0 <= top <= self.viewport().height() - height:
+    def is_line_visible(self, row: int) -> bool:
+        """Return whether a line is completely visible."""
+        height = self.viewport().height() - self.rowHeight(row)
+        return row >= 0 and 0 <= self.rowViewportPosition(row) <= height
+
+    def scroll_to_line(self, row: int) -> None:
+        """Scroll an invisible line to the middle, so that few steps scroll."""
+        if not self.is_line_visible(row):
             self.scrollTo(self._model.index(row), QAbstractItemView.ScrollHint.PositionAtCenter)
+
+    def step_to(self, row: int) -> None:
+        """Make a line current and visible."""
+        self.scroll_to_line(row)
         self.go_to(row)
 
     def go_to(self, row: int) -> None:

@@ -413,7 +413,8 @@ class LongQueue(QueueFrame):
         self.set_view(None)
 
     def set_view(self, view: QueueView | None) -> None:
-        """Show other items, or that there are none; the current item and the scroll position are kept."""
+        """Show other items, or that there are none; the current item is kept, and visible if it was."""
+        was_visible = self.view.is_line_visible(self._row(self._current))
         before, self._shown = self._shown, view
         lines = () if view is None else LinesOnDemand(view.order, view.item)
         self._quiet = True
@@ -433,6 +434,8 @@ class LongQueue(QueueFrame):
             position = self.view.verticalScrollBar().value()
             self._mark(row)
             self.view.verticalScrollBar().setValue(position)
+            if was_visible:
+                self.view.scroll_to_line(row)
 
     def select(self, number: int | None) -> None:
         """Make an item current, without a signal; None clears the selection."""

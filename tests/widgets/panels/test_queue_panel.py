@@ -2,11 +2,13 @@
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
-from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.queue_panel import LongQueue, QueuePanel
 
 FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
 
@@ -89,3 +91,27 @@ def test_names_of_a_pattern_stay_distinct_in_a_narrow_queue(qtbot):
     lines = [panel.view.visualRect(panel.view.model().index(row, 0)) for row in range(2)]
     pictures = [panel.view.viewport().grab(line.adjusted(12, 0, 0, 0)).toImage() for line in lines]
     assert pictures[0] != pictures[1]
+
+
+def test_the_current_item_stays_visible_when_another_run_sorts_the_queue(qtbot):
+    def view(order):
+        return SimpleNamespace(
+            names=[], total=len(order), order=order,
+            item=lambda number: QueueItem(number, f"t{number}", "", 1.0, done=False),
+        )  # fmt: skip
+
+    queue = LongQueue("Tasks", {"all": "all"})
+    qtbot.addWidget(queue)
+    queue.resize(236, 600)
+    queue.show()
+    numbers = np.arange(500)
+    queue.set_view(view(numbers))
+    queue.select(300)
+    assert queue.view.is_line_visible(300)
+    queue.set_view(view(numbers[::-1]))
+    assert queue.row == 199
+    assert queue.view.is_line_visible(199)
+    queue.view.scrollToBottom()
+    queue.set_view(view(numbers))
+    assert queue.row == 300
+    assert not queue.view.is_line_visible(300)  # the user looked elsewhere
