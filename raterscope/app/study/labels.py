@@ -66,7 +66,9 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     remarks += (
         [f"{count_text} on a task that the annotator also labels in an earlier file"] if repeated else []
     )
-    return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
+    text += (f" ({'; '.join(remarks)})" if remarks else "") + "."
+    text += " They count again; the setting Repeated votes of the fusion changes that." if repeated else ""
+    return " ".join([text, *table.notices])
 
 
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:

@@ -228,7 +228,9 @@ def test_votes_that_come_twice_are_reported(import_files, tmp_path):
     """They count twice, as repeated votes do, with a notice."""
     first = votes(tmp_path / "votes.csv")
     assert "earlier file" not in import_files(first)
-    assert "all 8 on a task that the annotator also labels in an earlier file" in import_files(first)
+    again = import_files(first)
+    assert "all 8 on a task that the annotator also labels in an earlier file" in again
+    assert "They count again; the setting Repeated votes of the fusion changes that." in again
     rows = ["cid,c0,cat", "ann,c0,cat", "ann,c9,dog", "bob,c1,dog"]
     other_file = written(tmp_path / "other.csv", "annotator,task,label", *rows)
     assert "(2 on a task that the annotator also labels in an earlier file)" in import_files(other_file)
