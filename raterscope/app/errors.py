@@ -107,7 +107,11 @@ def system_reason(error: OSError) -> str:
     --------
     >>> system_reason(OSError(errno.ENOSPC, "No space left on device"))
     'the disk is full; free space on it, then try again'
+    >>> system_reason(OSError(errno.EROFS, "Read-only file system"))
+    'the disk is read-only; choose another folder'
     """
+    if error.errno == errno.EROFS:
+        return "the disk is read-only; choose another folder"
     return f"{DISK_FULL}; {FREE_SPACE}" if is_disk_full(error) else error.strerror or str(error)
 
 

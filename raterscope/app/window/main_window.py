@@ -264,8 +264,10 @@ class MainWindow(QMainWindow):
         self._clear_refusal()
 
     def _on_refused(self, sentence: str) -> None:
+        """Show an error in place of the message before it, such as that of the export that failed."""
         self._refusal = sentence
         self.notice.show_error(sentence)
+        self.status.show_message("")
 
     def _on_kept(self, stored: bool) -> None:
         if stored:

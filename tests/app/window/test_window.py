@@ -295,6 +295,7 @@ def test_every_export_in_the_menu_writes_its_table_replaces_no_study_and_is_canc
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
     idle(fused, qtbot)
     assert "small.rscope" in fused.notice.text
+    assert not fused.status.message  # no longer "the tab Jobs shows the progress"
     assert study_file.read_bytes().startswith(b"SQLite format 3")
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "x.csv"), ""))
