@@ -173,11 +173,11 @@ def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
 
 def undone_decisions(decisions: Sequence[Decision]) -> frozenset[int]:
     """Return the numbers of the decisions that were undone."""
-    dead: set[int] = set()
+    undone: set[int] = set()
     for decision in reversed(decisions):
-        if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
-            dead.add(decision.undoes)
-    return frozenset(dead)
+        if decision.verb == "undo" and decision.id not in undone and decision.undoes is not None:
+            undone.add(decision.undoes)
+    return frozenset(undone)
 
 
 def undo_and_redo(

@@ -76,7 +76,7 @@ class DecidedItem(Protocol):
     def settled_subjects(self) -> tuple[str, ...]:
         """Describe how many subjects a fusion holds fixed."""
 
-    def undone_since(self, now: Any, dead: Container[int]) -> list[int]:
+    def undone_since(self, now: Any, undone: Container[int]) -> list[int]:
         """Return the decisions that a fusion used and that nothing replaces now."""
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
@@ -158,6 +158,7 @@ class ReviewState:
     groups: Mapping[int, str] | None = None
     undoable: Decision | None = None  # decision that Undo reverts next
     redoable: Decision | None = None  # decision that Redo restores next
+    # by kind and item
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
     _fixed: dict[tuple[str, int], object] = field(default_factory=dict, repr=False)
     """Decisions that a fusion of each item holds fixed."""
@@ -165,11 +166,10 @@ class ReviewState:
     """All decisions on each item, including undone ones."""
     _notes: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
     """The comments and bookmarks among them, because each decision on screen looks for them several times."""
-    _dead: frozenset[int] = field(default=frozenset(), repr=False)
+    _undone: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
-    _samples: dict[str, int] = field(default_factory=dict, repr=False)
-    """The last decision on a sample of each kind."""
+    _samples: dict[str, int] = field(default_factory=dict, repr=False)  # by kind: the last decision on one
 
     @property
     def apart(self) -> set[str]:
@@ -285,7 +285,7 @@ class ReviewState:
 
     def _last_comments(self, kind: str, item: int) -> list[Decision]:
         notes = self._notes.get((kind, item), ())
-        return last_comments(note for note in notes if note.id not in self._dead)
+        return last_comments(note for note in notes if note.id not in self._undone)
 
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return the decisions on an item of a kind; None without any."""
@@ -310,11 +310,11 @@ class ReviewState:
         Decisions on subjects that another decision settles now are omitted.
         """
         decided = previous._decided.get((kind, item))
-        return [] if decided is None else decided.undone_since(self._decided.get((kind, item)), self._dead)
+        return [] if decided is None else decided.undone_since(self._decided.get((kind, item)), self._undone)
 
     def stands(self, decision: int) -> bool:
         """Return whether a decision exists and was not undone."""
-        return decision in self._by_id and decision not in self._dead
+        return decision in self._by_id and decision not in self._undone
 
     def in_effect(self, decision: int) -> bool:
         """Return whether a decision counts: it was neither undone nor superseded."""
@@ -361,7 +361,7 @@ class ReviewState:
         last: dict[tuple[int, str], int] = {}
         for decision in self._by_id.values():
             for group, verbs in enumerate((_OF_ANNOTATORS, _OF_FLAGS, _OF_PROGRAMS)):
-                if decision.verb in verbs and decision.id not in self._dead:
+                if decision.verb in verbs and decision.id not in self._undone:
                     last.update({(group, name): decision.id for name in decision.annotators})
         return frozenset(last.values())
 
@@ -371,7 +371,7 @@ class ReviewState:
         last: dict[tuple[object, ...], int] = {}
         for decision in self._by_id.values():
             subject = decision.subject
-            if not isinstance(subject, _SINGLE) or decision.id in self._dead:
+            if not isinstance(subject, _SINGLE) or decision.id in self._undone:
                 continue
             if isinstance(subject, ShapeSubject):
                 last["shape", decision.item, subject.number] = decision.id
@@ -420,32 +420,30 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     touched = {key for decision in new for key in touched_items(decision, by_id)}
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
-    dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
+    undone, excluded, weighed, aliases = before._undone, before.excluded, before.weighed, before.aliases
     flagged, names, merged = before.flagged, before.names, before.merged
     groups, programs = before.groups, before.programs
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
-        dead = undone_decisions(decisions)
+        undone = undone_decisions(decisions)
         undoable, redone = undo_and_redo(decisions, by_id)
     if not verbs.isdisjoint(("undo", *_OF_NAMES)):
-        aliases = read_aliases(decisions, dead)
+        aliases = read_aliases(decisions, undone)
     if not verbs.isdisjoint(("undo", *_OF_NAMES, *_ON_EACH)):
-        excluded, weighed, flagged, programs = _on_annotators(decisions, dead, aliases)
+        excluded, weighed, flagged, programs = _on_annotators(decisions, undone, aliases)
     if not verbs.isdisjoint(("undo", *NameSubject.verbs)):
-        names, merged = read_names(decisions, dead)
+        names, merged = read_names(decisions, undone)
     if not verbs.isdisjoint(("undo", *GroupsSubject.verbs)):
-        groups = _groups(decisions, dead)
+        groups = _groups(decisions, undone)
     for key in touched:
-        kept = [decision for decision in on.get(key, ()) if decision.id not in dead]
+        kept = [decision for decision in on.get(key, ()) if decision.id not in undone]
         if not kept:
             continue
         decided[key] = REVIEWED[key[0]].read()
         for decision in kept:
             decided[key].apply(decision, key[1])
         fixed[key] = decided[key].fixed()
-    samples = _samples(
-        decisions if "undo" in verbs else new, dead, {} if "undo" in verbs else before._samples
-    )
+    samples = _samples(decisions, undone, {}) if "undo" in verbs else _samples(new, undone, before._samples)
     redoable = None if redone is None else target_of(by_id[redone], by_id.get)[0]
     return ReviewState(
         excluded=excluded,
@@ -462,7 +460,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         _fixed=fixed,
         _on=on,
         _notes=_by_item(notes, before._notes),
-        _dead=dead,
+        _undone=undone,
         _by_id=by_id,
         _undo_of_redoable=redone,
         _samples=samples,
@@ -482,7 +480,7 @@ def _by_item(
 
 
 def _on_annotators(
-    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
+    decisions: Sequence[Decision], undone: frozenset[int], aliases: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, Weighed], dict[str, str], frozenset[str]]:
     """Return excluded, down-weighted and marked annotators, and programs, by the last decision on each."""
     excluded: dict[str, str] = {}
@@ -491,7 +489,7 @@ def _on_annotators(
     programs: set[str] = set()
     for decision in decisions:
         verb = decision.verb
-        if verb not in _ON_EACH or decision.id in dead:
+        if verb not in _ON_EACH or decision.id in undone:
             continue
         names = all_names(decision.annotators, aliases)
         if verb in _OF_PROGRAMS:
@@ -507,21 +505,21 @@ def _on_annotators(
     return excluded, weighed, flagged, frozenset(programs)
 
 
-def _groups(decisions: Sequence[Decision], dead: frozenset[int]) -> dict[int, str] | None:
+def _groups(decisions: Sequence[Decision], undone: frozenset[int]) -> dict[int, str] | None:
     """Return the group of each image by the last decision on groups; None without any."""
     for decision in reversed(decisions):
-        if isinstance(decision.subject, GroupsSubject) and decision.id not in dead:
+        if isinstance(decision.subject, GroupsSubject) and decision.id not in undone:
             return {image: name for name, images in decision.subject.groups.items() for image in images}
     return None
 
 
 def _samples(
-    decisions: Sequence[Decision], dead: frozenset[int], before: Mapping[str, int]
+    decisions: Sequence[Decision], undone: frozenset[int], before: Mapping[str, int]
 ) -> dict[str, int]:
     """Return the last standing decision on a sample of each kind."""
     last = dict(before)
     for decision in decisions:
-        if isinstance(decision.subject, SampleSubject) and decision.id not in dead:
+        if isinstance(decision.subject, SampleSubject) and decision.id not in undone:
             last[decision.subject.of] = decision.id
     return last
 
@@ -561,7 +559,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
 
     A decision that was made and undone between them makes no difference, nor do skipped items.
 
-    `kind`: kind of annotation: clicks, masks, labels. `item`: the item; None asks for any.
+    `item`: None for any item of the kind.
 
     Examples
     --------

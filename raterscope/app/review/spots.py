@@ -166,7 +166,7 @@ class SpotsOfImage:
         count = sum(spot.verdict != "skipped" for spot in self.spots)
         return (counted(count, "spot"),) if count else ()
 
-    def undone_since(self, current: SpotsOfImage | None, dead: Container[int]) -> list[int]:
+    def undone_since(self, current: SpotsOfImage | None, undone: Container[int]) -> list[int]:
         """Return the decisions on spots that are undecided now, and an undone control mark."""
         marked = [] if self.control is None else [self.control.decision]
         return [
@@ -177,7 +177,7 @@ class SpotsOfImage:
         ] + [
             decision
             for decision in marked
-            if decision in dead and (current is None or current.control is None)
+            if decision in undone and (current is None or current.control is None)
         ]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:

@@ -135,7 +135,7 @@ class TasksOfQuestion:
         """Describe how many tasks are settled."""
         return (counted(len(self.tasks), "task"),) if self.tasks else ()
 
-    def undone_since(self, current: TasksOfQuestion | None, _dead: Container[int]) -> list[int]:
+    def undone_since(self, current: TasksOfQuestion | None, _undone: Container[int]) -> list[int]:
         """Return the decisions on tasks that are undecided now."""
         settled = {} if current is None else current.tasks
         return [decided.decision for task, decided in self.tasks.items() if task not in settled]
@@ -188,7 +188,7 @@ class BiasesOfQuestion:
         """Return nothing: a fusion of pairs holds nothing fixed."""
         return ()
 
-    def undone_since(self, _now: BiasesOfQuestion | None, _dead: Container[int]) -> list[int]:
+    def undone_since(self, _now: BiasesOfQuestion | None, _undone: Container[int]) -> list[int]:
         """Return nothing: a fusion of pairs holds nothing fixed."""
         return []
 
@@ -265,13 +265,13 @@ class RegionsOfImage:
         of = [_noun(key) for key in self.decisions.settled() if set(self.decisions.verbs(key)) != {"reopen"}]
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 
-    def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:
+    def undone_since(self, current: RegionsOfImage | None, undone: Container[int]) -> list[int]:
         """Return the undone decisions with voxels that no other decision settles now."""
         decisions = ItemDecisions() if current is None else current.decisions
         return [
             region.decision
             for region in self.regions
-            if region.voxels is not None and region.decision in dead and not _is_settled(region, decisions)
+            if region.voxels is not None and region.decision in undone and not _is_settled(region, decisions)
         ]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
@@ -343,11 +343,11 @@ def known_voxels(
 
 
 def read_names(
-    decisions: Iterable[Decision], dead: Collection[int] = ()
+    decisions: Iterable[Decision], undone: Collection[int] = ()
 ) -> tuple[dict[str, dict[str, str]], frozenset[int]]:
     """Return the current name of each renamed structure and class by kind, and the mergers in effect.
 
-    `dead`: decisions that were undone.
+    `undone`: decisions that were undone.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def read_names(
     merged = set()
     for decision in decisions:
         subject = decision.subject
-        if not isinstance(subject, NameSubject) or decision.id in dead:
+        if not isinstance(subject, NameSubject) or decision.id in undone:
             continue
         of_kind = names.setdefault(subject.of, {})
         of_kind.setdefault(subject.name, subject.name)
@@ -382,7 +382,7 @@ Aliases = Mapping[str, str]
 def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> dict[str, str]:
     """Return the main name of each joined name, in order of joining.
 
-    `dead`: decisions that were undone.
+    `undone`: decisions that were undone.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> d
     """
     groups: list[list[str]] = []
     for decision in decisions:
-        if decision.verb not in ("join", "separate") or decision.id in dead:
+        if decision.verb not in ("join", "separate") or decision.id in undone:
             continue
         names = list(dict.fromkeys(decision.annotators))
         touched = [group for group in groups if not set(names).isdisjoint(group)]
