@@ -348,6 +348,7 @@ def prune(
             continue
         dirty[m] = False
         visited += components // 16
+        # The neighbours of the component, which itself is the last of `active`.
         count = 0
         for k in range(components):
             if k != m and alive[k]:
@@ -356,6 +357,7 @@ def prune(
                     active[count] = k
                     count += 1
         active[count] = m
+        # Their evidence, and that of their clicks, each of which counts once.
         stamp[0] += 1
         clicks, listed = 0, 0
         before = 0.0
@@ -369,6 +371,7 @@ def prune(
                     touched[clicks] = n
                     clicks += 1
                     before += by_worth(np.log(1.0 + total[n]), scatters.worth, marks.annotator[n])
+        # A copy of what the trial changes.
         kept_message, kept_total, kept = np.empty(listed), np.empty(clicks), np.empty((count + 1, 7))
         q = 0
         for k in range(count + 1):
@@ -382,7 +385,7 @@ def prune(
                 q += 1
         for k in range(clicks):
             kept_total[k] = total[touched[k]]
-
+        # The trial: without the component, its neighbours adapt.
         for p in range(first[m], last[m]):
             n = click[p]
             total[n] = max(0.0, total[n] - message[p])
@@ -408,6 +411,7 @@ def prune(
             for k in range(count):
                 dirty[active[k]] = True
             continue
+        # It stays: the copy is restored.
         q = 0
         for k in range(count + 1):
             a = active[k]
