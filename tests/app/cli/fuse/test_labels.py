@@ -168,7 +168,7 @@ def test_roc_curves_of_all_methods_are_written_and_shown_in_the_report(fuse, vot
     truths = write_truth(tmp_path / "truth.csv")
     out, output = fuse(votes, "--truth", truths, "--roc-curves", "methods=fast", "folds=3")
     rows = {row["method"]: row for row in rows_of(out / "roc_areas.csv")}
-    assert len(rows) == 7
+    assert rows.keys() == LABELLERS.keys() - {"gibbs", "ebcc", "dynibcc"}
     assert float(rows["ibcc"]["auc"]) == float(rows["ibcc"]["fold 3"]) == 1.0
     assert float(rows["majority"]["low"]) < float(rows["majority"]["auc"])
     curves = {row["curve"] for row in rows_of(out / "roc_curves.csv")}
