@@ -20,7 +20,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations, pairwise
@@ -220,6 +220,9 @@ def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreemen
 
 VERDICTS = {"reject": "reject", "accept": "accept", "move": "accept", "flag": "flag", "clear": "clear"}
 SubjectKey = tuple[int | None, str]
+Spots = dict[tuple[int | None, int, int], SubjectKey]
+"""Keys of the spots that were decided on, by image, column and row."""
+
 _Verdicts = dict[tuple[str, str], dict[SubjectKey, str]]
 _Regions = dict[str, dict[int, list[Region]]]
 
@@ -229,24 +232,15 @@ def _first_reads(journal: Sequence[Decision]) -> tuple[_Verdicts, _Regions]:
     withdrawn = withdrawn_decisions(journal)
     verdicts: _Verdicts = {}
     regions: _Regions = {}
-    reopened: set[SubjectKey] = set()
-    spots: dict[tuple[int | None, int, int], SubjectKey] = {}
+    reopened: set[tuple[str, SubjectKey]] = set()
+    spots: Spots = {}
     for recorded in journal:
         for decision in one_by_one(recorded):
             subject, verb = decision.subject, decision.verb
-            if isinstance(subject, TaskSubject):
-                key, kind, verdict = (decision.item, subject.task), "labels", subject.label
-            elif isinstance(subject, BiasSubject):
-                key, kind, verdict = (decision.item, subject.annotator), "pairs", VERDICTS.get(verb, "")
-            elif isinstance(subject, SpotSubject):
-                key, kind, verdict = spot_key(spots, decision, subject), "clicks", VERDICTS.get(verb, "")
-            elif isinstance(subject, RegionSubject):
-                key, kind, verdict = (decision.item, subject.structure), "masks", ""
-            else:
-                continue
+            kind, key, verdict = verdict_of(decision, spots)
             if verb == "reopen":
-                reopened.add(key)
-            elif key in reopened or recorded.id in withdrawn or not decision.who:
+                reopened.add((kind, key))
+            elif (kind, key) in reopened or recorded.id in withdrawn or not decision.who:
                 continue
             elif verdict:
                 verdicts.setdefault((kind, decision.who), {})[key] = verdict
@@ -256,6 +250,20 @@ def _first_reads(journal: Sequence[Decision]) -> tuple[_Verdicts, _Regions]:
                 region = Region(decision.id, verb, subject, decision.run, decision.voxels)
                 regions.setdefault(decision.who, {}).setdefault(decision.item, []).append(region)
     return verdicts, regions
+
+
+def verdict_of(decision: Decision, spots: Spots) -> tuple[str, SubjectKey, str]:
+    """Return the kind and key of a decision's subject, and the verdict; empty for other decisions."""
+    subject, verdict = decision.subject, VERDICTS.get(decision.verb, "")
+    if isinstance(subject, TaskSubject):
+        return "labels", (decision.item, subject.task), subject.label
+    if isinstance(subject, BiasSubject):
+        return "pairs", (decision.item, subject.annotator), verdict
+    if isinstance(subject, SpotSubject):
+        return "clicks", spot_key(spots, decision, subject), verdict
+    if isinstance(subject, RegionSubject):
+        return "masks", (decision.item, subject.structure), ""
+    return "", (None, ""), ""
 
 
 AGREED = "agreed by both"
@@ -269,9 +277,7 @@ def withdrawn_decisions(journal: Sequence[Decision]) -> frozenset[int]:
     return frozenset(decision.id for decision in by_hand if not state.stands(decision.id))
 
 
-def spot_key(
-    spots: dict[tuple[int | None, int, int], SubjectKey], decision: Decision, subject: SpotSubject
-) -> SubjectKey:
+def spot_key(spots: Spots, decision: Decision, subject: SpotSubject) -> SubjectKey:
     """Return the key of a spot: decisions within a pixel are about the same spot."""
     x = subject.x if subject.from_x is None else subject.from_x
     y = subject.y if subject.from_y is None else subject.from_y
@@ -414,30 +420,22 @@ def _time(decision: Decision) -> datetime:
 def _repeats(journal: Sequence[Decision], session_of: dict[int, int]) -> Iterator[tuple[str, bool]]:
     """Yield the expert of each repeated item, and whether both verdicts are the same."""
     withdrawn = withdrawn_decisions(journal)
-    spots: dict[tuple[int | None, int, int], SubjectKey] = {}
-    last: dict[Hashable, dict[str, tuple[tuple[int, int], str, str]]] = {}
+    spots: Spots = {}
+    last: dict[tuple[str, SubjectKey], dict[str, tuple[tuple[int, int], str, str]]] = {}
     samples = 0
     for recorded in journal:
         samples += isinstance(recorded.subject, SampleSubject)
         if recorded.id in withdrawn or recorded.id not in session_of:
             continue
         for decision in one_by_one(recorded):
-            subject, verb, label = decision.subject, decision.verb, ""
-            if isinstance(subject, TaskSubject):
-                key, verdict = (decision.item, "task", subject.task), subject.label
-            elif isinstance(subject, BiasSubject):
-                key, verdict = (decision.item, "bias", subject.annotator), VERDICTS.get(verb, "")
-            elif isinstance(subject, SpotSubject):
-                key = (decision.item, "spot", spot_key(spots, decision, subject)[1])
-                verdict, label = VERDICTS.get(verb, ""), subject.label
-            else:
-                continue
-            if verb == "move":
+            kind, key, verdict = verdict_of(decision, spots)
+            label = decision.subject.label if isinstance(decision.subject, SpotSubject) else ""
+            if decision.verb == "move":
                 continue  # another position, not another look
-            if verb == "reopen":
-                last.pop(key, None)
+            if decision.verb == "reopen":
+                last.pop((kind, key), None)
             elif verdict:
-                part, by = (samples, session_of[recorded.id]), last.setdefault(key, {})
+                part, by = (samples, session_of[recorded.id]), last.setdefault((kind, key), {})
                 if decision.who in by and by[decision.who][0] != part:
                     _, before, before_label = by[decision.who]
                     labels = {label, before_label} - {""}

@@ -1,13 +1,14 @@
 """Review sessions: speed of an expert, and agreement with their earlier decisions."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from raterscope.app.cli import main
-from raterscope.app.review import CommentSubject, Decision, SpotSubject, TaskSubject
+from raterscope.app.review import BiasSubject, CommentSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from raterscope.app.study.expert_agreement import read_sessions
+from raterscope.app.study.expert_agreement import read_agreement, read_sessions
 from tests.app.tables import rows_of
 
 START = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
@@ -58,6 +59,15 @@ def test_self_agreement_counts_what_was_decided_again_later():
     share, low, high = eva.alike
     assert share == pytest.approx(2 / 3)
     assert low < share < high
+
+
+def test_a_reopened_task_does_not_hide_verdicts_on_an_annotator_of_the_same_name():
+    journal = [Decision(verb="reopen", id=1, at=START, who="eva", item=1, subject=TaskSubject(task="anna"))]
+    for number, who in ((2, "eva"), (3, "jo")):
+        subject = BiasSubject(annotator="anna")
+        journal.append(Decision(verb="flag", id=number, at=START, who=who, item=1, subject=subject))
+    compared = list(read_agreement(SimpleNamespace(decisions=lambda: journal)))
+    assert [(kind, *experts) for kind, *experts, _ in compared] == [("pairs", "eva", "jo")]
 
 
 def test_sessions_are_exported_with_a_row_for_all_of_an_expert(tmp_path):
