@@ -71,7 +71,7 @@ def assign_images(
             else:
                 entry = add(name, *known_size)
                 added.add(entry)
-        elif entry is not None and size is not None and size != (entry.width, entry.height):
+        elif size is not None and size != (entry.width, entry.height):
             resized.append(name)
         entries.append(entry)
     if unknown and not (skip_unknown and any(entries)):
@@ -94,7 +94,7 @@ def assign_images(
     if resized:
         notices.append(
             f'The file gives "{plain(resized[0])}"'
-            + (f" and {len(resized) - 1:,} more images" if len(resized) > 1 else "")
+            + (f" and {counted(len(resized) - 1, 'more image')}" if len(resized) > 1 else "")
             + " another size than the image has: positions may not fit."
         )
     return entries, notices
@@ -120,7 +120,7 @@ def write_marks(
     `entries`: the study's image for each image of the table. `present`: returns the study's marks of this
     kind on an image. `notices`: sentences to add to the table's notices.
     """
-    kind, annotator_ids = kind_of(table), None
+    kind, annotator_ids = kind_of(table), np.empty(0, dtype=np.int64)
     if isinstance(table, ClickTable):
         known = number_annotators(connection, table.annotators)
         annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int64)
@@ -131,11 +131,7 @@ def write_marks(
     sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
     rows_of = _rows_by_image(target[table.image])
     looks = _looks_by_image(table, target, annotator_ids)
-    searched = (
-        set()
-        if isinstance(table, ClickTable)
-        else {int(target[image_index]) for image_index in table.searched}
-    )
+    searched = set() if isinstance(table, ClickTable) else {int(target[at]) for at in table.searched}
     marked = {image for (image,) in connection.execute("SELECT image FROM marks WHERE kind = ?", (kind,))}
     marks = outside = exchanged = duplicates = empty = 0
     visited: set[int] = set()
@@ -144,7 +140,7 @@ def write_marks(
         watch(step / len(images), f"storing marks of image {step + 1:,} of {len(images):,}")
         rows = rows_of.get(image, np.empty(0, dtype=np.int64))
         x, y = table.x[rows], table.y[rows]
-        if isinstance(table, ClickTable) and annotator_ids is not None:
+        if isinstance(table, ClickTable):
             annotator = annotator_ids[table.annotator[rows]]
             markers = np.unique(annotator)
             viewers = np.union1d(markers, looks[image]) if image in looks else markers
@@ -156,7 +152,6 @@ def write_marks(
             visited.update(viewers.tolist())
             empty += len(viewers) - len(markers)
         else:
-            assert isinstance(table, PointTable)
             record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])
             empty += not len(rows)
         duplicates += _duplicates(present(image) if image in marked else None, record)
@@ -199,9 +194,10 @@ def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:
 
 
 def _looks_by_image(
-    table: ClickTable | PointTable, target: IntArray, annotator_ids: IntArray | None
+    table: ClickTable | PointTable, target: IntArray, annotator_ids: IntArray
 ) -> dict[int, IntArray]:
-    if not isinstance(table, ClickTable) or annotator_ids is None or not table.looked:
+    """Return the annotators who looked at each image, by image."""
+    if not isinstance(table, ClickTable) or not table.looked:
         return {}
     pairs = np.array(sorted(table.looked), dtype=np.int64)
     image, annotator = target[pairs[:, 1]], annotator_ids[pairs[:, 0]]
