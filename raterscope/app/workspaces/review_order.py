@@ -268,10 +268,10 @@ class RemainingQuestions(QObject):
 
     def _part(self, review: ReviewState, question: int, disputed: Disputed) -> Part:
         """Return the part of a question, counted from the decisions: few of a million items are decided."""
-        decided, passed = self._settled(review, question)
+        decided, skips = self._settled(review, question)
         contested = self._contested(review, question).keys() - decided
         others = sum(name not in disputed.items for name in (*decided, *contested))
-        skipped = sum(name in disputed.items or name in contested for name in {*passed}.difference(decided))
+        skipped = sum(name in disputed.items or name in contested for name in {*skips}.difference(decided))
         matter = disputed.matter
         if matter is not None:
             matter -= disputed.count_relevant(decided)
@@ -360,7 +360,7 @@ class Totals:
     contested: int = 0
 
     def add(self, summary: Summary, parts: Sequence[Part], sign: int = 1) -> None:
-        """Add the numbers of an image."""
+        """Add the numbers of an image; a sign of -1 subtracts them."""
         self.fused += sign * summary.fused
         self.done += sign * summary.done
         self.disputed += sign * summary.disputed
@@ -371,10 +371,6 @@ class Totals:
             self.skipped += sign * part.skipped
             self.matter += sign * (part.matter or 0)
             self.with_matter += sign * (part.matter is not None)
-
-    def subtract(self, summary: Summary, parts: Sequence[Part]) -> None:
-        """Subtract the numbers of an image."""
-        self.add(summary, parts, -1)
 
     def part(self) -> Part:
         """Return the sum of all parts as one part."""
@@ -452,7 +448,7 @@ class QueueLines:
             self.summaries[image] = summary
             if image in self._parts:
                 parts = self._parts[image]
-                self.totals.subtract(before, parts)
+                self.totals.add(before, parts, -1)
                 self._parts[image] = tuple(summary.parts)
                 self.totals.add(summary, self._parts[image])
                 self._items[image] = self._line(image)

@@ -113,7 +113,7 @@ class DriftPanel(QWidget):
         self._view: DriftView | None = None
         self._timer = QTimer(self, interval=FRAME_MS)
         self._timer.timeout.connect(self._on_frame)
-        self._pages = stacked(self._static(), self._way())
+        self._pages = stacked(self._make_empty_page(), self._make_plots())
         vertical(self._header, (self._pages, 1), inside=self, margins=MARGINS, spacing=SPACING)
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
@@ -124,10 +124,10 @@ class DriftPanel(QWidget):
 
     def show_drift(self, view: DriftView | None) -> None:
         """Show an annotator; None shows the empty state."""
-        self._stop()
         if view is None:
             self._show_nothing(CHOOSE, offer=False)
             return
+        self._stop()
         self._view = view
         self._header.set_subtitle(counted(len(view.mean), "vote"))
         three = len(view.outputs) == 3
@@ -148,7 +148,6 @@ class DriftPanel(QWidget):
 
     def show_changed(self, lines: Sequence[ChangeLine], text: str) -> None:
         """List annotators whose rates changed while none is selected, with a sentence about the list."""
-        self._stop()
         self._show_nothing(text, offer=False)
         self.changed.set_lines(lines)
         self.changed.setVisible(bool(lines))
@@ -157,12 +156,10 @@ class DriftPanel(QWidget):
 
     def show_without_votes(self, text: str) -> None:
         """Show why there is nothing to plot for the selected annotator."""
-        self._stop()
         self._show_nothing(text, offer=False)
 
     def show_static(self) -> None:
         """Explain that the model in use assumes constant rates."""
-        self._stop()
         self._show_nothing("Fuse with the dynamic model to see how annotators change.", offer=True)
 
     @property
@@ -216,7 +213,7 @@ class DriftPanel(QWidget):
         self._stop()
         super().hideEvent(event)
 
-    def _static(self) -> QWidget:
+    def _make_empty_page(self) -> QWidget:
         self._nothing = plain_label("", "second", wrap=True)
         self.fuse = QPushButton("Fuse with the dynamic model")
         self.changed = ChangeList()
@@ -231,7 +228,7 @@ class DriftPanel(QWidget):
         )
         return page
 
-    def _way(self) -> QWidget:
+    def _make_plots(self) -> QWidget:
         self._figures = stacked(self.ternary, self.lines)
         self._summary = plain_label("", "small", wrap=True, selectable=True)
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -250,6 +247,8 @@ class DriftPanel(QWidget):
         return page
 
     def _show_nothing(self, text: str, *, offer: bool) -> None:
+        """Show a sentence instead of plots; `offer`: whether with the button that fuses."""
+        self._stop()
         self._view = None
         self._nothing.setText(text)
         self.fuse.setVisible(offer)
@@ -265,7 +264,11 @@ class DriftPanel(QWidget):
         self._figures.setCurrentIndex(0 if three and self.figures.mode == "triangle" else 1)
 
     def _on_slider(self, step: int) -> None:
-        self._go(step)
+        if self._view is not None:
+            if len(self._view.outputs) == 3:
+                self.ternary.set_step(step)
+            self.lines.figure.select(step)
+            self._update_text(step)
         self.step_changed.emit(step)
 
     def _on_frame(self) -> None:
@@ -273,14 +276,6 @@ class DriftPanel(QWidget):
         self.slider.setValue(min(self.slider.value() + max(1, (last + 1) // FRAMES), last))
         if self.slider.value() == last:
             self._stop()
-
-    def _go(self, step: int) -> None:
-        if self._view is None:
-            return
-        if len(self._view.outputs) == 3:
-            self.ternary.set_step(step)
-        self.lines.figure.select(step)
-        self._update_text(step)
 
     def _update_text(self, step: int) -> None:
         assert self._view is not None
@@ -298,7 +293,7 @@ ONE_LINE_FROM = 480.0
 LOW, HIGH = 24, 38
 FIGURES_WIDTH = 190.0
 ARROW = " → "
-LISTED = 200
+LISTED = 200  # confusions, at most
 LONGEST_TITLE = 30
 CELLS = {
     "rates": ("rates", "How often each answer is given where the true class is the row's"),
@@ -329,9 +324,9 @@ class Confusion:
 
     def figures(self) -> str:
         """Return rate, interval and number of votes."""
-        digits = 2 if not math.isfinite(self.low + self.high) else decimals(self.low, self.high)
-        digits = min(2, digits)
-        ends = f" ({self.low:.{digits}f} to {self.high:.{digits}f})" if math.isfinite(self.low) else ""
+        is_bounded = math.isfinite(self.low + self.high)
+        digits = min(2, decimals(self.low, self.high)) if is_bounded else 2
+        ends = f" ({self.low:.{digits}f} to {self.high:.{digits}f})" if is_bounded else ""
         return f"{self.rate:.{digits}f}{ends}, {counted(round(self.votes), 'vote')}"
 
 

@@ -101,7 +101,7 @@ def find_filled_rows(
 ) -> NDArray[np.bool_]:
     """Find the rows that are not empty; refuse rows whose name is missing or too long.
 
-    Raises `InputError` for the first bad row.
+    Raises `InputError` for the first row without a name, or with one that is too long.
 
     `column`: column of each field. `fields`: a row in which all of these are empty is ignored. `needed`:
     fields that every row must have.
@@ -255,7 +255,7 @@ def _read_question(
     for at, (words, rows) in enumerate(questions):
         watch(0.92 + 0.08 * at / len(questions), "sorting labels")
         if rows.any():
-            tables += _tables(columns, column, words, rows, keep_all_outputs="question" not in coded)
+            tables += _tables(columns, column, words, rows, all_outputs="question" not in coded)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
@@ -308,9 +308,8 @@ def _questions(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, N
     question = columns.coded.get("question")
     if question is None:
         return [("", filled)]
-    return [(name, filled & (question.numbers == at)) for at, name in enumerate(question.names) if name] or [
-        ("", filled)
-    ]
+    named = [(name, filled & (question.numbers == at)) for at, name in enumerate(question.names) if name]
+    return named or [("", filled)]
 
 
 def _question_notices(
@@ -321,27 +320,21 @@ def _question_notices(
     lost = 0 if question is None or question.names == [""] else int((filled & rows_with(question, "")).sum())
     if not lost:
         return ()
-    rows = "1 row" if lost == 1 else f"{lost:,} rows"
-    return (f"{rows} skipped: no question in {plain(column['question'], 40)}.",)
+    return (f"{counted(lost, 'row')} skipped: no question in {plain(column['question'], 40)}.",)
 
 
 def _tables(
-    columns: Columns,
-    column: Mapping[str, str],
-    question: str,
-    rows: NDArray[np.bool_],
-    *,
-    keep_all_outputs: bool,
+    columns: Columns, column: Mapping[str, str], question: str, rows: NDArray[np.bool_], *, all_outputs: bool
 ) -> list[LabelFile]:
+    """Return the labels and the true labels of a question; `all_outputs`: also labels of other questions."""
     path, coded = columns.head.table.path, columns.coded
     written = coded["label"]
-    used = np.unique(written.numbers[rows]) if not keep_all_outputs else np.arange(len(written.names))
+    used = np.arange(len(written.names)) if all_outputs else np.unique(written.numbers[rows])
     outputs, output, notices = order_outputs([written.names[at] for at in used], path, column["label"])
     number = np.full(len(written.names), -1, dtype=output.dtype)
     number[used] = output
     label = number[written.numbers]
-    voted = rows & (label >= 0)
-    empty = rows & (label < 0)
+    voted, empty = rows & (label >= 0), rows & (label < 0)
     missing = int(empty.sum())
     messages = list(notices)
     if missing:
@@ -370,6 +363,7 @@ def _tables(
 
 
 def _pictures(picture: Coded | None, task: Coded, rows: NDArray[np.bool_]) -> dict[int, str]:
+    """Return the first picture of each task that has one, by the task's index."""
     if picture is None:
         return {}
     first = first_values(picture.numbers, task, rows & ~rows_with(picture, ""))
@@ -379,6 +373,7 @@ def _pictures(picture: Coded | None, task: Coded, rows: NDArray[np.bool_]) -> di
 def _truth(
     columns: Columns, column: Mapping[str, str], rows: NDArray[np.bool_], task: Coded, question: str
 ) -> TrueLabels | None:
+    """Return the true labels in some rows; None without any."""
     path, truth = columns.head.table.path, columns.coded["truth"]
     used = np.unique(truth.numbers[rows])
     classes, output, notices = order_outputs([truth.names[at] for at in used], path, column["truth"])

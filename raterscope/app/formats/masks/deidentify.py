@@ -117,9 +117,9 @@ _REPLACED_IN_IMAGES = _REPLACED | dict.fromkeys(
 )
 
 _STANDARD = "1.2.840.10008."
-_PLACES = 0x30060050
+_CONTOUR_DATA = 0x30060050
 _NUMBERS = re.compile(rb"[-+.eE0-9\\ ]*\0?")
-_CHARACTERS = re.compile(r"|ISO_IR \d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK")
+_CHARACTER_SET = re.compile(r"|ISO_IR \d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK")
 _WORDS = frozenset(
     {
         *ROLES,
@@ -158,8 +158,8 @@ _IDENTIFYING = (
     "ReferringPhysicianName", "PerformingPhysicianName", "PhysiciansOfRecord", "OperatorsName",
     "NameOfPhysiciansReadingStudy", "RequestingPhysician", "InstitutionalDepartmentName",
 )  # fmt: skip
-_SHORTEST, _SHORTEST_NAME = 3, 2
-_LETTERED = frozenset({"US", "SC", "XC", "ES", "OT", "XA", "RF", "GM", "OP", "DOC"})
+_SHORTEST, _SHORTEST_NAME = 3, 2  # letters of an identifying word, and of a part of a name
+_WRITING_MODALITIES = frozenset({"US", "SC", "XC", "ES", "OT", "XA", "RF", "GM", "OP", "DOC"})
 """Modalities whose devices write text into the image."""
 _CAPTURED = frozenset(
     {"SCREEN SAVE", "SCREEN_CAPTURE", "SCREENSHOT", "SCREEN CAPTURE", "CAPTURE", "DOSE_INFO"}
@@ -218,7 +218,7 @@ def identifying_words(dataset: Any) -> frozenset[str]:
 
     words: set[str] = set()
     for keyword in _IDENTIFYING:
-        for value in _several(dataset.get(keyword)):
+        for value in _values(dataset.get(keyword)):
             text = str(value).strip()
             if len(text) >= _SHORTEST:
                 words.add(text)
@@ -235,10 +235,10 @@ def explain_burned_in(dataset: Any) -> str | None:
     if stated == "YES":
         return "says that text is burned into its pixels"
     modality = str(dataset.get("Modality") or "").strip().upper()
-    kinds = {str(value).strip().upper() for value in _several(dataset.get("ImageType"))}
+    kinds = {str(value).strip().upper() for value in _values(dataset.get("ImageType"))}
     if kinds & _CAPTURED or str(dataset.get("SOPClassUID", "")).startswith(_CAPTURE_CLASS):
         return "is a captured screen, which often shows names"
-    if modality in _LETTERED:
+    if modality in _WRITING_MODALITIES:
         return f"is of modality {modality}, whose devices often write names into the image"
     return None
 
@@ -321,7 +321,7 @@ class _Copier:
                 setattr(copy, keyword, self.replaced[keyword])
             elif keyword in kept:
                 raw = dataset.get_item(tag)
-                if tag == _PLACES and isinstance(raw.value, bytes):  # millions of numbers, copied as bytes
+                if tag == _CONTOUR_DATA and isinstance(raw.value, bytes):  # millions of numbers
                     if _NUMBERS.fullmatch(raw.value):
                         copy[tag] = raw
                 else:
@@ -334,7 +334,7 @@ class _Copier:
         allowed, keyword = dictionary_VR(element.tag), element.keyword
         if element.VR not in (allowed, *allowed.split(" or ")):
             return
-        values = _several(element.value)
+        values = _values(element.value)
         if element.VR == "SQ":
             setattr(copy, keyword, [self.copy(item, keyword) for item in element.value])
         elif element.VR == "UI":
@@ -365,10 +365,11 @@ _NAMED = frozenset({"SegmentLabel", "ROIName"})
 
 
 def _is_word(value: str) -> bool:
-    return value in _WORDS or _CHARACTERS.fullmatch(value) is not None
+    return value in _WORDS or _CHARACTER_SET.fullmatch(value) is not None
 
 
-def _several(value: Any) -> list[Any]:
+def _values(value: Any) -> list[Any]:
+    """Return the values of an attribute, which may have none, one or several."""
     from pydicom.multival import MultiValue
 
     if value is None:

@@ -13,8 +13,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
-_LONGEST_HEADER = 1 << 16
-_LAST = "ElementDataFile"
+_LONGEST_HEADER = 1 << 16  # bytes
+_DATA_FILE = "ElementDataFile"
 _TYPES = {
     "MET_CHAR": "i1",
     "MET_UCHAR": "u1",
@@ -75,12 +75,12 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
     """Read the lines up to the line that locates the voxels; also return its end."""
     with open_file(path, file) as stream:
-        start = stream.read(_LONGEST_HEADER)
+        header = stream.read(_LONGEST_HEADER)
     fields: dict[str, str] = {}
     at = 0
-    while _LAST not in fields:
-        stop = start.find(b"\n", at)
-        line = start[at:] if stop < 0 else start[at:stop]
+    while _DATA_FILE not in fields:
+        stop = header.find(b"\n", at)
+        line = header[at:] if stop < 0 else header[at:stop]
         name, equals, value = line.decode("utf-8", errors="replace").partition("=")
         if not equals or not name.strip() or not name.isprintable():
             raise InputError("is not a MetaImage; expected lines of NAME = VALUE", file=path)
@@ -88,13 +88,14 @@ def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
         if stop < 0:
             break
         at = stop + 1
-    missing = [name for name in ("DimSize", "ElementType", _LAST) if name not in fields]
+    missing = [name for name in ("DimSize", "ElementType", _DATA_FILE) if name not in fields]
     if missing:
         raise InputError(f"does not contain {missing[0]}", file=path)
     return fields, at
 
 
 def _words(fields: dict[str, str], *names: str) -> list[str]:
+    """Return the words of the first of these fields that is present."""
     return next((fields[name].split() for name in names if name in fields), [])
 
 
@@ -115,12 +116,12 @@ def _locate_voxels(
     path: Path, fields: dict[str, str], end: int, length: int, packed: bool
 ) -> tuple[Path, int]:
     """Find the file that contains the voxels, and the number of bytes before them."""
-    name = fields[_LAST]
+    name = fields[_DATA_FILE]
     skipped = int((_words(fields, "HeaderSize") or ["0"])[0])
     if name.upper() == "LOCAL":
         return path, end
     if name.upper().split()[:1] == ["LIST"] or "%" in name:
-        raise InputError("has its slices in several data files; expected one", file=path, field=_LAST)
+        raise InputError("has its slices in several data files; expected one", file=path, field=_DATA_FILE)
     data = find_data_file(path, name)
     offset = data.stat().st_size - length if skipped == -1 and not packed else skipped
     if offset < 0:
@@ -129,11 +130,13 @@ def _locate_voxels(
 
 
 def _numbers(fields: dict[str, str], count: int, *names: str) -> list[float] | None:
+    """Return the numbers of a field; None if there are not `count` finite ones."""
     numbers = [float(word) for word in _words(fields, *names)]
     return numbers if len(numbers) == count and all(map(math.isfinite, numbers)) else None
 
 
 def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) -> tuple[Grid, tuple[str, ...]]:
+    """Return the grid, and notices on what the file does not say of it; `rank`: dimensions of the file."""
     names = ("ElementSpacing", "ElementSize")
     steps = _numbers(fields, rank, *names) or [0.0 if _words(fields, *names) else 1.0] * rank
     notices = () if all(steps) else ("does not contain the size of a voxel; one millimetre is assumed",)

@@ -258,9 +258,9 @@ def _fuse_separately(
             part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
         )
         image_clicks = remaining.pop(name)
-        done[name] = outcome = _outcome(name, image_clicks, plan, step, reliability)
-        if outcome.fusion is not None:
-            reliability |= _reliability(image_clicks, outcome.fusion)
+        done[name] = _outcome(name, image_clicks, plan, step, reliability)
+        if (fusion := done[name].fusion) is not None:
+            reliability |= _reliability(image_clicks, fusion)
         finished += work
         if not first:  # ignore the first time, which may include compilation
             first, started = finished, time.monotonic()
@@ -277,19 +277,15 @@ def _fuse_jointly(
 ) -> dict[str, Outcome[Fusion]]:
     """Repeat detection on the fused images with rates estimated from all of them. If it fails, all fail."""
     fused = outcome.successful(separate)
+    if not fused:
+        return dict(separate)
     started = time.perf_counter()
 
     def together() -> list[Fusion]:
-        renewed = (
-            [renew_known(image_clicks, fusion, plan) for image_clicks, fusion in others] if fused else []
-        )
-        all_clicks = (
-            [*(clicks[name] for name in fused), *(other_clicks for other_clicks, _ in others)]
-            if fused
-            else []
-        )
+        all_clicks = [*(clicks[name] for name in fused), *(other_clicks for other_clicks, _ in others)]
+        renewed = (renew_known(image_clicks, fusion, plan) for image_clicks, fusion in others)
         fusions = [*fused.values(), *renewed]
-        if workers.running and fusions:
+        if workers.running:
             answer = _learn_in_processes(all_clicks, fusions, plan, workers, watch)
             if answer is not None:
                 return answer
@@ -299,7 +295,7 @@ def _fuse_jointly(
         return add_half_detections(all_clicks, fusions, joint, plan, part(watch, 0.5, 1.0), shared=shared)
 
     joint, problem, details = attempt(together)
-    seconds = (time.perf_counter() - started) / max(len(fused), 1)
+    seconds = (time.perf_counter() - started) / len(fused)
     outcomes = dict(separate)
     for index, name in enumerate(fused):
         outcomes[name] = Outcome(
@@ -474,7 +470,7 @@ def _fuse_in_processes(
     given = {task: arguments(names) for task, names in tasks.items()}
 
     def then(_task: str, answer: RecordBatch[Outcome[Fusion]]) -> dict[str, tuple[Any, ...]]:
-        done.update((outcome.item, outcome) for outcome in answer.records())
+        done.update((fused.item, fused) for fused in answer.records())
         return {}
 
     first = workers.answer(_outcomes, given, tick, meanwhile, then=then)

@@ -70,7 +70,7 @@ ROWS = {key: row for row, key in enumerate(METHODS)}
 
 ERRORS = ("sensitivity", "specificity", "prevalence")
 _Z = 1.96
-_LEAST = 1e-12
+_LEAST = 1e-12  # smallest mean squared error that is drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,10 +231,8 @@ def _chart(rates: DecisionRates, key: str, up: str) -> PaperChart:
     if key.startswith("error "):
         values = np.concatenate([line.down for line in series])
         values = values[np.isfinite(values)]
-        low, high = (
-            (5 * np.floor(values.min() / 5), 5 * np.ceil(values.max() / 5)) if len(values) else (-5, 0)
-        )
-        high = max(high, low + 5)
+        low = 5 * np.floor(values.min() / 5) if len(values) else -5.0
+        high = max(5 * np.ceil(values.max() / 5) if len(values) else 0.0, low + 5)
     across = "false positive rate" if roc else rates.step
     return line_chart(lines, across, up, end, diagonal=roc, low=float(low), high=float(high))
 
@@ -280,27 +278,15 @@ def _rate_rows(decision_rates: DecisionRates) -> Iterator[tuple[object, ...]]:
     means = [series_of(course, None, key) for key in ("sensitivity", "specificity")]
     for step, at in enumerate(course.at.tolist()):
         for row, method in enumerate(course.estimated):
-            mean: list[float] = []
-            for side in means:
-                value = side[row]
-                ends = (value.low, value.high)
-                mean += [value.down[step], *(np.nan if end is None else end[step] for end in ends)]
-            yield (at, method, "", *map(format_number, map(float, mean)))
+            curves = [curve for side in means for curve in (side[row].down, side[row].low, side[row].high)]
+            mean = (np.nan if curve is None else float(curve[step]) for curve in curves)
+            yield (at, method, "", *map(format_number, mean))
             for annotator in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
                 figures: list[float] = []
-                for side_at, rates in enumerate((course.sensitivity, course.specificity)):
-                    ends_of = (course.low, course.high) if row == 0 else ()
-                    figures += [
-                        rates[row, step, annotator],
-                        *(end[side_at, step, annotator] for end in ends_of),
-                    ]
-                    figures += [np.nan] * (2 - len(ends_of))
-                yield (
-                    at,
-                    method,
-                    decision_rates.annotators[annotator],
-                    *map(format_number, map(float, figures)),
-                )
+                for side, rates in enumerate((course.sensitivity, course.specificity)):
+                    ends = (bound[side, step, annotator] for bound in (course.low, course.high))
+                    figures += [rates[row, step, annotator], *(ends if row == 0 else (np.nan, np.nan))]
+                yield (at, method, decision_rates.annotators[annotator], *map(format_number, figures))
 
 
 def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
@@ -310,14 +296,13 @@ def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
         for row, method in enumerate(methods):
             estimates = row < len(course.estimated)
             figures = [course.prevalence[row, step] if estimates else np.nan]
-            if measured is not None:
-                figures += [
-                    values[row, step] for values in (measured.wrong, measured.sensitivity, measured.precision)
-                ]
-                figures += [measured.error[kind, row, step] if estimates else np.nan for kind in range(3)]
-            else:
+            if measured is None:
                 figures += [np.nan] * 6
-            yield (at, method, *map(format_number, map(float, figures)))
+            else:
+                shares = measured.wrong, measured.sensitivity, measured.precision
+                figures += [share[row, step] for share in shares]
+                figures += measured.error[:, row, step].tolist() if estimates else [np.nan] * 3
+            yield (at, method, *map(format_number, figures))
 
 
 Row = Sequence[object]

@@ -113,25 +113,15 @@ def variability_of(structure: str, unit: str, volumes: Volumes) -> Variability |
         return None
     deviation, share = within_case_variation(table)
     icc = intraclass_correlation(table)
-    return Variability(
-        structure,
-        unit,
-        raters,
-        table,
-        deviation,
-        share,
-        icc,
-        _pairs(volumes),
-        volumes,
-        compare_readers(volumes),
-    )
+    pairs, readers = _pairs(volumes), compare_readers(volumes)
+    return Variability(structure, unit, raters, table, deviation, share, icc, pairs, volumes, readers)
 
 
 def variability_table(variability: Variability) -> Table:
     """Show intraclass correlations and limits of agreement."""
     cases, raters = variability.volumes.shape
     rows: list[tuple[str, ...]] = [
-        (name, write(getattr(variability.icc, field)), "", "") for field, name in ICC.items()
+        (title, write(getattr(variability.icc, name)), "", "") for name, title in ICC.items()
     ]
     for names, (limits, both) in islice(variability.pairs.items(), _MOST_PAIRS):
         title = " \N{MINUS SIGN} ".join(plain(name, 30) for name in names) + f" ({both:,} cases)"
@@ -162,23 +152,22 @@ def variability_statistics(variability: Variability) -> Iterator[Statistic]:
         "reproducibility coefficient": (REPEATABILITY * variability.deviation, unit),
     }
     for key, (value, of) in plain_figures.items():
-        figure = Coefficient(value, math.nan, math.nan)
-        yield Statistic(subject, key, figure, of, cases=cases, raters=raters)
+        coefficient = Coefficient(value, math.nan, math.nan)
+        yield Statistic(subject, key, coefficient, of, cases=cases, raters=raters)
     for name, key in ICC.items():
         yield Statistic(subject, key, getattr(variability.icc, name), cases=cases, raters=raters)
     for names, (limits, both) in variability.pairs.items():
-        for key, figure in (
+        for key, coefficient in (
             ("bias", limits.bias), ("lower limit of agreement", limits.lower),
             ("upper limit of agreement", limits.upper),
         ):  # fmt: skip
-            yield Statistic(subject, key, figure, unit, *names, cases=both, single=True)
+            yield Statistic(subject, key, coefficient, unit, *names, cases=both, single=True)
     if variability.readers is not None:
         yield from reader_statistics(subject, unit, variability.readers)
 
 
-def _pairs(
-    volumes: Volumes,
-) -> dict[tuple[str, str], tuple[LimitsOfAgreement, int]]:
+def _pairs(volumes: Volumes) -> dict[tuple[str, str], tuple[LimitsOfAgreement, int]]:
+    """Return the limits of agreement of each two raters with three common cases, and the number of these."""
     pairs = {}
     for first, second in compared_pairs(volumes):
         common = sorted(set(volumes[first]) & set(volumes[second]))
@@ -318,7 +307,7 @@ def differences_table(differences: OutlineDifferences) -> Table:
             quartiles = " to ".join(figure(value, *width) for value in (low, high))
             cells += [write(mean_of(key, of_cases)), f"{figure(middle, *width)} ({quartiles})"]
         rows.append((title, *cells))
-    pairs = ("Between readers", "Median (quartiles)", "Between reads", "Median (quartiles)")
+    columns = ("Between readers", "Median (quartiles)", "Between reads", "Median (quartiles)")
     cases = differences.by_case("dice", intra=False) or differences.by_case("dice", intra=True)
     note = (
         f"Means over {len(cases):,} cases, after averaging over the pairs of each, with 95 % intervals by "
@@ -326,7 +315,7 @@ def differences_table(differences: OutlineDifferences) -> Table:
         "length: outline of one that the other has not, over all slices. Conformity index: common over joint "
         "volume of all pairs. Raters who drew nothing on a case are left out."
     )
-    return Table("Differences between outlines", ("", *pairs[: 2 + 2 * repeated]), rows, note)
+    return Table("Differences between outlines", ("", *columns[: 2 + 2 * repeated]), rows, note)
 
 
 def dice_picture(differences: OutlineDifferences) -> Picture | None:
