@@ -283,11 +283,13 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
     files = sorted(walk_files(folder, part(watch, 0.0, 0.02)), key=lambda path: natural(str(path)))
     scans: list[DicomFile] = []
     refused: list[InputError] = []
+    pictures = candidates.masks if kind in ("masks", "truth") else candidates.images
     for path, step in steps_of(part(watch, 0.02, 0.95), files):
         step(0.0, f"looking at {plain(path.name)}")
+        name = path.name.casefold()
+        if name == _DICOMDIR or name.endswith((".img", ".img.gz")):
+            continue  # the files that it lists are examined instead
         try:
-            if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
-                continue  # the files that it lists are examined instead
             if candidates.put_other(path):
                 continue
             source = candidates.sources.open(path)
@@ -305,10 +307,11 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                     candidates.masks.append(path)
                 else:
                     scans.append(scan)
-            elif source.is_image() or (is_voxel_file(path) and kind in ("masks", "truth")):
-                if source.is_image():
-                    source.image()  # a damaged image is skipped
-                (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
+            elif source.is_image():
+                source.image()  # a damaged image is skipped
+                pictures.append(path)
+            elif is_voxel_file(path) and kind in ("masks", "truth"):
+                candidates.masks.append(path)
             elif kind is None and _put_table(source, candidates):
                 pass
             elif kind not in (None, "clicks", "truth") or not candidates.put_points(path):
@@ -321,14 +324,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         except InputError as error:
             refused.append(error)
     if _count(candidates) == before:
-        raise (
-            refused[0]
-            if refused
-            else InputError(
-                "is a folder without anything to import; expected images, volumes, masks or tables in it",
-                file=folder,
-            )
-        )
+        problem = "is a folder without anything to import; expected images, volumes, masks or tables in it"
+        raise refused[0] if refused else InputError(problem, file=folder)
     if refused:
         more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
         candidates.notices.append(f"Skipped: {str(refused[0]).rstrip('.')}{more}.")

@@ -151,19 +151,11 @@ class Clicks:
         scores = None if self.scores is None else np.asarray(self.scores, dtype=np.float64)
         if scores is not None and (scores.ndim != 2 or scores.shape[1] != 3 or not np.isfinite(scores).all()):
             raise ClicksError("scores of a program: expected x, y and a score, all finite.")
-        columns = (
-            ("x", x),
-            ("y", y),
-            ("annotator", annotator),
-            ("time", time),
-            ("viewed", viewed),
-            ("label", label),
-        )
+        weights = checked_weights(self.weights, self.annotators, ClicksError)
         for name, value in (
-            *columns,
-            ("scores", scores),
-            ("weights", checked_weights(self.weights, self.annotators, ClicksError)),
-        ):
+            ("x", x), ("y", y), ("annotator", annotator), ("time", time), ("viewed", viewed),
+            ("label", label), ("scores", scores), ("weights", weights),
+        ):  # fmt: skip
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))
         object.__setattr__(self, "extent", extent)

@@ -185,12 +185,11 @@ class CocoDocument(Document):
                 watch(at / len(self._objects), "reading objects")
             field = f"annotations[{at}]"
             try:
-                item = self._object(at)
-                nouns, shapes = ((), ()) if item is None else _shapes(item, kind)
+                if (item := self._object(at)) is None:
+                    raise InputError("is not an annotation", file=self._path, field=field)
+                nouns, shapes = _shapes(item, kind)
             except ValueError as error:
                 raise self._refusal(at, error) from None
-            if item is None:
-                raise InputError("is not an annotation", file=self._path, field=field)
             is_answer = _is_answer(item)
             if kind == "labels" and not is_answer:
                 remarks.left_out[nouns[-1]] += 1

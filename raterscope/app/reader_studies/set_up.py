@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, TableProblems, plain, system_reason
 from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.labels import find_labels, read_labels
@@ -373,20 +373,19 @@ def _read_groups(protocol: Protocol, file: Path, watch: Watch) -> list[_Group]:
     """Read the headers of all images, tasks and comparisons; report every unreadable file."""
     sources: list[CaseSource] = []
     comparisons: list[_Group] = []
-    problems, count = [], len(protocol.cases)
-    for number, path in enumerate(protocol.cases):
-        watch(number / count, f"reading {path.name}")
+    problems = []
+    for path, step in steps_of(watch, protocol.cases):
+        step(0.0, f"reading {path.name}")
         try:
             source = Source(path)
             if protocol.kind == "masks":
                 sources += find_volumes(path)
             elif protocol.kind == "pairs" and holds_comparisons(source):
-                step = part(watch, number / count, (number + 1) / count)
                 comparisons += [
                     _Group(case.items, case.texts, case.task) for case in read_comparison_cases(source, step)
                 ]
             elif protocol.kind in ("labels", "pairs") and holds_tasks(source):
-                tasks = read_task_cases(source, part(watch, number / count, (number + 1) / count))
+                tasks = read_task_cases(source, step)
                 most = max(len(task.images) for task in tasks)
                 if protocol.kind == "pairs" and most > 1:
                     problems.append(f"field cases: {path.name} has items with {most} pictures; expected one")

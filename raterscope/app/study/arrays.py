@@ -126,6 +126,7 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
+    """Make a record from its description by `_describe`. Raises `DamagedError` if it does not fit."""
     expected_fields = _fields(cast(Any, kind))
     if (
         not isinstance(values, dict)
@@ -135,32 +136,29 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
     field_values: dict[str, Any] = {}
     for name, value in values.items():
         field = expected_fields[name]
+        inner, entry = field.record, value
+        content: Any
         if isinstance(value, dict):
-            if len(value) != 1:
-                raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
-            ((form, content),) = value.items()
-            inner = field.record
+            form, content = next(iter(value.items())) if len(value) == 1 else ("", None)
             if form == "array":
-                field_values[name] = _array(content, raw, start)
+                entry = _array(content, raw, start)
             elif form == "repeated" and _is_repeated(content):
                 rows = _array(content[1], raw, start)
-                field_values[name] = np.broadcast_to(rows[:1], (content[0], *rows.shape[1:]))
+                entry = np.broadcast_to(rows[:1], (content[0], *rows.shape[1:]))
             elif form == "record" and inner is not None:
-                field_values[name] = _make(inner, content, raw, start)
+                entry = _make(inner, content, raw, start)
             elif form == "records" and inner is not None and isinstance(content, list):
-                field_values[name] = tuple(_make(inner, element, raw, start) for element in content)
+                entry = tuple(_make(inner, element, raw, start) for element in content)
             elif form == "float" and content in ("nan", "inf", "-inf"):
-                field_values[name] = float(content)
+                entry = float(content)
             else:
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
-        else:
-            field_values[name] = tuple(_tupled(value)) if isinstance(value, list) else value
-            if isinstance(field_values[name], tuple) and typing.get_args(field.hint)[:1] == (float,):
+        elif isinstance(value, list):
+            entry = tuple(_tupled(value))
+            if typing.get_args(field.hint)[:1] == (float,):
                 # JSON has no NaN
-                field_values[name] = tuple(
-                    math.nan if element is None else element for element in field_values[name]
-                )
-        entry = field_values[name]
+                entry = tuple(math.nan if element is None else element for element in entry)
+        field_values[name] = entry
         if isinstance(entry, np.ndarray):
             fits = entry.dtype.kind in field.arrays
         else:

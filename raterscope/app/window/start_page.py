@@ -484,7 +484,6 @@ def paint_sample(painter: QPainter, box: QRectF, kind: str) -> None:
     accent, doubt = QColor(palette.accent), QColor(palette.disputed)
     centre, height = box.center(), box.height()
     if kind == "clicks":
-        painter.setBrush(accent)
         for at in range(5):
             spot = QPointF(
                 box.left() + box.width() * (0.15 + 0.17 * at), centre.y() + 10 * math.sin(2.3 * at)

@@ -329,14 +329,11 @@ def _roles(columns: Sequence[Sequence[str]], folders: int) -> dict[int, str]:
         role |= dict.fromkeys(items, "item")
     assign("item", items)
     if len(varying) > 1:
-        numbered = [at for at in varying if all(map(_has_number, columns[at]))]
-        assign(
-            "item", (at for at in numbered if len({re.sub(r"\d+", "#", word) for word in columns[at]}) == 1)
-        )
+        same_words = (at for at in numbered if len({re.sub(r"\d+", "#", word) for word in columns[at]}) == 1)
+        assign("item", same_words)
         assign("item", numbered)
-        assign("annotator", (at for at in varying))
-        assign("item", (at for at in varying))
-        assign("structure", (at for at in varying))
+        for name in ("annotator", "item", "structure"):
+            assign(name, varying)
     elif "item" not in role.values() or any(_is_item(columns[at][0]) for at in set(all_columns) - set(role)):
         assign("annotator", varying)
     constant = [at for at in all_columns if at not in varying]

@@ -254,24 +254,16 @@ def read_pair_table(
     tables = []
     for (words, rows), step in steps_of(part(watch, 0.85, 1.0), questions):
         if rows.any():
-            tables += [
-                replace(
-                    table,
-                    columns=fields,
-                    contents=contents_of_tasks(
-                        columns, texts, shown, coded[_TASK], (left, right), items, rows
-                    ),
-                )
-                if texts
-                else replace(table, columns=fields)
-                for table in _tables(columns, column, words, rows, (left, right, items), step)
-            ]
-    if tables:
-        notices = [_NO_SIDES] * bool(outcome) + [_NO_ANNOTATORS] * ("annotator" not in column)
-        tables[0] = replace(tables[0], notices=(*tables[0].notices, *notices))
+            contents = None
+            if texts:
+                contents = contents_of_tasks(columns, texts, shown, coded[_TASK], (left, right), items, rows)
+            of_question = _tables(columns, column, words, rows, (left, right, items), step)
+            tables += [replace(table, columns=fields, contents=contents) for table in of_question]
     if not tables:
         problem = f"has no answers; expected {EXPECTED}"
         raise InputError(problem, file=head.table.path, field=column["choice"])
+    notices = [_NO_SIDES] * bool(outcome) + [_NO_ANNOTATORS] * ("annotator" not in column)
+    tables[0] = replace(tables[0], notices=(*tables[0].notices, *notices))
     return tuple(tables)
 
 

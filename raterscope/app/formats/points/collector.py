@@ -176,14 +176,11 @@ def collect_points(path: Path, document: Document, watch: Watch = silent) -> Poi
     annotators: dict[str | None, None] = {}
     is_empty = True
     for annotation_set in document.sets("points", remarks, watch):
-        is_empty = False
-        title, size = (
-            annotation_set.item.title,
-            size_of(annotation_set.item.width, annotation_set.item.height),
-        )
-        collector.add_image(title, size, annotation_set.item.line)
-        if annotation_set.item.subject:
-            collector.subjects[title] = annotation_set.item.subject
+        is_empty, item = False, annotation_set.item
+        title, size = item.title, size_of(item.width, item.height)
+        collector.add_image(title, size, item.line)
+        if item.subject:
+            collector.subjects[title] = item.subject
         pieces: list[FloatArray] = []
         classes: list[str] = []
         for annotation in annotation_set.annotations:

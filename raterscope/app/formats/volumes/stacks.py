@@ -91,11 +91,9 @@ def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
         axis, _ = find_slice_axis(path, series)
         assert axis is not None
         outer = [k for k, name in enumerate(series.axes) if name not in "YXS"]
+        lengths = [series.shape[k] for k in outer]
         # If an axis is inside the pages (planar storage), there are fewer pages than index positions.
-        if len(series.pages) == math.prod(series.shape[k] for k in outer) and series.axes[
-            : len(outer)
-        ] == "".join(series.axes[k] for k in outer):
-            lengths = [series.shape[k] for k in outer]
+        if len(series.pages) == math.prod(lengths) and outer == [*range(len(outer))]:
             selected = [
                 number
                 for number, index in enumerate(itertools.product(*map(range, lengths)))

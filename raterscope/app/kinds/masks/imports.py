@@ -62,11 +62,12 @@ def assign_raters(
     derived = _derive_raters(tables, names, by_name)
     unnamed: dict[Path, str] = {}
     for table in tables:
-        if table.run and not (truth or annotator or assigned.get(table.path)):
+        given = assigned.get(table.path)
+        if table.run and not (truth or annotator or given):
             continue
         name = names.get(table.path, NameParts())
         pattern = reading.structure_naming
-        if pattern is None and not (truth or annotator or assigned.get(table.path) or name.annotator):
+        if pattern is None and not (truth or annotator or given or name.annotator):
             pattern = suggest_structure_naming(
                 mask.structure for mask in table.masks if mask.annotator is None
             )
@@ -77,9 +78,9 @@ def assign_raters(
             in_order = [stated.annotator, name.annotator]
             if table.path in by_name:
                 in_order.reverse()
-            rater = TRUTH_WORD if truth else assigned.get(table.path) or in_order[0] or in_order[1]
+            rater = TRUTH_WORD if truth else given or in_order[0] or in_order[1]
             origin = ""
-            by_hand_or_file = assigned.get(table.path) or (stated.annotator and table.path not in by_name)
+            by_hand_or_file = given or (stated.annotator and table.path not in by_name)
             if table.path in derived and not (truth or naming or by_hand_or_file):
                 origin, rater = derived[table.path]
             if rater is None:

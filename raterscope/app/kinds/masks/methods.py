@@ -244,29 +244,22 @@ def method_rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
     """
     for case in comparison.cases:
         compared = case.compared
-        raters, count = compared.annotators, len(compared.fits)
-        names = [*raters, *(fit.method for fit in compared.fits)]
-        for at, name in [*((len(raters) + m, names[len(raters) + m]) for m in range(count)),
-                         *enumerate(raters)]:  # fmt: skip
-            fit = compared.fits[at - len(raters)] if at >= len(raters) else None
-            of_fit: tuple[object, ...] = ("", "", "", "", "")
-            if fit is not None:
-                of_fit = (
-                    format_number(fit.volume_ml) if case.unit == "mm" else "", format_number(fit.bound),
-                    fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
-                    f"{fit.seconds:.4g}",
-                )  # fmt: skip
-            other_raters = [(other, index) for index, other in enumerate(raters) if index != at]
-            other_raters = [("truth", len(names)), *other_raters] if compared.truth else other_raters
-            for other_rater, other_index in other_raters:
-                figures = [compared.table(measure) for measure in MEASURES]
-                is_truth = other_rater == "truth" and other_index == len(names)
-                yield (
-                    case.name, compared.structure, "rater" if fit is None else "method", name,
-                    other_rater if is_truth else f"rater {other_rater}",
-                    *(format_number(float(figure[at, other_index])) for figure in figures),
-                    case.unit, *of_fit,
-                )  # fmt: skip
+        tables = [compared.table(measure) for measure in MEASURES]
+        raters = [(f"rater {name}", at) for at, name in enumerate(compared.annotators)]
+        truth = [("truth", len(raters) + len(compared.fits))] if compared.truth else []
+        rows: list[tuple[int, tuple[object, ...], tuple[object, ...]]] = []
+        for at, fit in enumerate(compared.fits, start=len(raters)):
+            of_fit = (
+                format_number(fit.volume_ml) if case.unit == "mm" else "", format_number(fit.bound),
+                fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
+                f"{fit.seconds:.4g}",
+            )  # fmt: skip
+            rows.append((at, ("method", fit.method), of_fit))
+        rows += [(at, ("rater", name), ("",) * 5) for at, name in enumerate(compared.annotators)]
+        for at, name, cells in rows:
+            for other, column in truth + [rater for rater in raters if rater[1] != at]:
+                figures = (format_number(float(table[at, column])) for table in tables)
+                yield (case.name, compared.structure, *name, other, *figures, case.unit, *cells)
 
 
 def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
