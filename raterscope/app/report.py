@@ -504,7 +504,7 @@ def _decisions_on(
 def _decisions_section(
     entries: Sequence[tuple[Decision, str]],
     state: ReviewState,
-    views: Mapping[int, Sequence[View]] | None = None,
+    views: Mapping[int, Sequence[View]],
 ) -> Section:
     """Summarise decisions by expert, and list them in order.
 
@@ -512,7 +512,7 @@ def _decisions_section(
     image of the report.
     """
     title = "The expert's decisions"
-    viewed = [*_controls(entries, state), *_viewed(views or {}, state)]
+    viewed = [*_controls(entries, state), *_viewed(views, state)]
     if not entries:
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)

@@ -46,7 +46,7 @@ from raterscope.algorithms.masks.robust import (
     lookup,
     side_length,
 )
-from raterscope.algorithms.progress import Check, Watch, no_check, part, repeating, silent
+from raterscope.algorithms.progress import Check, Watch, part, repeating, silent
 
 _AT_ONCE = 100_000
 """Number of columns between two calls of the check."""
@@ -528,9 +528,7 @@ def _fit(
     state.converged = state.converged or has_converged(state.objective, tolerance)
 
 
-def _resume(
-    state: _MulticlassFit, merged: Columns, columns: Columns, check: Check = no_check
-) -> _MulticlassFit:
+def _resume(state: _MulticlassFit, merged: Columns, columns: Columns, check: Check) -> _MulticlassFit:
     """Continue a state on merged columns with a column for every voxel; settled voxels count as unsettled."""
     size, count = state.size, columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
@@ -566,7 +564,7 @@ def _shares(state: _MulticlassFit, check: Check) -> tuple[Float32Array, Float32A
 
 def _start(
     columns: Columns, size: int, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
-    check: Check = no_check,
+    check: Check,
 ) -> _MulticlassFit:  # fmt: skip
     """Start from the raters' mean or median, and the covariances from it.
 

@@ -387,7 +387,7 @@ def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
 
 
 def _layers(
-    masks: Masks, settings: RobustSettings, watch: Watch, measured: Measured | None = None
+    masks: Masks, settings: RobustSettings, watch: Watch, measured: Measured | None
 ) -> Iterator[Float32Array]:
     """Yield the raters' signed distances, mm, one by one, in the same array.
 

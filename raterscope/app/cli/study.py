@@ -155,7 +155,7 @@ def _report_run(
     saved: WriteOutcome[int] | None,
     answer: Answer[Any, Any, Any],
     lines: Iterable[str],
-    notices: Iterable[str] = (),
+    notices: Iterable[str],
 ) -> int:
     """Print the outcome of a run and its location, and return the exit status."""
     print_results(notices, lines)

@@ -270,7 +270,7 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
     return read_head(path, file, is_parquet=format_name == "Parquet")
 
 
-def _read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
+def _read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None) -> VoxelHead:
     """Read the header of a voxel file; NIfTI if the format is unknown."""
     from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
     from raterscope.app.formats.volumes.voxel_files import with_ending

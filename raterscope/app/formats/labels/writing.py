@@ -370,7 +370,7 @@ def _rows(
     values: Sequence[NDArray[Any]],
     digits: Sequence[int],
     *,
-    many: bool = False,
+    many: bool,
 ) -> bytes | memoryview:
     """Format rows of texts and some numbers.
 

@@ -44,7 +44,7 @@ def _holds_masks(source: Source, watch: Watch) -> bool | None:
     return kind is not None
 
 
-def _holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
+def _holds_label_map(source: Source, watch: Watch) -> bool | None:
     """Return whether a file holds masks, by its values; None if it could also be an image."""
     from raterscope.app.formats.masks.label_maps import LARGEST_CHECKED, is_plain_image
 

@@ -345,7 +345,7 @@ def curve_keys(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()
     ]
 
 
-def _rank_methods(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
+def _rank_methods(folded: FoldedCurves, true: int | None, order: Sequence[str]) -> list[FoldedMethod]:
     if order:
         methods = {method.name: method for method in folded.methods}
         return [methods[name] for name in order]
