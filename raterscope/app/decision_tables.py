@@ -116,7 +116,7 @@ class _Reader:
         stated = "decision" in self._columns
         rows = range(len(self._table))
         seen: dict[int, int] = {}
-        for number, of in groupby(rows, key=lambda row: self._whole("decision", row) if stated else row + 1):
+        for number, of in groupby(rows, key=lambda row: self._int("decision", row) if stated else row + 1):
             group = list(of)
             line = self._table.lines[group[0]]
             try:
@@ -141,12 +141,12 @@ class _Reader:
         at = self._cell("at", row)
         common: dict[str, Any] = {
             "id": number, "verb": verb, "who": self._cell("who", row), "reason": self._cell("reason", row),
-            "at": _time(at) if at else None, "about": self._whole("about", row),
+            "at": _time(at) if at else None, "about": self._int("about", row),
         }  # fmt: skip
         if verb not in VERBS:
             raise _Problem(f'verb is "{plain(verb, 40)}"; expected one of {", ".join(sorted(VERBS))}')
         if verb == "undo":
-            return Decision(**common, undoes=self._whole("undoes", row))
+            return Decision(**common, undoes=self._int("undoes", row))
         if verb in _OF_ANNOTATORS:
             names = tuple(filter(None, map(str.strip, self._cell("annotators", row).split(";"))))
             unknown = [plain(name, 40) for name in names if name not in self._annotators]
@@ -168,7 +168,7 @@ class _Reader:
         if verb in CommentSubject.verbs:
             return Decision(**common, item=item, subject=self._commented(kind, row))
         run = self._study.shown.run(item, kind)
-        if "run" in self._columns and self._whole("run", row) != run:
+        if "run" in self._columns and self._int("run", row) != run:
             run = None
         subject, settled = make(rows, item, run)
         return Decision(**common, item=item, run=run, subject=subject, settled=settled)
@@ -188,7 +188,7 @@ class _Reader:
             raise _Problem(f"to {self._cell('verb', row)} a region {_HELD_BACK}")
         is_spot = kind == "clicks" and bool(self._cell("x", row))
         x, y = (self._number(name, row) if is_spot else None for name in ("x", "y"))
-        number = self._whole("spot", row) if is_spot else None
+        number = self._int("spot", row) if is_spot else None
         return CommentSubject(of=kind, name=self._cell(column, row), number=number, x=x, y=y)
 
     def _item(self, kind: str, name: str) -> int:
@@ -229,12 +229,12 @@ class _Reader:
         if not (0 <= x <= image.width and 0 <= y <= image.height):
             size = f"{image.width:.0f} x {image.height:.0f}"
             raise _Problem(f"{x:g}, {y:g} is not on {plain(image.name, 60)}, which has {size} pixels")
-        number = None if run is None else self._whole("spot", row)
+        number = None if run is None else self._int("spot", row)
         return SpotOf(image=image.id, x=x, y=y, number=number, run=run)
 
     def _on_masks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, Settled | None]:
         verb, structure = self._cell("verb", rows[0]), self._cell("structure", rows[0])
-        number, rater = self._whole("region", rows[0]), self._cell("rater", rows[0])
+        number, rater = self._int("region", rows[0]), self._cell("rater", rows[0])
         if verb not in ("accept", "take", "skip", "reopen") or number is None:
             raise _Problem(f"to {plain(verb, 40)} without a region {_HELD_BACK}")
         result = None if run is None else self._study.runs.result(run, item)
@@ -301,7 +301,7 @@ class _Reader:
         except ValueError:
             raise _Problem(f'{name} is "{plain(cell, 40)}"; expected a number') from None
 
-    def _whole(self, name: str, row: int) -> int | None:
+    def _int(self, name: str, row: int) -> int | None:
         cell = self._cell(name, row)
         if cell and not cell.isdecimal():
             raise _Problem(f'{name} is "{plain(cell, 40)}"; expected a whole number')

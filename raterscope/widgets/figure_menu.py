@@ -63,7 +63,7 @@ def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
     `scale`: image pixels per window pixel. `caption`: line below the figure, also stored as the image's
     description; empty for none.
     """
-    size = _whole(figure, caption)
+    size = _exported_size(figure, caption)
     image = QImage(size * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     with QPainter(image) as painter:
@@ -77,7 +77,7 @@ def paint_svg(figure: Drawn, caption: str = "") -> bytes:
     """Paint a figure as SVG with lines and text; see `paint_to_image`."""
     from PySide6.QtSvg import QSvgGenerator
 
-    size, buffer = _whole(figure, caption), QBuffer()
+    size, buffer = _exported_size(figure, caption), QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
@@ -97,7 +97,7 @@ def _for_other_readers(svg: bytes) -> bytes:
     return svg.replace(_SHARP, b'style="image-rendering:optimizeSpeed;image-rendering:pixelated"')
 
 
-def _whole(figure: Drawn, caption: str) -> QSize:
+def _exported_size(figure: Drawn, caption: str) -> QSize:
     size = figure.picture_size()
     if figure.heading()[0]:
         size += QSize(2 * MARGIN, HEADING + 2 * MARGIN)

@@ -353,7 +353,7 @@ class _Lines(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        rects = self._places(width)
+        rects = self._rectangles(width)
         return max((rect.bottom() + 1 for rect in rects), default=0)
 
     def sizeHint(self) -> QSize:
@@ -370,13 +370,13 @@ class _Lines(QLayout):
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
-        for item, target in zip(self._shown(), self._places(rect.width()), strict=True):
+        for item, target in zip(self._shown(), self._rectangles(rect.width()), strict=True):
             item.setGeometry(target.translated(rect.topLeft()))
 
     def _shown(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
 
-    def _places(self, width: int) -> list[QRect]:
+    def _rectangles(self, width: int) -> list[QRect]:
         rects: list[QRect] = []
         corner, tall = QPoint(0, 0), 0
         for item in self._shown():

@@ -445,7 +445,7 @@ def _densities(
     """
     from scipy.special import log_ndtr, ndtr
 
-    share, log_odds, between = _places(clusters, chance)
+    share, log_odds, between = _standardised_votes(clusters, chance)
     detected, tied, prior = clusters.detected, clusters.tied > 0, _prior()
     lost = 1 - float((detected.sum() + 0.5) / (len(detected) + 1))
     for depth, alike in enumerate(CORRELATIONS):
@@ -491,7 +491,7 @@ def _prior() -> FloatArray:
     return np.asarray(np.multiply.outer(telling, [0.25, 0.2, 0.2, 0.2, 0.15]))
 
 
-def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
+def _standardised_votes(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
     """Return the share of structures, votes (N,) standardised by the others, and the structures' mean."""
     worth, log_odds = clusters.worth, clusters.log_odds
     share = float(np.clip(chance @ worth / worth.sum(), 1e-4, 1 - 1e-4))

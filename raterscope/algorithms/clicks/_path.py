@@ -216,7 +216,7 @@ def walk_from(
     mixture = _Mixture(cells, len(state.reliability), uniform, path)
     initial = len(state.weight)
     literal = path.form == "literal"
-    best, best_score, best_at = _Best(_kept(state, np.zeros(initial, dtype=bool))), -math.inf, -1
+    best, best_score, best_at = _Best(_select_components(state, np.zeros(initial, dtype=bool))), -math.inf, -1
     objective: list[float] = []
     components: list[int] = []
     removed: list[bool] = []
@@ -227,7 +227,7 @@ def walk_from(
         former = state
         state, support, spread = mixture.maximise(state)
         alive = state.weight > 0
-        state = _kept(state, alive)
+        state = _select_components(state, alive)
         if not len(state.weight):
             break
         of_posteriors = path.criterion in {"expected", "thesis"}
@@ -272,7 +272,7 @@ def walk_from(
     return _finish(mixture, best, scatter, trace), best.state
 
 
-def _kept(state: State, keep: BoolArray) -> State:
+def _select_components(state: State, keep: BoolArray) -> State:
     return State(
         state.mean[keep], state.covariance[keep], state.weight[keep], state.reliability, state.origin[keep]
     )
@@ -286,7 +286,7 @@ def _about(spread: FloatArray, support: FloatArray, moved: State, state: State) 
 
 
 def _without_weakest(state: State, *, renormalise: bool) -> State:
-    kept = _kept(state, np.arange(len(state.weight)) != int(np.argmin(state.weight)))
+    kept = _select_components(state, np.arange(len(state.weight)) != int(np.argmin(state.weight)))
     if not renormalise or not len(kept.weight):
         return kept
     return replace(kept, weight=kept.weight / kept.weight.sum())

@@ -448,8 +448,8 @@ def _common(
                 likely[index] = likely[index] + np.log(weighed) + scale
         watch((image + 1) / (2 * len(first)), "weighing the decisions")
     axes = (1, 2, 3, 4)
-    before, _ = _summed(np.broadcast_to(prior + likely[0], _whole(prior)), axes)
-    after, post = _summed(np.broadcast_to(prior + likely[1], _whole(prior)), axes)
+    before, _ = _summed(np.broadcast_to(prior + likely[0], _full_shape(prior)), axes)
+    after, post = _summed(np.broadcast_to(prior + likely[1], _full_shape(prior)), axes)
     kinds = before + PREDICTED_AFTER * np.maximum(after - max(loss, 0.0) - before, 0.0)
     total = float(np.logaddexp.reduce(kinds))
     post *= np.exp(kinds - total)[:, None, None, None, None]
@@ -465,7 +465,7 @@ def _summed(log: FloatArray, axes: tuple[int, ...]) -> tuple[FloatArray, FloatAr
     return (peak + np.log(total)).ravel(), share
 
 
-def _whole(prior: FloatArray) -> tuple[int, ...]:
+def _full_shape(prior: FloatArray) -> tuple[int, ...]:
     return (*prior.shape[:3], len(WRONG), prior.shape[-1])
 
 

@@ -145,7 +145,7 @@ def measure_course(
     if true.all() or not true.any():
         return None
     if rates is None:
-        last, rows = course.states[-1], _places(course)
+        last, rows = course.states[-1], _state_rows(course)
         hits = _share(last.yes[:, known] @ true, last.decided[:, known] @ true)
         alarms = _share(last.yes[:, known] @ ~true, last.decided[:, known] @ ~true)
         rates = hits[rows], 1 - alarms[rows], float(true.mean())
@@ -273,7 +273,7 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
     return intervals[0], intervals[1]
 
 
-def _places(course: DecisionCourse) -> np.ndarray:
+def _state_rows(course: DecisionCourse) -> np.ndarray:
     """Return the row of each annotator in the states, whose annotators are in order of joining."""
     rows = np.empty(len(course.order), dtype=np.int64)
     rows[course.order] = np.arange(len(course.order))

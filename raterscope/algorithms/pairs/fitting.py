@@ -226,7 +226,7 @@ def fit_path(
 def _fit(
     pairs: Pairs,
     name: str,
-    way: PathMethod,
+    method: PathMethod,
     settings: PairSettings,
     testing: Callable[[Check], FlipTest],
     watch: Watch,
@@ -248,14 +248,14 @@ def _fit(
             f"{few} too few to estimate the noise: scores and biases use "
             f"{len(pairs) - result.freedom:,}; expected a larger number of comparisons."
         )
-    path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
+    path = method.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
     total = len(pairs.annotators)
     by_t_test = _spread(t_test(result), tested, total)
     linked = link(pairs, part(watch, 0.4, 0.45))
     flips = _flips(testing(partial(watch, 0.45, "testing residuals")), untested, settings)
     if settings.rule == "knockoffs":
         w = np.full((settings.draws, total), np.nan, dtype=np.float32)
-        w[:, tested] = _statistics(pairs, component, problem, result, way, settings, part(watch, 0.5, 0.8))
+        w[:, tested] = _statistics(pairs, component, problem, result, method, settings, part(watch, 0.5, 0.8))
         flagged = select_annotators(selection_shares(w, settings.rate, settings.plus), settings.share)
         probability = by_t_test
         bias, low, high = (_spread(array, tested, total) for array in intervals(result, problem))

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             steps.start_processes(workers, plan, len(items))
             inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
             answer = steps.fuse(inputs, plan, workers, part(watch, 0.05, 0.85))
-        saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
+        saved = _store_run(steps.keep, answer, study, part(watch, 0.85, 0.9))
         summary = steps.summarise(answer, study, options, part(watch, 0.9, 1.0))
         notices, lines = list(summary.notices), list(summary.lines)
     return _report_run(options.study, saved, answer, lines, notices)
@@ -135,7 +135,7 @@ def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
     ]
 
 
-def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> WriteOutcome[int] | None:
+def _store_run(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> WriteOutcome[int] | None:
     """Store a run in its study, or in a copy elsewhere; store nothing if all items failed."""
 
     def store(target: Study, watch: Watch) -> int:

@@ -96,13 +96,13 @@ def _write_clicks(
         data,
         ("annotator", "image", "x", "y", "width", "height"),
         (
-            (names[index], image, *_places(point), *size)
+            (names[index], image, *_coordinates(point), *size)
             for index, point in zip(annotators, points, strict=True)
         ),
     )
     watch(0.7, "writing the truth")
     mean, covariance = (crowd.mean - corner) * scale, crowd.covariance * scale**2
-    write_rows(truth, ("image", "x", "y"), ((image, *_places(point)) for point in mean))
+    write_rows(truth, ("image", "x", "y"), ((image, *_coordinates(point)) for point in mean))
     write_rows(
         beside[0], ("annotator", "reliability"), zip(names, map(_number, crowd.reliability), strict=True)
     )
@@ -110,7 +110,7 @@ def _write_clicks(
         beside[1],
         ("image", "component", "x", "y", "sxx", "sxy", "syy", "weight"),
         (
-            (image, str(m + 1), *_places(mean[m]), *map(_number, covariance[m][np.triu_indices(2)]),
+            (image, str(m + 1), *_coordinates(mean[m]), *map(_number, covariance[m][np.triu_indices(2)]),
              _number(crowd.weight[m]))
             for m in range(len(mean))
         ),
@@ -324,7 +324,7 @@ def _names(count: int, prefix: str = "a") -> list[str]:
     return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
 
 
-def _places(point: Any) -> tuple[str, str]:
+def _coordinates(point: Any) -> tuple[str, str]:
     return f"{point[0]:.4f}", f"{point[1]:.4f}"
 
 

@@ -190,7 +190,7 @@ def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[Sha
     if len(position) > MOST_TAGS:
         return []
     return [
-        (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.text))
+        (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_label_position(shape))), shape.text))
         for shape in position
     ]
 
@@ -227,8 +227,8 @@ def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:
     return inside
 
 
-def _beside(shape: ShapeMark) -> tuple[float, float]:
-    """Return the rectangle of a label: at the middle of a line, at the top of an outline."""
+def _label_position(shape: ShapeMark) -> tuple[float, float]:
+    """Return the position of a label: at the middle of a line, at the top of an outline."""
     if shape.closed:
         x, y = shape.points[shape.points[:, 1].argmin()]
         return float(x), float(y)

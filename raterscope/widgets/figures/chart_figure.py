@@ -146,12 +146,12 @@ class ChartFigure(Figure[Part]):
             return self.first or ((navigable[0], int(order[0])) if len(order) else None)
         number, index = part
         if across:
-            return number, _beside(self._order(number), index, across)
+            return number, _neighbour(self._order(number), index, across)
         mark = self.chart.marks[number]
         if len(navigable) == 1:
             if isinstance(mark, Line):
                 return part
-            return number, _beside(np.argsort(mark.up, kind="stable"), index, -down)
+            return number, _neighbour(np.argsort(mark.up, kind="stable"), index, -down)
         series = min(max(navigable.index(number) + down, 0), len(navigable) - 1)
         if navigable[series] == number:
             return part
@@ -395,7 +395,7 @@ def _name(chart: Chart) -> str:
     return ": ".join(filter(None, (chart.title, axes)))
 
 
-def _beside(order: NDArray[np.int64], index: int, by: int) -> int:
+def _neighbour(order: NDArray[np.int64], index: int, by: int) -> int:
     rows = np.flatnonzero(order == index)
     row = (int(rows[0]) if len(rows) else 0) + by
     return int(order[min(max(row, 0), len(order) - 1)])

@@ -428,7 +428,7 @@ def automatic_window(values: NDArray[np.generic]) -> Window:
     The lowest value is ignored, because air around a patient, or padding around a scan, is often most of the
     volume. About 60,000 voxels are used.
     """
-    some = _some(values)
+    some = _sample(values)
     inside = some[some > some.min()] if len(some) else some
     if not len(inside):
         return (float(some[0]) if len(some) else 0.0), 1.0
@@ -438,11 +438,11 @@ def automatic_window(values: NDArray[np.generic]) -> Window:
 
 def looks_like_ct(values: NDArray[np.generic]) -> bool:
     """Check whether values of unknown modality may be Hounsfield units: air is at -1000."""
-    some = _some(values)
+    some = _sample(values)
     return len(some) > 0 and bool(np.count_nonzero(some < _AIR) >= _AIR_SHARE * len(some))
 
 
-def _some(values: NDArray[np.generic]) -> NDArray[np.float64]:
+def _sample(values: NDArray[np.generic]) -> NDArray[np.float64]:
     every = max(1, round((values.size / _SAMPLES) ** (1 / values.ndim)))
     some = np.asarray(values[(slice(None, None, every),) * values.ndim], dtype=np.float64).ravel()
     return some[np.isfinite(some)]

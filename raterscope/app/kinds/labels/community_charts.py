@@ -344,10 +344,10 @@ def aligned_steps(
     labels: Labels, drift: Drift, annotator: int, marks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return evenly spaced steps of an annotator, and the number of all votes until each, both (M,)."""
-    return _aligned(_places(labels), drift, annotator, marks)
+    return _aligned(_votes_before(labels), drift, annotator, marks)
 
 
-def _places(labels: Labels) -> NDArray[np.int64]:
+def _votes_before(labels: Labels) -> NDArray[np.int64]:
     """Count the votes of all annotators before each vote; votes of unknown time come last."""
     position = np.arange(len(labels))
     if labels.time is not None:
@@ -398,7 +398,7 @@ def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ..
     """Return the rows of the table of traces: all annotators' matrices at common moments."""
     drift = fusion.drift
     assert drift is not None
-    position = _places(labels)
+    position = _votes_before(labels)
     for annotator in np.flatnonzero(np.diff(drift.start)).tolist():
         steps, votes = _aligned(position, drift, annotator, _ROWS)
         alpha = drift.alpha[drift.steps(annotator)][steps].astype(np.float64)

@@ -143,7 +143,7 @@ def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
 
 
 def _placed(frame: Box, origin: Box, make: Callable[[], Float32Array]) -> Float32Array:
-    return _whole(frame, origin, make())
+    return _on_whole_image(frame, origin, make())
 
 
 PRODUCTS = {
@@ -172,10 +172,10 @@ def uncertainty_text(report: Report, *, calibrated: bool) -> str:
 
 def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
     """Place a map of a fusion, (Z, Y, X), in the whole image, with 0 elsewhere."""
-    return _whole(fusion.frame, fusion.origin, values)
+    return _on_whole_image(fusion.frame, fusion.origin, values)
 
 
-def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
+def _on_whole_image(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
     framed = np.zeros(frame, dtype=values.dtype)
     framed[slices_of(origin, values.shape)] = values
     return framed
@@ -183,7 +183,7 @@ def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
 
 def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
     """Place a mask in the whole image; probabilities above 0.5 count as marked."""
-    return _whole(grid.shape, record.origin, record.values > 0.5)
+    return _on_whole_image(grid.shape, record.origin, record.values > 0.5)
 
 
 def units_per_ml(grid: Grid) -> float:
@@ -286,7 +286,7 @@ def _write_map(path: Path, make: Callable[[], NDArray[Any]], origin: Box, grid: 
     values = make()
     if explain_irregularity(grid):
         regular = regular_grid(grid)
-        values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
+        values, grid = resample(_on_whole_image(grid.shape, origin, values), grid, regular), regular
         origin = (0, 0, 0)
     with write_together([path]) as (draft,):
         write_array(draft, values, grid, origin=origin)

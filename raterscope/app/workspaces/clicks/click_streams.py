@@ -152,7 +152,7 @@ class LiveWatch(QObject):
             work = partial(_store, following, growth)
             self._run_step(self._document.ask("Storing new clicks", work, changes=arrived), self._on_stored)
         else:
-            self._rest()
+            self._continue()
 
     def _on_stored(self, images: Sequence[int]) -> None:
         if images:
@@ -160,7 +160,7 @@ class LiveWatch(QObject):
             job.partial.connect(self._on_step)
             self._run_step(job, self._on_advanced)
         else:
-            self._rest()
+            self._continue()
 
     def _advance(self, images: Sequence[int], watch: Watch) -> Sequence[int]:
         following = self.following
@@ -181,9 +181,9 @@ class LiveWatch(QObject):
 
     def _on_kept(self, images: Sequence[int]) -> None:
         self.advanced.emit(images)
-        self._rest()
+        self._continue()
 
-    def _rest(self) -> None:
+    def _continue(self) -> None:
         following = self.following
         if self._stopping:
             self._keep_run()

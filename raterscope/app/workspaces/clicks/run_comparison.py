@@ -51,12 +51,12 @@ IMPORT = {"runs": "Import ground truth to measure the run on screen against it."
 """Text of empty pages if no image has ground truth."""
 
 
-def _whole(value: float, _low: float, _high: float) -> str:
+def _integer(value: float, _low: float, _high: float) -> str:
     return counted(int(value))
 
 
 MEASURES = (
-    Measure("detections", "Spots that the run detects", "none", _whole),
+    Measure("detections", "Spots that the run detects", "none", _integer),
     Measure("sensitivity", "Share of the known structures that were found"),
     Measure("precision", "Share of the detections that are known structures"),
     Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),

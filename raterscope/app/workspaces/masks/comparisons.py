@@ -233,14 +233,14 @@ def _measures(methods: ComparedMethods) -> tuple[Measure, ...]:
         Measure(f"HD{unit}", f"Hausdorff distance of the outlines. {quartiles}", "lowest", stacked),
         Measure(f"surface{unit}", f"Mean distance of the outlines. {quartiles}", "lowest", stacked),
         Measure("bound", "Lower bound less the highest, nats; of the robust models alone, whose bounds are "
-                f"comparable. {quartiles}", "highest", _whole),
+                f"comparable. {quartiles}", "highest", _integer),
         Measure("time", f"Seconds of the fusion alone. {quartiles}", "lowest", _seconds),
         Measure("p", f"Wilcoxon's signed-rank test of Dice against {BASELINE}, two-sided, from 6 cases on; "
                 "not corrected for the number of methods.", "none", p_value_in_words),
     )  # fmt: skip
 
 
-def _whole(value: float, _low: float, _high: float) -> str:
+def _integer(value: float, _low: float, _high: float) -> str:
     return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else UNKNOWN
 
 
