@@ -313,10 +313,11 @@ def _describe_batch(commands: Commands) -> None:
         "batch",
         "fuse the cases of a cohort, each into a study of its own",
         "Fuses the cases that a table lists (columns case, kind, files; optionally algorithm, settings,\n"
-        "naming, structure, programs), or that are found by the names of files, and writes study, results,\n"
-        "log and record of each into OUT/cases/CASE, and the table OUT/status.csv. Cases that are done are\n"
-        "skipped; a failed case does not stop the others.\n"
-        "Exit status 65 after bad input, 75 after a temporary fault, which is worth another start.",
+        "naming, structure, programs; several files, settings or programs of a case are separated by ;),\n"
+        "or that are found by the names of files, and writes study, results, log and record of each into\n"
+        "OUT/cases/CASE, and the table OUT/status.csv. Cases that are done are skipped; a failed case does\n"
+        "not stop the others.\n"
+        "Exit status 65 if a case has bad input, 75 after a temporary fault, which is worth another start.",
     )
     parser.add_argument("manifest", type=Path, metavar="MANIFEST",
                         help="a table of cases; or a folder, or a pattern in quotes, where cases are found "
