@@ -77,7 +77,7 @@ def _use(path: Path, kind: str, folder: Path, random: Random, window: bool) -> O
                     outcome = error_outcome(kind, error, named)
                     if outcome.defect:
                         return Outcome(kind, "raised", f"{name}: {outcome.defect}")
-                    column = "said later"
+                    column = "reported later"
     except StudyError as error:  # at its closing
         return error_outcome(kind, error, names)
     if window and (problem := _shown(path)):

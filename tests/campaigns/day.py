@@ -120,7 +120,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--images", type=int, default=60, help="smears to review (default: %(default)s)"
     )
     options = options_parser.parse_args(arguments)
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     summary = Summary("A day of review", options.seed)
     with TemporaryDirectory() as name:
         os.environ["XDG_CONFIG_HOME"] = name  # its settings are nobody's

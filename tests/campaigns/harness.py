@@ -33,6 +33,8 @@ __all__ = [
     "sentence_defect",
 ]  # fmt: skip
 
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before Qt is loaded, also by the workers
+
 SHOWN = 40
 """Defects that a summary lists in full."""
 

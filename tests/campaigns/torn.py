@@ -162,7 +162,7 @@ def _compared(row: str, study: Study, snapshot: Snapshot, least: int) -> Outcome
             return Outcome(row, "opened", f"the clicks on {entry.name} are not those that were imported")
     if row == "main file" and len(study.images()) < snapshot.images:
         return Outcome(row, "opened", f"{len(study.images())} images of {snapshot.images}")
-    return Outcome(row, "said later" if is_reported else "opened")
+    return Outcome(row, "reported later" if is_reported else "opened")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
