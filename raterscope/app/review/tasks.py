@@ -379,7 +379,7 @@ Aliases = Mapping[str, str]
 """Other names of annotators, to their main names."""
 
 
-def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> dict[str, str]:
+def read_aliases(decisions: Sequence[Decision], undone: Collection[int] = ()) -> dict[str, str]:
     """Return the main name of each joined name, in order of joining.
 
     `undone`: decisions that were undone.
