@@ -229,7 +229,7 @@ def test_raters_are_tested_over_cases_where_there_are_enough(study, page, cases)
 
 
 def test_what_cannot_be_written_is_reported_in_a_sentence(study, tmp_path):
-    with pytest.raises(InputError, match="nothing that was fused"):
+    with pytest.raises(InputError, match="contains no results yet"):
         write_report(study, tmp_path / "report.html")
     with pytest.raises(InputError, match=r"ends in \.html or \.pdf"):
         write_report(study, tmp_path / "report.doc")
