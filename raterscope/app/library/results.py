@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,9 +39,9 @@ from raterscope.app.kinds.labels.fusion_tables import (
     counted_votes,
     evaluation_rows,
 )
-from raterscope.app.kinds.masks import annotators as mask_tables
 from raterscope.app.kinds.masks import runs as mask_runs
-from raterscope.app.kinds.masks.case_output import on_whole_image, products_of, units_per_ml
+from raterscope.app.kinds.masks.annotators import tables_of
+from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs
 from raterscope.app.library.inputs import (
     DataError,
@@ -307,20 +307,7 @@ class MaskResult(Result):
     def _frame(self, table: str) -> Frame:
         frames = {}
         for case, result in self.answer.fusions.items():
-            grid = self.answer.inputs.given[case].grid
-            calibrated, per_ml = grid.calibrated, units_per_ml(grid)
-            tables: dict[str, tuple[Sequence[str], Callable[..., Iterator[Any]]]] = {
-                "annotators": (
-                    mask_tables.annotator_columns(calibrated=calibrated),
-                    mask_tables.annotator_rows,
-                ),
-                "agreement": (mask_tables.AGREEMENT, mask_tables.agreement_rows),
-                "disputes": (
-                    mask_tables.dispute_columns(calibrated=calibrated),
-                    partial(mask_tables.dispute_rows, per_ml=per_ml),
-                ),
-            }
-            header, rows_of = tables[table]
+            header, rows_of = tables_of(self.answer.inputs.given[case].grid)[table]
             frames[case] = stack_frames(
                 {
                     fusion.structures[0]: frame_of_rows(header, rows_of(fusion, report))

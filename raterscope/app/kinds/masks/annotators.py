@@ -6,7 +6,7 @@ in which raters follow the same consensus.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -25,6 +25,7 @@ from raterscope.algorithms.annotators.similarity import (
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, overlap
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.masks.mixture import mixture
 from raterscope.algorithms.masks.programs import ProgramWeights
@@ -84,6 +85,19 @@ def _figures(report: Report) -> FloatArray:
     return figures
 
 
+def _keep_one_unit(cases: Sequence[tuple[Grid, FloatArray]]) -> str:
+    """Return the unit of lengths; where some cases have mm, remove the lengths of those in pixels.
+
+    `cases`: with figures, (..., 4, 3), see `_figures`.
+    """
+    if not any(grid.calibrated for grid, _ in cases):
+        return "px"
+    for grid, figures in cases:
+        if not grid.calibrated:
+            figures[..., [0, 2], :] = np.nan
+    return "mm"
+
+
 def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry, MaskFusion, Report]]:
     images = study.items()["masks"]
     for entry, (run, result) in read_shown(images, lambda item: study.shown.result(item.id, "masks"), watch):
@@ -103,14 +117,15 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
     state = study.review_state()
     pool = Pool(state.aliases, 4)
     verdicts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    calibrated = False
+    cases: list[tuple[Grid, FloatArray]] = []
     for entry, run, fusion, report in _results(study, watch):
-        calibrated |= entry.lattice.calibrated
-        names = _outlined(fusion, report)
-        pool.add(names, _figures(report), np.ones(len(names)))
+        names, figures = _outlined(fusion, report), _figures(report)
+        cases.append((entry.lattice, figures))
+        pool.add(names, figures, np.ones(len(names)))
         verdicts.append(_verdicts(study, entry, run, (fusion.structures[0], names), state))
     if not verdicts:
         return None
+    unit = _keep_one_unit(cases)
     values = pool.mean()
     values[:, 1:, 1] = np.maximum(values[:, 1:, 1], 0.0)
     for share in (1, 3):
@@ -122,7 +137,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         names=pool.names,
         marks=marks,
         items=items,
-        measures=_measures("mm" if calibrated else "px"),
+        measures=_measures(unit),
         values=values,
         accepted=pool.total([accepted for accepted, _ in verdicts]),
         rejected=pool.total([rejected for _, rejected in verdicts]),
@@ -166,17 +181,17 @@ def _verdicts(
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
     """Return bias, Dice and HD95 by case and structure; see `AnnotatorFunctions`."""
-    points, values, calibrated = [], [], False
+    points, cases = [], []
     several = len({fusion.structures[0] for *_, fusion, _ in _results(study, part(watch, 0.0, 0.5))}) > 1
     for entry, _, fusion, report in _results(study, part(watch, 0.5, 1.0)):
         for p in [p for p, name in enumerate(_outlined(fusion, report)) if name in names][:1]:
-            calibrated |= entry.lattice.calibrated
             points.append(f"{entry.name}, {fusion.structures[0]}" if several else entry.name)
-            values.append(_figures(report)[p])
-    table = np.array(values).reshape(len(points), 4, 3)
+            cases.append((entry.lattice, _figures(report)[p]))
+    unit = _keep_one_unit(cases)
+    table = np.array([figures for _, figures in cases]).reshape(len(points), 4, 3)
     return [
         Course("masks", measure, tuple(points), "case", table[:, at])
-        for at, measure in enumerate(_measures("mm" if calibrated else "px"))
+        for at, measure in enumerate(_measures(unit))
         if np.isfinite(table[:, at, 0]).any()
     ]
 
@@ -344,6 +359,24 @@ AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
 def volume_unit(*, calibrated: bool) -> str:
     """Return the unit of volumes in tables: voxels if their size is unknown."""
     return "ml" if calibrated else "voxels"
+
+
+def units_per_ml(grid: Grid) -> float:
+    """Return the units of volumes in tables in a millilitre; see `volume_unit`."""
+    return 1.0 if grid.calibrated else 1000.0 / grid.voxel_volume
+
+
+def tables_of(grid: Grid) -> dict[str, tuple[Sequence[str], Callable[[MaskFusion, Report], Iterator[Row]]]]:
+    """Return the tables of a case by name: the columns, and a function for the rows of a structure."""
+    calibrated = grid.calibrated
+    return {
+        "annotators": (annotator_columns(calibrated=calibrated), annotator_rows),
+        "agreement": (AGREEMENT, agreement_rows),
+        "disputes": (
+            dispute_columns(calibrated=calibrated),
+            partial(dispute_rows, per_ml=units_per_ml(grid)),
+        ),
+    }
 
 
 def dispute_columns(*, calibrated: bool) -> tuple[str, ...]:

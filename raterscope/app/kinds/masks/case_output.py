@@ -28,12 +28,8 @@ from raterscope.app.formats.output_files import (
     write_together,
 )
 from raterscope.app.kinds.masks.annotators import (
-    AGREEMENT,
-    agreement_rows,
-    annotator_columns,
-    annotator_rows,
-    dispute_columns,
-    dispute_rows,
+    tables_of,
+    units_per_ml,
     volume_unit,
 )
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
@@ -86,15 +82,9 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
             if meaning:
                 of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
-    calibrated, per_ml = output.grid.calibrated, units_per_ml(output.grid)
-    tables: list[tuple[str, Sequence[str], Callable[..., Iterator[Row]]]] = [
-        ("annotators.csv", annotator_columns(calibrated=calibrated), annotator_rows),
-        ("agreement.csv", AGREEMENT, agreement_rows),
-        ("disputes.csv", dispute_columns(calibrated=calibrated), partial(dispute_rows, per_ml=per_ml)),
-    ]
-    for name, columns, rows_of in tables:
+    for name, (columns, rows_of) in tables_of(output.grid).items():
         rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
-        files.append(_table(folder / name, columns, rows, several))
+        files.append(_table(folder / f"{name}.csv", columns, rows, several))
     if output.truth:
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
         files.append(_table(folder / "evaluation.csv", _evaluation_columns(output.grid), judged, several))
@@ -111,12 +101,22 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         digest=digest_of([answer.inputs.given[name]]), inputs=inputs, started=answer.started,
         seconds=outcome.seconds,
     )  # fmt: skip
+    case = answer.inputs.given[name]
     if outcome.fusion is not None:
-        calibrated = answer.inputs.given[name].grid.calibrated
-        record["uncertainty"] = uncertainty_text(outcome.fusion.reports[0], calibrated=calibrated)
+        record["uncertainty"] = uncertainty_text(outcome.fusion.reports[0], calibrated=case.grid.calibrated)
     record["weights"] = dict(answer.inputs.weights)
     record["programs"] = list(answer.inputs.programs)
-    return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
+    return record | {"images": [_in_known_units(case_record(outcome, case), case.grid)]}
+
+
+def _in_known_units(record: dict[str, Any], grid: Grid) -> dict[str, Any]:
+    """Replace volumes in ml by voxels where their size is not known."""
+    if not grid.calibrated:
+        per_ml = units_per_ml(grid)
+        for structure in record.get("structures", ()):
+            structure["volume_voxels"] = round(structure.pop("volume_ml") * per_ml)
+            structure["disputed_voxels"] = [round(ml * per_ml, 3) for ml in structure.pop("disputed_ml")]
+    return record
 
 
 def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
@@ -184,11 +184,6 @@ def _on_whole_image(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[An
 def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
     """Place a mask in the whole image; probabilities above 0.5 count as marked."""
     return _on_whole_image(grid.shape, record.origin, record.values > 0.5)
-
-
-def units_per_ml(grid: Grid) -> float:
-    """Return the number of volume units in tables per millilitre; see `volume_unit`."""
-    return 1.0 if grid.calibrated else 1000.0 / grid.voxel_volume
 
 
 def _evaluation_columns(grid: Grid) -> tuple[str, ...]:

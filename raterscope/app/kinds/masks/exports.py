@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +31,9 @@ from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.kinds.masks.annotators import (
-    AGREEMENT,
-    agreement_rows,
-    annotator_columns,
-    annotator_rows,
-    dispute_columns,
-    dispute_rows,
+    tables_of,
 )
-from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of, units_per_ml
+from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.masks.variability import (
     difference_statistics,
@@ -126,10 +122,6 @@ class LazyMap:
     measures: Sequence[Measure] = ()
 
 
-Rows = Callable[[MaskFusion, Report], Iterator[Row]]
-_ROWS: dict[str, Rows] = {"annotators": annotator_rows, "agreement": agreement_rows, "disputes": dispute_rows}
-
-
 @dataclass(frozen=True, eq=False)
 class FusedCase:
     """An image with the result shown and the expert's decisions."""
@@ -175,31 +167,23 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
 
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`."""
-    rows_of = _ROWS[request.what]
+    """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`.
+
+    Of images with and without a voxel size, each unit has columns of its own, empty for the other images.
+    """
     by = deidentifier_of(study) if request.deidentify else None
-    grids = (image.lattice for image in study.images() if not request.items or image.id in request.items)
-    calibrated = any(grid.calibrated for grid in grids)
-    columns = {
-        "annotators": annotator_columns(calibrated=calibrated), "agreement": AGREEMENT,
-        "disputes": dispute_columns(calibrated=calibrated),
-    }[request.what]  # fmt: skip
-    rows = (
-        (_title(case.entry, by), clean_name(case, fusion.structures[0], number, by), *row)
-        for case in fused_cases(study, request.items, by)
-        for number, (fusion, report) in enumerate(
-            zip(case.result.fusions, case.result.reports, strict=True), start=1
-        )
-        for row in (
-            dispute_rows(fusion, report, units_per_ml(case.entry.lattice))
-            if request.what == "disputes" and not calibrated
-            else rows_of(fusion, report)
-        )
-    )
     watch(0.0, f"writing {request.what}")
-    first = next(rows, None)
-    all_rows = [] if first is None else [first, *rows]
-    return [write_table(request.path, ("image", "structure", *columns), all_rows)]
+    tables: dict[bool, Sequence[str]] = {}
+    rows: list[dict[str, object]] = []
+    for case in fused_cases(study, request.items, by):
+        columns, rows_of = tables_of(case.entry.lattice)[request.what]
+        columns = tables[case.entry.lattice.calibrated] = ("image", "structure", *columns)
+        pairs = zip(case.result.fusions, case.result.reports, strict=True)
+        for number, (fusion, report) in enumerate(pairs, start=1):
+            head = _title(case.entry, by), clean_name(case, fusion.structures[0], number, by)
+            rows += (dict(zip(columns, (*head, *row), strict=True)) for row in rows_of(fusion, report))
+    every = list(dict.fromkeys(chain.from_iterable(zip(*tables.values(), strict=True))))
+    return [write_table(request.path, every, ([row.get(name) for name in every] for row in rows))]
 
 
 def export_variability(study: Study, request: Request, watch: Watch = silent) -> list[Path]:

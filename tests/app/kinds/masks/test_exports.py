@@ -10,6 +10,7 @@ import nibabel
 import numpy as np
 import pydicom
 import pytest
+from PIL import Image
 
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.progress import silent
@@ -304,3 +305,67 @@ def test_a_structured_report_states_the_mean_of_the_agreement_table(tmp_path, ru
     assert sorted(dice) == pytest.approx([0, 0, 2 * 400 / (400 + 528)])
     assert figures.pop("Mean Dice coefficient of pairs of raters") == pytest.approx(np.mean(dice))
     assert figures == {"Volume": pytest.approx(400 * 2.5 * 0.8 * 0.8), "Number of raters": 3}
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A study with masks of a volume and of a picture without a pixel size."""
+    folder = tmp_path_factory.mktemp("mixed")
+    drawn = [a_volume(folder / "chest.nii.gz"), *four_raters(folder, "chest_")]
+    yy, xx = np.indices((60, 70))
+    drawn.append(folder / "photo.png")
+    Image.fromarray((yy + xx).astype(np.uint8)).save(drawn[-1])
+    for name, radius in {"anna": 14, "ben": 15, "carl": 15, "dora": 22}.items():
+        drawn.append(folder / f"photo_{name}.png")
+        disc = (yy - 30) ** 2 + (xx - 35) ** 2 < radius**2
+        Image.fromarray(disc.astype(np.uint8) * 255).save(drawn[-1])
+    path = folder / "s.rscope"
+    for arguments in (
+        ("import", path, *drawn, "--naming", "{item}_{annotator}", "--structure", "wound"),
+        ("run", path, "laplace"),
+    ):
+        assert main([str(argument) for argument in arguments]) == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [("annotators", ("bias_mm", "bias_px")), ("disputes", ("doubt_ml", "doubt_voxels")),
+     ("disputes", ("ml", "voxels"))],
+)  # fmt: skip
+def test_images_with_and_without_a_size_have_columns_of_their_own(mixed, tmp_path, run, table, columns):
+    run("export", mixed, "--what", table, "-o", tmp_path / "t.csv")
+    rows = rows_of(tmp_path / "t.csv")
+    filled = {(row["image"], bool(row[columns[0]]), bool(row[columns[1]])) for row in rows}
+    assert filled == {("chest.nii.gz", True, False), ("photo.png", False, True)}
+    with Study.open(mixed) as opened:
+        for image in opened.images():
+            _, result = opened.shown.result(image.id, "masks")
+            volumes = [dispute.volume_ml for dispute in result.reports[0].disputes]
+            own = [row for row in rows if row["image"] == image.name]
+            if columns[0] == "ml":
+                unit, per_ml = ("ml", 1) if image.lattice.calibrated else ("voxels", 1000)
+                assert [float(row[unit]) for row in own] == pytest.approx([ml * per_ml for ml in volumes])
+
+
+def test_means_over_cases_are_of_lengths_in_one_unit(mixed, tmp_path, run):
+    run("export", mixed, "--what", "annotators", "-o", tmp_path / "cases.csv")
+    run("annotators", mixed, "-o", tmp_path / "means.csv")
+    biases = {row["annotator"]: row["bias_mm"] for row in rows_of(tmp_path / "cases.csv") if row["bias_mm"]}
+    means = {row["annotator"]: row["masks_bias_mm"] for row in rows_of(tmp_path / "means.csv")}
+    assert means == biases
+    run("report", mixed, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("Mean bias, mm") == page.count("Mean bias, px") == 1
+
+
+def test_a_record_of_a_picture_without_a_pixel_size_counts_pixels(mixed, tmp_path, run):
+    masks = sorted(mixed.parent.glob("photo_*.png"))
+    run("fuse", "masks", *masks, "--naming", "{item}_{annotator}", "-o", tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    (structure,) = record["images"][0]["structures"]
+    mask = nibabel.load(tmp_path / "out" / "consensus_mask.nii.gz").get_fdata()
+    assert structure["volume_voxels"] == mask.sum()
+    doubts = [float(row["doubt_voxels"]) for row in rows_of(tmp_path / "out" / "disputes.csv")]
+    assert structure["disputed_voxels"] == pytest.approx(doubts, abs=1e-3)
+    assert not {"volume_ml", "disputed_ml"} & set(structure)

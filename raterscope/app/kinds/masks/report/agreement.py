@@ -83,11 +83,14 @@ def agreement_section(
     for structure in structures:
         structure_figures = [figures for case in cases for figures in case if figures.structure == structure]
         blocks: list[Block] = [_by_case(structure_figures)]
+        by_unit: dict[str, list[StructureFigures]] = {}
+        for figures in structure_figures:
+            by_unit.setdefault(units_of(figures.entry.lattice).size, []).append(figures)
         if len(structure_figures) > 1:
-            blocks.append(_by_rater(structure_figures, numbers))
-        variability = _variability(structure, structure_figures) if volumes else None
-        if variability is not None:
-            blocks.append(variability_table(variability))
+            blocks += [_by_rater(figures_list, numbers) for figures_list in by_unit.values()]
+        if volumes:
+            compared = (_variability(structure, figures_list) for figures_list in by_unit.values())
+            blocks += [variability_table(variability) for variability in compared if variability is not None]
         tests = list(_tests(structure_figures))
         if tests:
             blocks.append(_tests_table(tests))
