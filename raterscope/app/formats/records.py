@@ -244,6 +244,9 @@ class VolumeFile:
     # messages on how the file was read, one sentence each: gaps, tilt, a mixed folder
     notices: tuple[str, ...] = ()
     pixel_size: float | None = None  # micrometres, of a microscope's image
+    # patient, frame_of_reference: ID and UID of a DICOM series, which those of its masks are compared with
+    patient: str = field(default="", repr=False)
+    frame_of_reference: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -273,11 +273,11 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
 def _read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None) -> VoxelHead:
     """Read the header of a voxel file; NIfTI if the format is unknown."""
     from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
-    from raterscope.app.formats.volumes.voxel_files import with_ending
+    from raterscope.app.formats.volumes.voxel_files import note_surplus, with_ending
 
     readers = {"NRRD": nrrd_files.read_head, "MetaImage": metaimage.read_head}
     head = readers.get(format_name, nifti.read_head)(path, file)
-    return head if file is None else with_ending(head, file)
+    return note_surplus(head if file is None else with_ending(head, file))
 
 
 class Sources:

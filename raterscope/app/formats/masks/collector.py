@@ -276,6 +276,23 @@ def image_of(volume: VolumeFile, volumes: Sequence[VolumeFile], instances: Colle
     return volume.name if others and own and not any(rest) else volume.identifier or volume.name
 
 
+def notices_of_patient(dataset: Any, volume: VolumeFile, frames: Collection[str]) -> tuple[str, ...]:
+    """Report a file whose patient ID or frames of reference are not those of the series it is placed on."""
+    own = {"patient ID": {str(dataset.get("PatientID") or "").strip()}, "frame of reference": set(frames)}
+    of_series = {"patient ID": volume.patient, "frame of reference": volume.frame_of_reference}
+    other = [
+        name
+        for name, values in own.items()
+        if of_series[name] and values - {""} and of_series[name] not in values
+    ]
+    if not other:
+        return ()
+    return (
+        f"Has another {' and '.join(other)} than {plain(volume.name, 60)}, on which it is placed. Check that "
+        "both are of one patient and that the outlines fit.",
+    )
+
+
 def missing_series_error(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
     """Return the error that names the series to add."""
     name = plain(next(iter(series), "that it does not name"), 70)

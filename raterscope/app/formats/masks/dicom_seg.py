@@ -22,6 +22,7 @@ from raterscope.app.formats.masks.collector import (
     find_series_volume,
     image_of,
     make_mask,
+    notices_of_patient,
     notices_of_run,
     origins_of,
     refuse_total,
@@ -92,14 +93,16 @@ def read_dicom_seg(
         total = len(frames)
         sources = {frame.source for frame in frames if frame.source}
         volume = find_series_volume(volumes, _series(dataset), sources)
-        grid, slices = _grid(path, dataset, frames, (rows, columns), volume or next(iter(volumes), None))
+        available = volume or next(iter(volumes), None)
+        grid, slices = _grid(path, dataset, frames, (rows, columns), available)
         item = next(iter(_series(dataset)), "") or names.item
         if volume is not None and volume.identifier and grid is volume.grid:
             item = image_of(volume, volumes, sources)
-        notices, kept = (
-            _missing_slices(frames, slices, grid),
-            [at for at, which in enumerate(slices) if which >= 0],
-        )
+        notices = _missing_slices(frames, slices, grid)
+        if available is not None and grid is available.grid:
+            uid = str(dataset.get("FrameOfReferenceUID") or "")
+            notices = (*notices_of_patient(dataset, available, {uid}), *notices)
+        kept = [at for at, which in enumerate(slices) if which >= 0]
         frames, slices = [frames[at] for at in kept], [slices[at] for at in kept]
         refuse_total(path, len(frames) * rows * columns)
         if _kind(dataset) != "LABELMAP":

@@ -31,6 +31,7 @@ from raterscope.app.formats.masks.collector import (
     find_series_volume,
     image_of,
     missing_series_error,
+    notices_of_patient,
     notices_of_run,
     origins_of,
     refuse_total,
@@ -205,6 +206,13 @@ def _read(
     messages += [_list_contours(text, contours) for text, contours in unplaced.items()]
     if left_out:
         messages.append(f"Skipped: {', '.join(f'{text} {n:,}' for text, n in left_out.items())}.")
+    listed += dataset.get("ReferencedFrameOfReferenceSequence") or ()
+    frames = {
+        str(item.get(name) or "")
+        for item in listed
+        for name in ("ReferencedFrameOfReferenceUID", "FrameOfReferenceUID")
+    }
+    messages = [*notices_of_patient(dataset, volume, frames), *messages]
     run = run_in_description(dataset)
     return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run, origins_of(dataset))
 

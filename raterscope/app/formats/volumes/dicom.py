@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.untrusted import check_shape, file_errors
@@ -151,7 +151,7 @@ def _volumes(heads: Iterable[SliceHead], folder: Path) -> tuple[VolumeFile, ...]
 
 
 def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
-    """Split a series into volumes by shape, orientation and spacing, then by repeats at equal positions."""
+    """Split a series into volumes by patient, modality and geometry, then by repeats at the same position."""
     kinds: list[list[SliceHead]] = []
     for head in heads:
         group = next((kind for kind in kinds if _is_compatible(head, kind[0])), None)
@@ -161,8 +161,12 @@ def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
             group.append(head)
     notices: list[str] = []
     if len(kinds) > 1:
-        patients = len({head.patient for head in heads})
-        of = f"{patients} patients" if patients > 1 else "different shapes, orientations or spacings"
+        patients, modalities = ({getattr(h, of) for h in heads} for of in ("patient", "modality"))
+        of = "different shapes, orientations or spacings"
+        if len(patients) > 1:
+            of = f"{len(patients)} patients"
+        elif len(modalities) > 1:
+            of = f"several modalities ({plain_names(sorted(modalities), 4, 16)})"
         notices.append(f"mixes images of {of}: it is {len(kinds)} volumes")
     turns: list[tuple[list[SliceHead], list[str]]] = []
     for kind in kinds:
@@ -176,8 +180,9 @@ def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
 
 
 def _is_compatible(head: SliceHead, other: SliceHead) -> bool:
-    if (head.patient, head.shape, head.colour, head.position is None) != (
+    if (head.patient, head.modality, head.shape, head.colour, head.position is None) != (
         other.patient,
+        other.modality,
         other.shape,
         other.colour,
         other.position is None,
@@ -245,6 +250,9 @@ def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: 
     packed = next((head for head in heads if head.syntax not in (*_UNPACKED, *_CODECS)), None)
     if packed is not None:
         geometry_notices.append(f"{_explain_compression(packed)}; its pixels are not shown")
+    problem = next((head.scale_problem for head in heads if head.scale_problem), "")
+    if problem:
+        geometry_notices.append(f"{problem}; slope 1 is used, check the values")
     if first.mosaic:
         geometry_notices.append("holds many slices as tiles of one image, and is shown as that image")
     paths = tuple(head.path for head in heads)
@@ -263,6 +271,8 @@ def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: 
         instances=tuple(head.instance for head in heads),
         window=_shown_window(middle),
         notices=tuple(f"{name}: {notice}." for notice in (*notices, *geometry_notices)),
+        patient=first.patient,
+        frame_of_reference=first.frame_of_reference,
     )
 
 

@@ -103,7 +103,8 @@ _ALLOCATED = (1, 8, 16, 32, 64)
 _TAGS = [
     "SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "SeriesNumber", "Modality",
     "InstanceNumber", "ImageType", "AcquisitionNumber", "TemporalPositionIdentifier", "EchoNumbers",
-    "PatientID", "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "PhotometricInterpretation",
+    "PatientID", "FrameOfReferenceUID", "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel",
+    "PhotometricInterpretation",
     "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "PlanarConfiguration", "PixelSpacing",
     "ImagerPixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness",
     "SpacingBetweenSlices", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "WindowCenter",
@@ -163,6 +164,8 @@ class SliceHead:
     mosaic: bool  # whether the image holds many slices as tiles
     unit: str = ""  # of the real values, where it is neither HU nor arbitrary: "Bq/ml", "SUV"
     suv_factor: float | None = None  # from Bq/ml to SUV
+    frame_of_reference: str = ""  # its UID
+    scale_problem: str = ""  # of slope and intercept as stated, for a notice
 
 
 def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
@@ -391,6 +394,7 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
         values = own.find("PixelValueTransformationSequence")
         view = own.find("FrameVOILUTSequence")
         centre, width = _number(view, "WindowCenter"), _number(view, "WindowWidth")
+        slope, intercept = _number(values, "RescaleSlope"), _number(values, "RescaleIntercept", 0.0)
         # Position and orientation of an old file with several frames belong to its first frame only.
         has_position = form.frames == 1 or bool(groups)
         steps = _numbers(measures, "PixelSpacing", 2) or spacing or _numbers(data, "ImagerPixelSpacing", 2)
@@ -417,14 +421,22 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
             orientation=_unit(_numbers(own.find("PlaneOrientationSequence"), "ImageOrientationPatient", 6)),
             spacing=steps if steps and min(steps) > 0 else None,
             thickness=_number(measures, "SpacingBetweenSlices") or _number(measures, "SliceThickness"),
-            slope=_number(values, "RescaleSlope") or 1.0,
-            intercept=_number(values, "RescaleIntercept") or 0.0,
+            slope=slope or 1.0,
+            intercept=intercept,
             window=(centre, width) if centre is not None and width is not None and width > 0 else None,
             table=bool(data.get("ModalityLUTSequence")),
             mosaic="MOSAIC" in kinds,
             unit="Bq/ml" if _text(data, "Units") == "BQML" else "",
             suv_factor=suv_factor(data),
+            frame_of_reference=_text(data, "FrameOfReferenceUID"),
+            scale_problem=_scale_problem(slope, intercept),
         )
+
+
+def _scale_problem(slope: float | None, intercept: float) -> str:
+    if slope == 0:
+        return "states a rescale slope of 0"
+    return "states a rescale intercept without a slope" if slope is None and intercept else ""
 
 
 @dataclass(frozen=True)

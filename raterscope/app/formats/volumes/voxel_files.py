@@ -23,6 +23,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, most_unpacked
+from raterscope.text import counted
 
 _CHUNK = 4 << 20
 _LONGEST_WORD = 40
@@ -87,6 +88,23 @@ def with_ending(head: VoxelHead, file: BinaryIO) -> VoxelHead:
         return head
     file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
     return replace(head, ending=file.read(4))
+
+
+def note_surplus(head: VoxelHead) -> VoxelHead:
+    """Add a notice of slices beyond those that the header claims, where the file's length shows them."""
+    with file_errors(head.path):
+        if not head.packing:
+            size = head.data.stat().st_size - head.offset
+        elif head.packing == "gzip":
+            size = int.from_bytes(head.ending or _read_ending(head.data), "little") - head.within
+        else:
+            return head
+    plane = math.prod(head.grid.shape[1:]) * head.dtype.itemsize
+    slices = (size - math.prod(head.lengths) * head.dtype.itemsize) // plane
+    if slices < 1:
+        return head
+    notice = f"holds voxels of {counted(slices, 'slice')} more than its header claims, which are not read"
+    return replace(head, notices=(*head.notices, notice))
 
 
 def _read_ending(path: Path) -> bytes:

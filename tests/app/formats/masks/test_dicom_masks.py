@@ -65,6 +65,30 @@ def test_whose_contours_they_are(contours) -> None:
     np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
+@pytest.mark.parametrize("kind", ["rtstruct", "dicom-seg"])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [((), ""), (("PatientID",), "patient ID"), (("FrameOfReferenceUID",), "frame of reference"),
+     (("PatientID", "FrameOfReferenceUID"), "patient ID and frame of reference")],
+)  # fmt: skip
+def test_masks_of_another_patient_are_placed_with_a_notice(
+    tmp_path: Path, series: Callable[..., VolumeFile], kind: str, names: tuple[str, ...], words: str
+) -> None:
+    volume, mask = series(SHAPE), np.zeros(SHAPE, dtype=bool)
+    mask[1, 5:9, 6:12] = True
+    (path,) = write_masks(tmp_path / "a", kind, [Structure("liver", mask)], volume.grid, source=volume)
+    dataset = pydicom.dcmread(path)
+    for element in dataset.iterall():
+        if element.keyword.removeprefix("Referenced") in names:
+            element.value = "1.2.3"
+    dataset.save_as(path)
+    table = read_masks(path, [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), mask)
+    notices = [notice for notice in table.notices if notice.startswith("Has another")]
+    assert len(notices) == bool(names)
+    assert all(notice.startswith(f"Has another {words} than ") for notice in notices)
+
+
 def test_the_series_is_requested(contours, series: Callable[..., VolumeFile]) -> None:
     make, volume, mask = contours
     path = make(lambda _: None)

@@ -161,6 +161,32 @@ def test_two_patients_in_one_series_are_two_volumes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_volume(second).values, SLICES[3:])
 
 
+def test_two_modalities_in_one_series_are_two_volumes(tmp_path: Path) -> None:
+    for k in range(6):
+        modality = "CT" if k < 3 else "PT"
+        save(image(SLICES[k], (1.0, 2.0, 2.0 * k), Modality=modality), tmp_path / f"{k}.dcm")
+    volumes = find_volumes(tmp_path)
+    assert [volume.modality for volume in volumes] == ["CT", "PT"]
+    assert all(
+        "mixes images of several modalities (CT, PT): it is 2 volumes" in v.notices[0] for v in volumes
+    )
+
+
+@pytest.mark.parametrize(
+    ("slope", "words"),
+    [(0, "states a rescale slope of 0"), (None, "states a rescale intercept without a slope")],
+)
+def test_a_scale_without_a_usable_slope_gives_a_notice(tmp_path: Path, slope, words: str) -> None:
+    folder = series(tmp_path, RescaleIntercept=10)
+    for path in folder.iterdir():
+        data = pydicom.dcmread(path)
+        data.RescaleSlope = slope
+        data.save_as(path)
+    file = only(folder)
+    assert file.notices == (f"thorax 3: {words}; slope 1 is used, check the values.",)
+    assert int(load_volume(file).values[0, 0, 0]) == int(SLICES[0, 0, 0]) + 10
+
+
 def test_an_unknown_compression_is_named_before_pixels_are_read(tmp_path: Path) -> None:
     file = only(packed(tmp_path / "a.dcm", b"\0" * 99, "1.2.840.10008.1.2.4.102"))
     assert "unsupported compression MPEG-4 AVC/H.264 High Profile" in file.notices[-1]

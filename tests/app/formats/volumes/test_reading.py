@@ -203,6 +203,20 @@ def test_files_cut_short(tmp_path: Path, suffix: str, packed: bool) -> None:
         refusal(path)
 
 
+@pytest.mark.parametrize(("suffix", "packed"), [(".mha", False), (".nrrd", False), (".nrrd", True)])
+def test_voxels_beyond_those_of_the_header_give_a_notice(tmp_path: Path, suffix: str, packed: bool) -> None:
+    path = tmp_path / f"a{suffix}"
+    SimpleITK.WriteImage(oblique(), str(path), packed)
+    full, (slices, rows, columns) = path.read_bytes(), VALUES.shape
+    sizes = f"{columns} {rows} {slices}"
+    path.write_bytes(full.replace(sizes.encode(), f"{columns} {rows} {slices - 2}".encode(), 1))
+    (volume,) = find_volumes(path)
+    assert "holds voxels of 2 slices more than its header claims" in " ".join(volume.notices)
+    np.testing.assert_array_equal(load_volume(volume).values, VALUES[:-2])
+    path.write_bytes(full)
+    assert "more than" not in " ".join(find_volumes(path)[0].notices)
+
+
 def test_voxels_of_nifti_begin_after_its_header(tmp_path: Path) -> None:
     path = tmp_path / "a.nii"
     SimpleITK.WriteImage(oblique(), str(path))
