@@ -4,6 +4,10 @@ from pathlib import Path
 
 import nibabel
 import numpy as np
+from PIL import Image
+
+from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
 
 SPACING = (2.0, 1.0, 1.0)
 SHAPE = (12, 24, 24)
@@ -34,3 +38,24 @@ def four_raters(folder: Path, stem: str = "") -> list[Path]:
     """Four masks of one structure: three alike, one too large."""
     radii = {"anna": 5.5, "ben": 6.0, "carl": 6.4, "dora": 9.0}
     return [write(folder / f"{stem}{name}.nii.gz", a_ball(radius=size)) for name, size in radii.items()]
+
+
+def marks(tmp_path):
+    """Who marked which structure on which image, with the number of voxels."""
+    with Study.open(tmp_path / "s.rscope") as study:
+        names = {entry.id: entry.name for entry in study.images()}
+        return {(names[e.image], e.annotator, e.structure): e.voxels for e in mask_entries(study)}
+
+
+def painted(path, values, mode=None):
+    Image.fromarray(values.astype(np.uint8), mode).save(path)
+    return path
+
+
+def a_photograph(path, shape=(60, 80), seed=1):
+    return painted(path, np.random.default_rng(seed).integers(0, 255, shape))
+
+
+def a_disc(shape=(60, 80), radius=15):
+    y, x = np.ogrid[: shape[0], : shape[1]]
+    return 255 * ((y - 30) ** 2 + (x - 40) ** 2 < radius**2)

@@ -1,43 +1,23 @@
 """Volumes and masks into a study: what files are, who drew them, on which image."""
 
 import numpy as np
-import pydicom
 import pytest
 import SimpleITK
-import tifffile
-from PIL import Image
 
-from raterscope.app.formats.masks.terminology import Structure
-from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.kinds.masks.exports import find_source
-from raterscope.app.kinds.masks.report.slices import read_voxels
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from tests.app.formats.dicom_builder import write_series
-from tests.app.formats.volumes.made_dicom import image, save
-from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
-from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
-
-
-def marks(tmp_path):
-    """Who marked which structure on which image, with the number of voxels."""
-    with Study.open(tmp_path / "s.rscope") as study:
-        names = {entry.id: entry.name for entry in study.images()}
-        return {(names[e.image], e.annotator, e.structure): e.voxels for e in mask_entries(study)}
-
-
-def painted(path, values, mode=None):
-    Image.fromarray(values.astype(np.uint8), mode).save(path)
-    return path
-
-
-def a_photograph(path, shape=(60, 80), seed=1):
-    return painted(path, np.random.default_rng(seed).integers(0, 255, shape))
-
-
-def a_disc(shape=(60, 80), radius=15):
-    y, x = np.ogrid[: shape[0], : shape[1]]
-    return 255 * ((y - 30) ** 2 + (x - 40) ** 2 < radius**2)
+from tests.app.kinds.masks.made import (
+    SHAPE,
+    a_ball,
+    a_disc,
+    a_photograph,
+    a_volume,
+    four_raters,
+    marks,
+    painted,
+    write,
+)
 
 
 def test_a_volume_and_its_raters_masks_in_any_order(import_files, tmp_path):
@@ -97,99 +77,6 @@ def test_masks_of_the_next_case_are_not_laid_on_the_last_one(import_files, tmp_p
     import_files(*four_raters(tmp_path, "case1_"))
     import_files(*four_raters(tmp_path, "case2_"))
     assert {image for image, _, _ in marks(tmp_path)} == {"case1", "case2"}
-
-
-def test_photographs_stay_images_and_masks_beside_them_become_masks(import_files, tmp_path):
-    photograph = a_photograph(tmp_path / "cell.png")
-    masks = [painted(tmp_path / f"cell_{name}.png", a_disc(radius=r)) for name, r in (("a", 12), ("b", 15))]
-    gold = painted(tmp_path / "cell_gold.png", a_disc(radius=13))
-    output = import_files(photograph, *masks, gold)
-    assert "1 image." in output
-    found_marks = marks(tmp_path)
-    assert set(found_marks) == {("cell.png", name, "structure") for name in ("a", "b", None)}
-    assert found_marks["cell.png", "b", "structure"] == (a_disc() > 0).sum()
-
-
-def a_few_greys(path, levels=6, shape=(24, 25)):
-    """A small picture in which neighbours are mostly equal, as in a map of labels."""
-    rows = np.repeat(np.arange(levels) + 1, -(-shape[0] // levels))[: shape[0]]
-    return painted(path, np.repeat(30 * rows[:, None], shape[1], axis=1))
-
-
-def small_masks(folder, raters=("anna", "ben"), cases=("c01", "c02")):
-    for number, rater in enumerate(raters):
-        for case in cases:
-            (folder / rater).mkdir(parents=True, exist_ok=True)
-            painted(folder / rater / f"{case}.png", 255 * (a_disc((24, 25), 24 + number) > 0))
-
-
-@pytest.mark.parametrize("pictures", ["images", "Raw", "imagesTr"])
-def test_small_pictures_with_few_greys_are_recognised_by_their_folder(import_files, tmp_path, pictures):
-    (tmp_path / "set" / pictures).mkdir(parents=True)
-    a_few_greys(tmp_path / "set" / pictures / "c01.png")
-    a_photograph(tmp_path / "set" / pictures / "c02.png", (24, 25))
-    small_masks(tmp_path / "set" / "masks")
-    output = import_files(tmp_path / "set")
-    assert "2 images." in output
-    assert "few greys" not in output
-    assert {(image, rater) for image, rater, _ in marks(tmp_path)} == {
-        (f"{case}.png", rater) for case in ("c01", "c02") for rater in ("anna", "ben")
-    }
-
-
-def test_a_dark_picture_is_no_mask_if_its_folder_holds_images(import_files, tmp_path):
-    (tmp_path / "set" / "images").mkdir(parents=True)
-    for case in ("c01", "c02"):
-        painted(tmp_path / "set" / "images" / f"{case}.png", 90 * (a_disc((24, 25), 22) > 0))
-    small_masks(tmp_path / "set" / "masks")
-    output = import_files(tmp_path / "set")
-    assert "2 images." in output
-    assert "because of the name of the folder; they could be masks: c01.png, c02.png" in output
-
-
-def test_a_small_picture_that_may_be_a_mask_is_named(import_files, tmp_path):
-    files = [a_few_greys(tmp_path / f"c01{name}.png", levels) for name, levels in (("", 6), ("_anna", 4))]
-    output = import_files(*files)
-    assert "though few greys may also be masks: c01.png, c01_anna.png" in output
-
-
-def test_masks_among_many_small_pictures_without_compression(import_files, tmp_path):
-    random = np.random.default_rng(1)
-    for case in range(30):
-        tifffile.imwrite(tmp_path / f"c{case:02}.tif", random.integers(0, 255, (24, 25), dtype=np.uint8))
-        for rater in ("anna", "ben", "carl"):
-            tifffile.imwrite(tmp_path / f"c{case:02}_{rater}.tif", a_disc((24, 25), 24).astype(np.uint8))
-    output = import_files(tmp_path)
-    assert "30 images." in output
-    assert "90 masks in 90 files on 30 images by 3 annotators" in output
-
-
-def test_plain_pictures_with_a_table_of_clicks_stay_images(import_files, tmp_path):
-    picture = painted(tmp_path / "smear.png", a_disc())
-    (tmp_path / "clicks.csv").write_text("annotator,image,x,y\nanna,smear.png,5,6\n")
-    import_files(picture, tmp_path / "clicks.csv")
-    assert marks(tmp_path) == {}
-
-
-def test_photographs_are_not_decoded_to_find_masks_among_them(import_files, tmp_path, monkeypatch):
-    files = [a_photograph(tmp_path / f"smear-{n}.png", seed=n) for n in range(5)]
-
-    def refuse(source, watch):
-        raise AssertionError(f"{source.path.name} was decoded")
-
-    monkeypatch.setattr("raterscope.app.formats.masks.label_maps.read_values", refuse)
-    assert "5 images." in import_files(*files)
-
-
-def test_a_tiff_of_many_pages_is_a_volume_or_its_mask(import_files, tmp_path):
-    pages = np.random.default_rng(1).integers(0, 4000, SHAPE, dtype=np.uint16)
-    tifffile.imwrite(tmp_path / "vol.tif", pages)
-    tifffile.imwrite(tmp_path / "vol_anna.tif", 255 * a_ball())
-    tifffile.imwrite(tmp_path / "vol_ben.tif", 255 * a_ball(), compression="zlib")
-    assert "1 volume." in import_files(*sorted(tmp_path.glob("*.tif")))
-    assert marks(tmp_path) == {
-        ("vol.tif", name, "structure"): int(a_ball().sum()) for name in ("anna", "ben")
-    }
 
 
 def test_each_label_of_a_map_is_a_structure(import_files, tmp_path):
@@ -536,152 +423,3 @@ class TestRealFiles:
         assert "MR_truncated.dcm: is cut short" in output
         assert "it is 2 volumes" in output
         assert "rtstruct.dcm: was drawn on the series" in output
-
-
-def test_files_of_one_program_are_attributed_by_their_names(import_files, tmp_path):
-    volume = a_patient(tmp_path / "ct")
-    files = [
-        segmented(tmp_path / f"ct_{name}.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, last))])
-        for name, last in (("anna", 15), ("ben", 16))
-    ]
-    import_files(tmp_path / "ct", *files)
-    assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna", "ben"}
-
-
-def test_a_given_pattern_precedes_the_name_in_the_file(import_files, tmp_path):
-    volume = a_patient(tmp_path / "ct")
-    path = segmented(tmp_path / "ct_anna.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))])
-    import_files(tmp_path / "ct", path, "--naming", "{item}_{annotator}")
-    assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna"}
-
-
-def edited(path, **tags):
-    """Set DICOM tags of a file."""
-    dataset = pydicom.dcmread(path)
-    for keyword, value in tags.items():
-        setattr(dataset, keyword, value)
-    dataset.save_as(path)
-    return path
-
-
-@pytest.mark.parametrize("algorithm", ["MANUAL", "SEMIAUTOMATIC"])
-@pytest.mark.parametrize(
-    ("descriptions", "raters"),
-    [
-        (("Reading A. Able", "Reading B. Baker"), {"Reading A. Able", "Reading B. Baker"}),
-        (("Lung", "Lung"), {"series 4", "series 5"}),
-        (("Segmentation", "Segmentation"), {"series 4", "series 5"}),
-    ],
-)
-def test_segmentations_without_creator_are_named_after_their_series(
-    import_files, tmp_path, descriptions, raters, algorithm
-):
-    volume = a_patient(tmp_path / "ct")
-    for number, (description, last) in enumerate(zip(descriptions, (15, 16), strict=True)):
-        path = tmp_path / "ct" / f"seg_{'ab'[number]}.dcm"
-        segmented(path, volume, [Structure("node", box(1, 4, 5, 15, 5, last))])
-        (segment,) = pydicom.dcmread(path).SegmentSequence
-        segment.SegmentAlgorithmType = algorithm
-        edited(
-            path, ContentCreatorName="", SeriesDescription=description, SeriesNumber=4 + number,
-            SegmentSequence=[segment],
-        )  # fmt: skip
-    output = import_files(tmp_path / "ct")
-    assert "2 files name no annotator" in output
-    assert {annotator for _, annotator, _ in marks(tmp_path)} == raters
-
-
-@pytest.mark.parametrize(
-    ("tags", "name"),
-    [
-        ({"StructureSetLabel": "Plan Adler"}, "Plan Adler"),
-        ({"StructureSetLabel": "RTSTRUCT", "SeriesDescription": "Second read"}, "Second read"),
-        ({"StructureSetLabel": "RTSTRUCT", "SeriesDescription": ""}, "series 910"),
-    ],
-)
-def test_contours_of_a_single_file_get_a_derived_name(import_files, tmp_path, tags, name):
-    volume = a_patient(tmp_path / "ct")
-    path = segmented(tmp_path / "plan.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))], "rtstruct")
-    edited(path, OperatorsName="", StructureSetName="", **{"SeriesDescription": "", **tags})
-    output = import_files(tmp_path / "ct", path)
-    assert "plan.dcm names no annotator" in output
-    assert {annotator for _, annotator, _ in marks(tmp_path)} == {name}
-
-
-def test_a_segmentation_of_another_series_on_the_same_grid_is_placed_with_a_notice(import_files, tmp_path):
-    first = a_patient(tmp_path / "first")
-    write_series(tmp_path / "second", first.grid.shape, (2.5, 0.8, 0.8), series="1.2.392.4711.2")
-    segmentation = segmented(tmp_path / "Dr Able.dcm", first, [Structure("pump", box(1, 5, 4, 14, 5, 15))])
-    own = import_files(tmp_path / "first", segmentation)
-    assert "another DICOM series" not in own
-    (tmp_path / "s.rscope").unlink()
-    other = import_files(tmp_path / "second", segmentation)
-    assert "Dr Able.dcm: drawn on another DICOM series, placed on" in other
-    assert len(marks(tmp_path)) == 1
-
-
-def two_repeats(folder):
-    for k, repeat in np.ndindex(3, 2):
-        pixels = np.full((5, 7), 10 * repeat + k, dtype=np.int16)
-        slice_ = image(pixels, (0, 0, 2.0 * k), AcquisitionNumber=repeat)
-        slice_.StudyInstanceUID, slice_.FrameOfReferenceUID = "1.2.77", "1.2.78"
-        save(slice_, folder / f"{k}{repeat}.dcm")
-    return find_volumes(folder)
-
-
-def test_of_repeats_in_one_series_each_shows_its_own_voxels(import_files, tmp_path):
-    two_repeats(tmp_path / "ct")
-    assert "2 images have the same position everywhere" in import_files(tmp_path / "ct")
-    with Study.open(tmp_path / "s.rscope") as study:
-        entries = study.images()
-        volumes = [read_voxels(study, entry).volume for entry in entries]
-        sources = [find_source(study, entry, needed=True) for entry in entries]
-    assert [volume.values[:, 0, 0].tolist() for volume in volumes] == [[0, 1, 2], [10, 11, 12]]
-    assert set(sources[0].instances).isdisjoint(sources[1].instances)
-
-
-@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct", "seg.nrrd"])
-def test_structures_of_one_name_in_a_file_are_numbered(import_files, tmp_path, kind):
-    volume = a_patient(tmp_path / "ct")
-    boxes = [box(1, 3, 4, 14, 5, 15), box(3, 5, 4, 12, 5, 15), box(2, 4, 16, 20, 18, 24)]
-    structures = [Structure("lesion", values) for values in boxes]
-    file = segmented(tmp_path / "anna_x", volume, structures, kind)
-    output = import_files(volume.path, file, "--annotator", "anna")
-    assert "several structures named lesion; they are numbered in its order" in " ".join(output.split())
-    voxels = {structure: count for (_, _, structure), count in marks(tmp_path).items()}
-    assert voxels == {"lesion": 200, "lesion 2": 160, "lesion 3": 48}
-
-
-def test_png_masks_of_two_sizes_on_one_image_are_refused(import_files, tmp_path):
-    painted(tmp_path / "cell_anna.png", a_disc())
-    painted(tmp_path / "cell_ben.png", a_disc((64, 80)))
-    output = import_files(tmp_path / "cell_anna.png", tmp_path / "cell_ben.png")
-    words = " ".join(output.split())
-    assert "cell_ben.png: does not lie on cell_anna.png" in words
-    assert "64 x 80 and 60 x 80; masks without positions in mm must have the size of their image" in words
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct"])
-def test_masks_of_a_repeat_lie_on_the_slices_that_they_refer_to(import_files, tmp_path, kind, at_once):
-    volumes = two_repeats(tmp_path / "ct")
-    mask = np.zeros((3, 5, 7), dtype=bool)
-    mask[1, 1:4, 2:5] = True
-    files = [
-        segmented(tmp_path / f"{number}", volume, [Structure("a", mask)], kind)
-        for number, volume in enumerate(volumes)
-    ]
-    for some in ([tmp_path / "ct", *files],) if at_once else ([tmp_path / "ct"], [files[1]], [files[0]]):
-        import_files(*some, "--annotator", "anna")
-    assert marks(tmp_path) == {(f"thorax 3 ({number} of 2)", "anna", "a"): 9 for number in (1, 2)}
-
-
-def test_masks_that_refer_to_no_slice_fit_every_repeat(import_files, tmp_path):
-    volume, _ = two_repeats(tmp_path / "ct")
-    file = segmented(tmp_path / "a", volume, [Structure("a", np.ones((3, 5, 7), dtype=bool))])
-    dataset = pydicom.dcmread(file)
-    for frame in dataset.PerFrameFunctionalGroupsSequence:
-        del frame.DerivationImageSequence
-    dataset.save_as(file)
-    output = import_files(tmp_path / "ct", file, "--annotator", "anna")
-    assert "fits several images (thorax 3 (1 of 2), thorax 3 (2 of 2))" in output
