@@ -26,7 +26,8 @@ from raterscope.app.formats.records import (
 )
 from raterscope.app.importing import Readings, TableLayout, explain_skipped
 from raterscope.app.kinds.clicks.imports import index_names
-from raterscope.app.kinds.masks.imports import AttributedMask, Placement, list_sites, place_masks
+from raterscope.app.kinds.masks.attribution import AttributedMask
+from raterscope.app.kinds.masks.imports import Placement, list_sites, place_masks
 from raterscope.app.study.records import ImageEntry
 from raterscope.text import counted, listed
 

@@ -34,17 +34,19 @@ from raterscope.app.kinds.labels.imports import (
     read_label_files,
     store_labels,
 )
-from raterscope.app.kinds.masks.imports import (
+from raterscope.app.kinds.masks.attribution import (
     DEFAULT_MASK_OPTIONS,
-    NOTHING,
     AttributedMask,
     MaskOptions,
+    assign_raters,
+    explain_derived,
+)
+from raterscope.app.kinds.masks.imports import (
+    NOTHING,
     Placement,
     Site,
     StudyImages,
-    assign_raters,
     explain_change_of_grid,
-    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,

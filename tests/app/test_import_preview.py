@@ -9,7 +9,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Source
 from raterscope.app.import_preview import change_names, parse_changes, preview_readings
 from raterscope.app.importing import read_files
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.study import Study
 from tests.app.formats.dicom_builder import write_contours, write_series
 

@@ -22,7 +22,7 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
 from raterscope.app.importing import read_files
 from raterscope.app.jobs import Lane, Pace
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from tests.waiting import LONG
 
 

@@ -15,7 +15,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS
 from tests.campaigns.samples import READERS, samples_of

@@ -55,7 +55,7 @@ def read_sample(folder: Path, sample: Sample) -> str:
     from raterscope.app.formats.growing_files import look
     from raterscope.app.formats.image_heads import load_overview
     from raterscope.app.formats.volumes import load_volume
-    from raterscope.app.kinds.masks.imports import MaskOptions
+    from raterscope.app.kinds.masks.attribution import MaskOptions
     from raterscope.app.study import Study
 
     paths = [folder / name for name in sample.read]

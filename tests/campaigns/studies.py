@@ -133,7 +133,7 @@ KINDS: dict[str, StudyKind] = {
 
 def import_files(study: Study, files: list[Path], watch: Watch = silent) -> None:
     """Import files as the command line does."""
-    from raterscope.app.kinds.masks.imports import MaskOptions
+    from raterscope.app.kinds.masks.attribution import MaskOptions
 
     reading = MaskOptions(naming="{item}_{annotator}", structure="ball")
     readings = importing.read_files(files, reading=reading, watch=part(watch, 0.0, 0.5))

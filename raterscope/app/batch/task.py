@@ -30,7 +30,7 @@ from raterscope.app.formats.output_files import file_name_part, flush_folder, fl
 from raterscope.app.formats.remote import fetch_all
 from raterscope.app.formats.untrusted import json_content, read_bytes
 from raterscope.app.import_preview import mark_programs, preview_readings
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import versions
 from raterscope.app.study.new_study import new_study

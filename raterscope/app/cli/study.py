@@ -53,7 +53,8 @@ from raterscope.app.import_preview import (
 from raterscope.app.importing import Readings
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of
-from raterscope.app.kinds.masks.imports import NOTHING, MaskOptions, StudyImages, images_without_file
+from raterscope.app.kinds.masks.attribution import MaskOptions
+from raterscope.app.kinds.masks.imports import NOTHING, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.outcome import Answer

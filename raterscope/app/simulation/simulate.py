@@ -35,7 +35,7 @@ from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation import curation
 from raterscope.app.simulation.setups import (

@@ -31,14 +31,8 @@ from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.import_preview import ImportPreview, NameChanges, NameKind, change_names, preview_readings
 from raterscope.app.importing import Readings, TableLayout, read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
-from raterscope.app.kinds.masks.imports import (
-    DEFAULT_MASK_OPTIONS,
-    NOTHING,
-    AttributedMask,
-    MaskOptions,
-    StudyImages,
-    images_without_file,
-)
+from raterscope.app.kinds.masks.attribution import DEFAULT_MASK_OPTIONS, AttributedMask, MaskOptions
+from raterscope.app.kinds.masks.imports import NOTHING, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study

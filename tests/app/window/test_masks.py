@@ -11,7 +11,7 @@ from raterscope.app.coding import Code
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study

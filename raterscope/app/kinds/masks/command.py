@@ -45,13 +45,11 @@ from raterscope.app.kinds.masks.annotators import (
     follow_consensuses,
     write_clusters,
 )
+from raterscope.app.kinds.masks.attribution import MaskOptions, assign_raters, explain_derived
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
-    MaskOptions,
     Placement,
-    assign_raters,
     explain_change_of_grid,
-    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,

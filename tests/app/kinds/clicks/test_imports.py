@@ -14,7 +14,8 @@ from raterscope.app.cli import main
 from raterscope.app.formats.points import read_points
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.clicks.imports import assign_annotators
-from raterscope.app.kinds.masks.imports import MaskOptions, StudyImages
+from raterscope.app.kinds.masks.attribution import MaskOptions
+from raterscope.app.kinds.masks.imports import StudyImages
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from tests.app.formats.points.crowds import SIZE, WRITERS, feature, geojson, label_studio, labelme, napari
