@@ -237,14 +237,16 @@ def _cut_short_in_words(images: Sequence[ImageFile]) -> list[str]:
 
 
 def _with_distinct_names(files: Sequence[_File]) -> tuple[_File, ...]:
-    """Prefix names that several files share with their folder: CASE/image.nii.gz."""
-    times = Counter(file.name for file in files)
-    return tuple(
-        file
-        if times[file.name] == 1
-        else replace(file, name=f"{file.path.resolve().parent.name}/{file.name}")
-        for file in files
-    )
+    """Prefix names of several files with their folder, CASE/image.nii.gz; number those still equal."""
+    times, used = Counter(file.name for file in files), Counter[str]()
+    distinct = []
+    for file in files:
+        if times[file.name] > 1:
+            name = f"{file.path.resolve().parent.name}/{file.name}"
+            used[name] += 1
+            file = replace(file, name=name if used[name] == 1 else f"{name} ({used[name]})")
+        distinct.append(file)
+    return tuple(distinct)
 
 
 def _of_renamed(notice: str, old: str, new: str) -> str:

@@ -97,6 +97,21 @@ def test_a_segmentation_of_another_series_on_the_same_grid_is_placed_with_a_noti
     assert len(marks(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct"])
+def test_two_series_of_one_name_in_a_folder_are_numbered(import_files, tmp_path, kind):
+    volumes = [a_patient(tmp_path / name, SeriesInstanceUID=f"1.2.3.{name}") for name in "12"]
+    path = segmented(tmp_path / "anna.dcm", volumes[1], [Structure("heart", box(2, 4, 5, 9, 6, 12))], kind)
+    for volume in volumes:
+        for file in volume.files:
+            file.rename(tmp_path / "1" / f"{volume.path.name} {file.name}")
+    import_files(tmp_path / "1", path, "--annotator", "anna")
+    with Study.open(tmp_path / "s.rscope") as study:
+        names = {entry.identifier: entry.name for entry in study.images()}
+    folder = tmp_path.name
+    assert sorted(names.values()) == [f"{folder}/SECRETDESC 401", f"{folder}/SECRETDESC 401 (2)"]
+    assert {key[0] for key in marks(tmp_path)} == {names["1.2.3.2"]}
+
+
 def two_repeats(folder):
     for k, repeat in np.ndindex(3, 2):
         pixels = np.full((5, 7), 10 * repeat + k, dtype=np.int16)
