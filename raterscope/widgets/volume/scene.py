@@ -353,6 +353,8 @@ class Outliner(QObject):
         self._paths: OrderedDict[Place, Line] = OrderedDict()
         self._pending: dict[str, tuple[int, frozenset[str]]] = {}
         self._orders: dict[str, int] = {}
+        self._expected: dict[str, int] = {}
+        """By plane: the slice that is likely to be in sight next."""
         self._computed.connect(self._on_computed)
 
     def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
@@ -371,7 +373,14 @@ class Outliner(QObject):
     def forget(self) -> None:
         """Drop all lines, because the planes have changed."""
         self._paths.clear()
+        self._expected.clear()
         self.stop()
+
+    def expect(self, plane: Plane, index: int, following: int, keys: Iterable[str]) -> None:
+        """Find also the lines of a slice that is likely to follow the one in sight, at ``index``."""
+        self._expected[plane.name] = following
+        self._pending.pop(plane.name, None)
+        self._seek(plane, index, frozenset(keys))
 
     def paths(self, plane: Plane, index: int, keys: Iterable[str]) -> dict[str, QPainterPath]:
         """Return the computed lines of a slice; start to compute the others, then emit `ready`."""
@@ -405,8 +414,7 @@ class Outliner(QObject):
         self._orders[plane.name] = order = self._orders.get(plane.name, 0) + 1
         shapes = {key: self._shapes[key] for key in keys if key in self._shapes}
         work: list[tuple[int, dict[str, tuple[Shape, Line | None]]]] = []
-        for step in AHEAD:
-            at = index + step
+        for at in (*(index + step for step in AHEAD), self._expected.get(plane.name, index)):
             if 0 <= at < plane.slices:
                 missing = {
                     key: (shape, self._paths.get((plane.name, at, key)))

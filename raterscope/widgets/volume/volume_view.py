@@ -186,6 +186,13 @@ class VolumeView(QWidget):
         for name in self._planes:
             self._views[name].look_at(origin, shape)
 
+    def expect(self, origin: Index, shape: Index) -> None:
+        """Find the outlines of the slices through a part of the volume that is likely to be next."""
+        keys, index = self._scene.shape_keys(), self._scene.index
+        for plane in self._planes.values():
+            middle = origin[plane.normal] + shape[plane.normal] // 2
+            self._outliner.expect(plane, index[plane.normal], middle, keys)
+
     # Arrangement -------------------------------------------------------------------------------
 
     def set_layout(self, layout: str) -> None:

@@ -50,6 +50,15 @@ def test_neighbouring_slices_are_there_before_they_are_requested(outliner, qtbot
     qtbot.waitUntil(lambda: "a" in outliner.paths(AXIAL, 5, ["a"]))
 
 
+def test_a_slice_that_is_expected_next_is_there_before_it_is_requested(outliner, qtbot):
+    outliner.set_shapes({"a": Shape(np.ones((10, 10, 20), dtype=bool), (0, 5, 7))})
+    outliner.expect(AXIAL, 1, 8, ["a"])
+    qtbot.waitUntil(lambda: (AXIAL.name, 8, "a") in outliner._paths)
+    assert (AXIAL.name, 6, "a") not in outliner._paths
+    with qtbot.assertNotEmitted(outliner.ready, wait=50):
+        assert set(outliner.paths(AXIAL, 8, ["a"])) == {"a"}
+
+
 def test_an_answer_about_a_mask_that_has_changed_is_dropped(outliner, qtbot):
     widths = []
 

@@ -91,6 +91,16 @@ class RegionReview(QObject):
         return None if self.current is None else self.regions[self.current]
 
     @property
+    def following(self) -> DisputedRegion | None:
+        """The region of this structure that comes after the selected one is settled; None without."""
+        if self.current is None:
+            return None
+        index = next_item(
+            self._waiting, self._rank, self._rank(self.current), 1, lambda *_: False, finish=True
+        )
+        return None if index is None else self.regions[index]
+
+    @property
     def covered(self) -> bool:
         """Whether masks and results of the structure are hidden: in blind mode until all is settled."""
         return self._session.covered

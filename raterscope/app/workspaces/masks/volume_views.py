@@ -230,6 +230,9 @@ class SliceView(MasksPart):
         self._show_boxes()
         if region is not None:
             self._volume.look_at(region.dispute.origin, region.dispute.shape)
+            following = self._reviewing.following
+            if following is not None:
+                self._volume.expect(following.dispute.origin, following.dispute.shape)
 
     def _on_rater(self) -> None:
         self.show_consensus()

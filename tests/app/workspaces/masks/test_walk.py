@@ -162,6 +162,26 @@ def test_tab_visits_every_region_comes_round_again_and_goes_on_from_every_list(w
     assert workspace.reviewing.region is before
 
 
+def test_the_outlines_of_the_next_region_are_found_before_the_decision_that_leads_there(walked, qtbot):
+    window, _ = walked
+    go_to(window, qtbot, "first")
+    reviewing, volume = window.workspace.reviewing, window.workspace.volume
+    reviewing.select(0)
+    following = reviewing.following
+    middle = [
+        start + size // 2
+        for start, size in zip(following.dispute.origin, following.dispute.shape, strict=True)
+    ]
+    keys = set(volume._scene.shape_keys())
+    places = {(name, middle[plane.normal], key) for name, plane in volume.planes.items() for key in keys}
+    qtbot.waitUntil(lambda: places <= volume._outliner._paths.keys())
+    key(window, qtbot, "A")
+    idle(window, qtbot)
+    assert reviewing.region.number == following.number
+    assert volume.crosshair == tuple(middle)
+    assert reviewing.following is None
+
+
 def test_skipped_regions_come_last(walked, qtbot):
     window, path = walked
     key(window, qtbot, Qt.Key.Key_Tab)
