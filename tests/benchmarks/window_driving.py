@@ -1,9 +1,10 @@
 """Response times of the whole window, driven by keys and slots, as lines of a table.
 
-A time is from the key until all that has changed is painted. "Silence" is the longest gap in which the event
-loop did not answer, until no work is running. "Own" is the processor time of the window's thread alone, which
-is comparable where others use the machine too. Each line is also appended as a JSON object to the file that
-the environment variable RATERSCOPE_TIMES names.
+A time is from the key until all that has changed is painted; after a decision on masks, all but the small
+views of the volume, which follow in the next turn of the event loop. "Silence" is the longest gap in which
+the event loop did not answer, until no work is running. "Own" is the processor time of the window's thread
+alone, which is comparable where others use the machine too. Each line is also appended as a JSON object to
+the file that the environment variable RATERSCOPE_TIMES names.
 
 Usage: python -m tests.benchmarks.window_driving STUDY
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -73,6 +73,8 @@ class VolumeView(QWidget):
         self._projector.ready.connect(self._on_projected)
         parts = self._scene, self._outliner, self._projector
         self._views = {name: SliceView(*parts, self) for name in PLANES}
+        self._postponed = QTimer(self, singleShot=True, interval=0)
+        self._postponed.timeout.connect(self._paint_postponed)
         self.windows = WindowControl(self)
         self._cine = Cine(self._next_slice, self)
         self._strip = DisputeStrip(self)
@@ -185,6 +187,16 @@ class VolumeView(QWidget):
         self.go_to((middle[0], middle[1], middle[2]))
         for name in self._planes:
             self._views[name].look_at(origin, shape)
+
+    def paint_large_first(self) -> None:
+        """Paint changes that follow in the large view, those of the others a turn of the event loop later."""
+        for name, view in self._views.items():
+            view.setUpdatesEnabled(name == self._large())
+        self._postponed.start()
+
+    def _paint_postponed(self) -> None:
+        for view in self._views.values():
+            view.setUpdatesEnabled(True)
 
     def expect(self, origin: Index, shape: Index) -> None:
         """Find the outlines of the slices through a part of the volume that is likely to be next."""

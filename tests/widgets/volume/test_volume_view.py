@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
@@ -108,6 +109,31 @@ def test_what_is_looked_at_is_in_the_middle_and_large_enough(view):
         assert visible[0] <= left < right <= visible[2]
         assert visible[1] <= top < bottom <= visible[3]
         assert (right - left) * part.viewport.scale > 30
+
+
+class Painted(QObject):
+    """Names of the views in the order in which they are painted."""
+
+    def __init__(self, view):
+        super().__init__()
+        self.order = []
+        for name in view.planes:
+            view.view(name).installEventFilter(self)
+
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Paint:
+            self.order.append(watched.plane.name)
+        return False
+
+
+def test_the_large_view_answers_before_the_others_which_follow_without_an_event(view, qtbot):
+    painted = Painted(view)
+    view.paint_large_first()
+    view.look_at((4, 10, 12), (2, 6, 6))
+    QApplication.sendPostedEvents()
+    assert painted.order == ["axial"]
+    qtbot.waitUntil(lambda: len(painted.order) == 3)
+    assert set(painted.order) == set(view.planes)
 
 
 # Arrangement ---------------------------------------------------------------------------------------

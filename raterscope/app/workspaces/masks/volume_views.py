@@ -99,6 +99,7 @@ class SliceView(MasksPart):
     def _on_decided(self) -> None:
         """Show bookmarks, and a series at its position after a registration or its undo."""
         before = self._maps.series
+        self._volume.paint_large_first()
         self._show_boxes()
         self._list_series(self._session.scene)
         if before is not None:
@@ -227,6 +228,7 @@ class SliceView(MasksPart):
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
+        self._volume.paint_large_first()
         self._show_boxes()
         if region is not None:
             self._volume.look_at(region.dispute.origin, region.dispute.shape)
