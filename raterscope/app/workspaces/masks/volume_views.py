@@ -20,6 +20,7 @@ from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.algorithms.masks.surface import Surface, extract_surface, sample_at
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
+from raterscope.app.review import Decision, RegistrationSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.masks import view
@@ -96,14 +97,16 @@ class SliceView(MasksPart):
         self._list_series(self._session.scene)
 
     @while_shown
-    def _on_decided(self) -> None:
+    def _on_decided(self, decision: Decision) -> None:
         """Show bookmarks, and a series at its position after a registration or its undo."""
-        before = self._maps.series
         self._volume.paint_large_first()
         self._show_boxes()
-        self._list_series(self._session.scene)
-        if before is not None:
-            self._show_map()
+        target = self._document.contents and self._document.contents.target(decision)
+        if target and isinstance(target.subject, RegistrationSubject):
+            before = self._maps.series
+            self._list_series(self._session.scene)
+            if before is not None:
+                self._show_map()
 
     def _list_series(self, scene: Scene) -> None:
         contents = self._document.contents
