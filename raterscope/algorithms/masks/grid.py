@@ -142,6 +142,12 @@ class Grid:
         across, along = np.linalg.norm(self.matrix[:3, :2], axis=0)
         return float(self.normal @ self.matrix[:3, 2]), float(along), float(across)
 
+    @cached_property
+    def extent(self) -> tuple[tuple[float, float], ...]:
+        """Lowest and highest millimetre along each axis of the patient."""
+        corners = self.to_patient(np.array(list(product(*((-0.5, size - 0.5) for size in self.shape)))))
+        return tuple(zip(corners.min(axis=0).tolist(), corners.max(axis=0).tolist(), strict=True))
+
     @property
     def voxel_volume(self) -> float:
         """Volume of a voxel at the nominal slice distance, mm³; see `bounds` for uneven slices."""

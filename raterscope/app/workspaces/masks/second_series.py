@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +167,12 @@ def shared_extent(first: Grid, second: Grid) -> float:
     """Return the overlap of two volumes' boxes along the patient's axes, as a share of the smaller one."""
     if not (first.calibrated and second.calibrated) or first.flat or second.flat:
         return 0.0
-    (low, high), (other_low, other_high) = _box(first), _box(second)
-    shared = np.minimum(high, other_high) - np.maximum(low, other_low)
-    smaller = min(np.prod(high - low), np.prod(other_high - other_low))
-    return float(np.prod(np.maximum(shared, 0.0)) / smaller)
-
-
-def _box(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ends = [(-0.5, size - 0.5) for size in grid.shape]
-    corners = grid.to_patient(np.array(list(product(*ends))))
-    return corners.min(axis=0), corners.max(axis=0)
+    shared = [
+        max(0.0, min(high, other_high) - max(low, other_low))
+        for (low, high), (other_low, other_high) in zip(first.extent, second.extent, strict=True)
+    ]
+    volumes = [math.prod(high - low for low, high in grid.extent) for grid in (first, second)]
+    return math.prod(shared) / min(volumes)
 
 
 def read_series(

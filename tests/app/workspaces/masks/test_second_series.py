@@ -38,6 +38,8 @@ def test_series_at_the_same_position_are_offered_and_others_are_not():
     images = [entry(1, FINE), entry(2, COARSE), entry(3, ELSEWHERE), entry(4, plain)]
     assert [image.id for image in find_series(images, images[0])] == [2]
     assert shared_extent(FINE, FINE) == pytest.approx(1)
+    half = Grid(FINE.shape, (2.0, 0, 0, 9 + 32, 0, 2.0, 0, -21, 0, 0, 2.0, 3))
+    assert shared_extent(FINE, half) == pytest.approx(0.5)
     assert shared_extent(FINE, ELSEWHERE) == 0
 
 
