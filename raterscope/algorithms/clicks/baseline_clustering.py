@@ -244,7 +244,8 @@ def _lloyd(
 
     watch(0.0, f"choosing {count} centres")
     worth = clicks.worth[clicks.annotator]
-    centre, _ = kmeans_plusplus(points, count, sample_weight=worth, random_state=seed)
+    order = np.lexsort(points.T)  # the starts do not depend on the order of the clicks
+    centre, _ = kmeans_plusplus(points[order], count, sample_weight=worth[order], random_state=seed)
     labels = np.full(len(points), -1, dtype=np.int64)
     for iteration in range(settings.max_iterations):
         distance, nearest = cKDTree(centre).query(points)
@@ -315,13 +316,15 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
     from scipy.spatial.distance import pdist
 
     watch(0.0, f"merging {len(clicks)} clicks")
-    tree = linkage(pdist(clicks.points - np.median(clicks.points, axis=0)), settings.linkage)
+    order = np.lexsort(clicks.points.T)  # ties do not depend on the order of the clicks
+    points = clicks.points[order] - np.median(clicks.points, axis=0)
+    tree = linkage(pdist(points), settings.linkage)
     if settings.cut is None:
         labels = fcluster(tree, settings.clusters or usual_count(clicks), criterion="maxclust")
     else:
         labels = fcluster(tree, settings.cut, criterion="distance")
     watch(1.0, "merged")
-    return clustering_of_labels(clicks, labels.astype(np.int64))
+    return clustering_of_labels(clicks, labels[np.argsort(order)].astype(np.int64))
 
 
 CRITERIA = {

@@ -515,6 +515,21 @@ class LabelFusion:
         """Return the most probable class of every task, (N,); in a tie, the first."""
         return np.asarray(self.posterior.argmax(axis=1), dtype=np.int16)
 
+    def reordered(self, annotators: NDArray[np.int64], tasks: NDArray[np.int64] | None = None) -> LabelFusion:
+        """Put all annotators, and perhaps tasks, into another order: first the one at `annotators[0]`."""
+        alpha = distinct(self.confusion.alpha)
+        own = alpha[annotators] if len(alpha) > 1 else self.confusion.alpha
+        fusion = replace(
+            self,
+            confusion=replace(self.confusion, alpha=own),
+            drift=None if self.drift is None else self.drift.reordered(annotators),
+            weight=None if self.weight is None else self.weight[annotators],
+        )
+        if tasks is None:
+            return fusion
+        posterior, votes, known = self.posterior[tasks], self.votes[tasks], self.known[tasks]
+        return replace(fusion, posterior=posterior, votes=votes, known=known)
+
     def entropy(self) -> FloatArray:
         """Return the normalised entropy of every task's posterior, (N,), 0 to 1."""
         entropy = np.zeros(len(self.posterior))

@@ -33,6 +33,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
+from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 from raterscope.algorithms.settings import integer, number
@@ -129,6 +130,7 @@ class _Start:
     converged: bool
 
 
+@ordered_by_name
 def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes with annotators whose errors are correlated on subtypes of a class.
 

@@ -39,6 +39,7 @@ from raterscope.algorithms.labels.data import (
     prior_of,
     split_at_sets,
 )
+from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
@@ -278,6 +279,7 @@ class _Chain:
     count: int = 0
 
 
+@ordered_by_name
 def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Sample the tasks' classes from the model's posterior, and average the samples.
 

@@ -74,6 +74,7 @@ from raterscope.algorithms.labels.hierarchical import (
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.independence import independence, mixed_membership, ordinal_weight
+from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.sharpening import sharpen
@@ -174,6 +175,7 @@ def _by_block(work: Callable[[int, int], None], tasks: int) -> None:
     run_parts(work, parts_of(tasks, ROWS_AT_ONCE), no_check)
 
 
+@ordered_by_name
 def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes by five models of the votes, and pool them.
 

@@ -18,7 +18,6 @@ from raterscope.algorithms.labels.data import (
     LabelFusion,
     Labels,
     LabelTrace,
-    distinct,
     has_own_matrices,
     repeated,
 )
@@ -68,17 +67,10 @@ class LabelResult:
 
         `order`: (K,), every annotator once.
         """
-        fusion, groups = self.fusion, self.communities
-        alpha = distinct(fusion.confusion.alpha)
-        confusion = replace(fusion.confusion, alpha=alpha[order]) if len(alpha) > 1 else fusion.confusion
+        groups = self.communities
         return replace(
             self,
-            fusion=replace(
-                fusion,
-                confusion=confusion,
-                drift=None if fusion.drift is None else fusion.drift.reordered(order),
-                weight=None if fusion.weight is None else fusion.weight[order],
-            ),
+            fusion=self.fusion.reordered(order),
             communities=None if groups is None else groups.reordered(order),
             copying=None if self.copying is None else self.copying.reordered(order),
         )

@@ -64,6 +64,10 @@ _BLOCK = 16_384
 """Number of comparisons processed at a time, which stay in the processor's cache."""
 
 
+_DIGITS = 9
+"""Decimals to which differences of scores are rounded: equal scores differ by rounding."""
+
+
 def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
     """Return each annotator's match ratio, (p,); see `match_ratios`."""
     return match_ratios(pairs, score)[0]
@@ -80,6 +84,7 @@ def match_ratios(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, float]:
         rows = slice(start, start + _BLOCK)
         gap = score.take(pairs.left[rows], mode="clip")
         gap -= score.take(pairs.right[rows], mode="clip")
+        np.round(gap, _DIGITS, out=gap)
         np.sign(gap * np.sign(pairs.choice[rows]), out=agreed[rows])
     count = len(pairs.annotators)
     balance = np.bincount(pairs.annotator, weights=agreed, minlength=count)
@@ -248,11 +253,11 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     """Gather the evidence for and against one annotator's bias to a side."""
     pairs, score, own = crowd.pairs, crowd.score, crowd.of(annotator)
     choice = np.sign(pairs.choice[own])
-    gap = score[pairs.left[own]] - score[pairs.right[own]]
+    gap = np.round(score[pairs.left[own]] - score[pairs.right[own]], _DIGITS)
     decided = choice != 0
     overall = _side(choice, gap)
     beyond = overall.left - overall.expected * (overall.left + overall.right) if decided.any() else 0.0
-    side = int(np.sign(np.round(beyond, 9)))
+    side = int(np.sign(np.round(beyond, _DIGITS)))
     preferred = np.where(pairs.left[own] < pairs.right[own], 1, -1) * choice
     pair = crowd.pair[own]
     # The annotator's own answers on the same two items do not count as answers of others.

@@ -85,6 +85,17 @@ def test_shifting_all_clicks_shifts_the_clusters(name):
     assert np.array_equal(moved.nearest, near.nearest)
 
 
+@pytest.mark.parametrize("name", [name for name in CLUSTERERS if name != "hdbscan"])
+def test_the_order_of_clicks_does_not_matter(name):
+    crowd = separated_crowd(20, seed=1).clicks
+    points, annotator = np.round(crowd.points / 10), crowd.annotator  # many distances are equal
+    rows = np.random.default_rng(0).permutation(len(points))
+    moved = CLUSTERERS[name].run(made(points[rows], annotator[rows], 20))
+    expected = CLUSTERERS[name].run(made(points, annotator, 20))
+    assert np.array_equal(moved.inlier, expected.inlier[rows])
+    assert same_partition(moved.nearest, expected.nearest[rows])
+
+
 def test_density_methods_are_those_of_scikit_learn():
     clicks = separated_crowd(20, seed=1).clicks
     labels = DBSCAN(eps=20.0, min_samples=4).fit(clicks.points).labels_

@@ -57,6 +57,7 @@ def reference(labels, joint, turns, correlation=0.0):
 @pytest.mark.parametrize(("subtypes", "turns"), [(1, 1), (3, 8)])
 def test_the_posterior_equals_that_of_a_dense_implementation(subtypes, turns):
     labels, _ = make(3, tasks=60)
+    labels = replace(labels, tasks=tuple(f"{task:02}" for task in range(60)))  # starts are drawn by name
     settings = EBCCSettings(subtypes=subtypes, starts=1, iterations=turns, tolerance=0.0)
     posterior = ebcc(labels, settings).posterior
     expected = reference(labels, random_start(labels, subtypes), turns)

@@ -172,3 +172,9 @@ def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_da
     assert (result.all.left, result.all.right, result.side) == (148, 0, 1)
     assert result.doubtful.share == result.clear.share == 1.0
     assert len(result.evidence_against) == len(result.against_ranking) == 0
+
+
+def test_scores_that_are_equal_up_to_rounding_count_half():
+    pairs = compared([(0, 0, 1, 1), (0, 0, 2, 1)], annotators=1, items=3)
+    score = np.array([0.1 + 0.2, 0.3, -0.6])  # the first is above the second by rounding alone
+    assert shown.match_ratio(pairs, score).tolist() == [0.75]

@@ -1,0 +1,49 @@
+"""The order of rows, tasks and annotators does not change the results of the methods."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.simulation.label_crowds import simulate_labels, staging_crowd
+
+TIMELESS = [name for name in LABELLERS if name != "dynibcc"]  # which takes the order of votes for time
+
+
+def shuffled(labels, generator):
+    """Return the same votes in another order, and the place of each task and annotator."""
+    rows = generator.permutation(len(labels))
+    task, annotator = (generator.permutation(len(names)) for names in (labels.tasks, labels.annotators))
+    names = [
+        tuple(names[at] for at in np.argsort(place))
+        for names, place in ((labels.tasks, task), (labels.annotators, annotator))
+    ]
+    other = replace(
+        labels, task=task[labels.task][rows], annotator=annotator[labels.annotator][rows],
+        label=labels.label[rows], tasks=names[0], annotators=names[1], time=None,
+        known=labels.known[np.argsort(task)], weights=labels.weights[np.argsort(annotator)],
+    )  # fmt: skip
+    return other, task, annotator
+
+
+@pytest.mark.parametrize("name", TIMELESS)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_order_of_the_input_does_not_matter(name, ordered):
+    crowd = simulate_labels(staging_crowd(tasks=80, annotators=12), seed=2)
+    known = np.where(np.arange(80) % 9 == 0, crowd.truth, -1).astype(np.int16)
+    labels = replace(crowd.labels, known=known, time=None, ordered=ordered)
+    labels = labels.restricted({1: [0, 1], 5: [1, 2]}).with_weights({labels.annotators[3]: 0.5})
+    expected = fuse(labels, LabelPlan(name, LABELLERS[name].settings()))
+    other, task, annotator = shuffled(labels, np.random.default_rng(0))
+    result = fuse(other, LabelPlan(name, LABELLERS[name].settings()))
+    fusion = result.fusion
+    assert fusion.posterior[task] == pytest.approx(expected.fusion.posterior, abs=1e-9)
+    assert fusion.known[task].tolist() == expected.fusion.known.tolist()
+    assert fusion.votes[task].tolist() == expected.fusion.votes.tolist()
+    assert fusion.confusion.alpha[annotator] == pytest.approx(expected.fusion.confusion.alpha, abs=1e-7)
+    assert fusion.notices == expected.fusion.notices
+    assert result.communities is not None
+    assert expected.communities is not None
+    assert result.communities.count == expected.communities.count
