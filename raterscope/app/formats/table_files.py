@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Background, Watch, no_check, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines
-from raterscope.app.formats.tables import Coded, Table, coded, is_headed
+from raterscope.app.formats.tables import Coded, Table, coded, is_headed, repeated_header_notice
 from raterscope.app.formats.untrusted import most_unpacked, open_file
 from raterscope.app.formats.workbooks import WORKBOOKS
 
@@ -79,7 +79,7 @@ def _text_head(path: Path, data: bytes) -> Head:
     rows, lines = dialects.fit_width(rows[headed:_ROWS], lines[headed:_ROWS], len(names), [])
     header = dialects.unique_names(names if headed else [""] * len(names))
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
-    table = Table(path, header, columns, lines)
+    table = _without_repeated_header(Table(path, header, columns, lines), names if headed else [])
     return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
 
 
@@ -130,15 +130,28 @@ def read_table(
             column.extend(more)
         lines.extend(kept)
     dialects.refuse_uneven(bad, len(header), path)
-    if not is_headed(header):
-        header = [""] * len(header)
-    else:
+    headed = is_headed(header)
+    if headed:
         lines = lines[1:]
         columns = [column[1:] for column in columns]
     if not lines and not may_be_empty:
         raise InputError("has a header but no rows", file=path)
     watch(0.8, f"{len(lines):,} rows read")
-    return Table(path, dialects.unique_names(header), tuple(columns), lines)
+    names = dialects.unique_names(header if headed else [""] * len(header))
+    return _without_repeated_header(Table(path, names, tuple(columns), lines), header if headed else [])
+
+
+def _without_repeated_header(table: Table, header: Sequence[str]) -> Table:
+    """Skip rows that repeat the header, as tables that were joined have them; `header` may be empty."""
+    rows = [row for row, cell in enumerate(table.columns[0]) if header and cell.strip() == header[0]]
+    for column, name in zip(table.columns, header, strict=False):
+        rows = [row for row in rows if column[row].strip() == name]
+    if not rows:
+        return table
+    kept = np.delete(np.arange(len(table)), rows).tolist()
+    columns = tuple([column[row] for row in kept] for column in table.columns)
+    notice = repeated_header_notice([table.lines[row] for row in rows])
+    return Table(table.path, table.header, columns, [table.lines[row] for row in kept], notice)
 
 
 def _read_parquet(path: Path, watch: Watch) -> Table:
@@ -189,6 +202,9 @@ def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
         pieces[at] = []
     empty = np.logical_and.reduce([_are_blank(column) for column in columns])
     if empty.any():
+        return None
+    named = zip(head.table.header, columns, strict=True)
+    if head.headed and all(name in column.names for name, column in named):
         return None
     first = 1 + head.headed + head.skip
     return Table(path, head.table.header, tuple(columns), range(first, first + rows))

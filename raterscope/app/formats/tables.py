@@ -182,6 +182,7 @@ class Table:
     header: tuple[str, ...]  # tuple of C names, each once
     columns: tuple[Sequence[str], ...]  # tuple of C columns, each a sequence of N cells
     lines: Sequence[int]  # (N,): the line on which each row begins
+    notices: tuple[str, ...] = ()  # on rows that were skipped
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -193,6 +194,15 @@ class Table:
     def first_rows(self) -> list[tuple[str, ...]]:
         """Return the first rows for a preview."""
         return [tuple(column[row] for column in self.columns) for row in range(min(5, len(self)))]
+
+
+def repeated_header_notice(lines: Sequence[int]) -> tuple[str, ...]:
+    """Return a notice on lines that repeat the header, as in tables that were joined; () without any."""
+    if not lines:
+        return ()
+    if len(lines) == 1:
+        return (f"Line {lines[0]:,} skipped: it repeats the header.",)
+    return (f"{len(lines):,} lines skipped: they repeat the header (first: line {lines[0]:,}).",)
 
 
 class Faults:

@@ -66,6 +66,20 @@ def test_a_long_table_is_read_as_a_short_one(
     assert quick == slow
 
 
+@pytest.mark.parametrize("long", [0, 1 << 40])
+def test_a_header_that_is_repeated_is_skipped(
+    long: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_files, "LONG", long)
+    path = tmp_path / "clicks.csv"
+    header = "annotator,image,x,y\n"
+    path.write_text(f"{header}ann,1.png,1,2\n\n{header}ann,1.png,x,4\n{header}bob,1.png,5,6\n")
+    table = read_table(path)
+    assert list(table.column("annotator")) == ["ann", "ann", "bob"]
+    assert list(table.lines) == [2, 5, 7]
+    assert table.notices == ("2 lines skipped: they repeat the header (first: line 4).",)
+
+
 def test_most_tables_without_oddities_are_read_by_arrow(tmp_path: Path) -> None:
     path = tmp_path / "clicks.csv"
     path.write_text("annotator,image,x,y\n" + 'ann,"a ""b"".png",1.25,7\n' * 3, encoding="utf-8")

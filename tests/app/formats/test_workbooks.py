@@ -98,9 +98,12 @@ def test_cells_far_apart_are_refused_before_the_sheet_is_allocated(tmp_path):
 
 def test_a_sheet_of_opendocument_is_read_within_the_limit_of_cells(tmp_path, monkeypatch):
     names = "urn:oasis:names:tc:opendocument:xmlns"
-    cells = "".join(
-        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
-        for text in ("task", "label")
+    header, cells = (
+        "".join(
+            f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+            for text in texts
+        )
+        for texts in (("task", "label"), ("t1", "cat"))
     )
     path = tmp_path / "a.ods"
     with zipfile.ZipFile(path, "w") as archive:
@@ -110,12 +113,13 @@ def test_a_sheet_of_opendocument_is_read_within_the_limit_of_cells(tmp_path, mon
             "content.xml",
             f'<office:document-content xmlns:office="{names}:office:1.0" xmlns:table="{names}:table:1.0" '
             f'xmlns:text="{names}:text:1.0"><office:body><office:spreadsheet><table:table table:name="S">'
-            f'<table:table-row table:number-rows-repeated="3">{cells}</table:table-row>'
+            f"<table:table-row>{header}</table:table-row>"
+            f'<table:table-row table:number-rows-repeated="2">{cells}</table:table-row>'
             "</table:table></office:spreadsheet></office:body></office:document-content>",
         )
     table = read_table(path)
     assert (table.header, [list(column) for column in table.columns]) == (
-        ("task", "label"), [["task"] * 2, ["label"] * 2],
+        ("task", "label"), [["t1"] * 2, ["cat"] * 2],
     )  # fmt: skip
     monkeypatch.setattr(workbooks, "_MOST_CELLS", 5)
     with pytest.raises(InputError, match="has 3 rows and 2 columns"):

@@ -37,6 +37,7 @@ from raterscope.app.formats.tables import (
     UnknownColumns,
     assign_columns,
     read_number,
+    repeated_header_notice,
     scale_of,
     seconds_of,
 )
@@ -53,9 +54,22 @@ class Columns:
     time: NDArray[np.float64] | None = None  # (N,) or None: seconds, NaN if a cell is empty
     # (row, cell) or None: the first cell that is not a time; then `time` is None
     no_time: tuple[int, str] | None = None
+    repeated: list[int] = field(default_factory=list)  # rows that repeat the header
     even: bool = False  # whether the rows were cut to one width, and empty rows dropped
     # by name: the full texts of tasks with shortened names
     full_names: dict[str, str] = field(default_factory=dict)
+
+    def skip_repeated_header(self, column: Mapping[str, str], rows: NDArray[np.bool_]) -> None:
+        """Remove rows that repeat the header, as tables that were joined have them, from those of a mask."""
+        cells = [(column[name], coded) for name, coded in self.coded.items() if name in column]
+        if all(name in coded.names for name, coded in cells):
+            masks = [coded.numbers == coded.names.index(name) for name, coded in cells]
+            self.repeated = np.flatnonzero(np.logical_and.reduce(masks)).tolist()
+            rows[self.repeated] = False
+
+    def header_notices(self) -> tuple[str, ...]:
+        """Return a notice on the rows that repeat the header."""
+        return repeated_header_notice([self.line(row) for row in self.repeated])
 
     def line(self, row: int) -> int:
         """Return the line on which a row begins, by reading the file again."""
@@ -234,6 +248,7 @@ class _Times:
     """Reader of times: numbers if the first known time is a number, otherwise dates."""
 
     def __init__(self, column: str) -> None:
+        self._column = column
         self._scale = scale_of(column)
         self._parts: list[NDArray[np.float64]] = []
         self._numbers: bool | None = None
@@ -273,7 +288,7 @@ class _Times:
 
     def _value(self, cell: str) -> float:
         """Read a cell: NaN if it is empty, infinite if it is not a time."""
-        if _is_empty(cell):
+        if _is_empty(cell) or cell.strip() == self._column:
             return math.nan
         try:
             value = float(cell) if self._numbers else seconds_of(cell)

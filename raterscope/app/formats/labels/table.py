@@ -99,7 +99,7 @@ def _assigned(header: Sequence[str], annotator: str, task: str, given: str, answ
 def find_filled_rows(
     columns: Columns, column: Mapping[str, str], fields: Sequence[str], needed: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Find the rows that are not empty; refuse rows whose name is missing or too long.
+    """Find the rows that are neither empty nor equal to the header; refuse rows without a usable name.
 
     Raises `InputError` for the first row without a name, or with one that is too long.
 
@@ -110,6 +110,7 @@ def find_filled_rows(
     filled = ~np.logical_and.reduce(list(empty.values()))
     if not len(filled):
         raise InputError("has a header but no rows", file=columns.head.table.path)
+    columns.skip_repeated_header(column, filled)
     for name, coded in columns.coded.items():
         if name in needed:
             refuse_rows(columns, column[name], empty[name] & filled, "is empty; expected a name")
@@ -255,7 +256,8 @@ def _read_question(
     for at, (words, rows) in enumerate(questions):
         watch(0.92 + 0.08 * at / len(questions), "sorting labels")
         if rows.any():
-            tables += _tables(columns, column, words, rows, all_outputs="question" not in coded)
+            keep_all = "question" not in coded and not columns.repeated
+            tables += _tables(columns, column, words, rows, all_outputs=keep_all)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
@@ -315,12 +317,12 @@ def _questions(columns: Columns, filled: NDArray[np.bool_]) -> list[tuple[str, N
 def _question_notices(
     columns: Columns, column: Mapping[str, str], filled: NDArray[np.bool_]
 ) -> tuple[str, ...]:
-    """Return a notice on rows without a question, if others have one."""
-    question = columns.coded.get("question")
+    """Return notices on rows that repeat the header, and on those without a question, if others have one."""
+    question, repeated = columns.coded.get("question"), columns.header_notices()
     lost = 0 if question is None or question.names == [""] else int((filled & rows_with(question, "")).sum())
     if not lost:
-        return ()
-    return (f"{counted(lost, 'row')} skipped: no question in {plain(column['question'], 40)}.",)
+        return repeated
+    return (*repeated, f"{counted(lost, 'row')} skipped: no question in {plain(column['question'], 40)}.")
 
 
 def _tables(
@@ -506,7 +508,7 @@ def read_wide_table(
             "names a task twice; expected one row per task", file=table.path, field=column["task"]
         )
     pictures = table.column(column["picture"]) if "picture" in column else ("",) * len(tasks)
-    collector = VoteCollector(table.path)
+    collector = VoteCollector(table.path, notices=list(table.notices))
     for at, annotator in enumerate(annotators):
         watch(0.8 + 0.2 * at / len(annotators), "reading labels")
         for task, answer, picture in zip(tasks, table.column(annotator), pictures, strict=True):

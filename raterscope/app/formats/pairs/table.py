@@ -263,6 +263,7 @@ def read_pair_table(
         problem = f"has no answers; expected {EXPECTED}"
         raise InputError(problem, file=head.table.path, field=column["choice"])
     notices = [_NO_SIDES] * bool(outcome) + [_NO_ANNOTATORS] * ("annotator" not in column)
+    notices += columns.header_notices()
     tables[0] = replace(tables[0], notices=(*tables[0].notices, *notices))
     return tuple(tables)
 

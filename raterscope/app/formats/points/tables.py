@@ -89,7 +89,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
         path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
         x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
         extents=positions.extents, lines=find_first_lines(table.lines, image),
-        notices=(*positions.notices, *notices, *class_notices), classes=classes, label=label,
+        notices=(*table.notices, *positions.notices, *notices, *class_notices), classes=classes, label=label,
         columns=fields_of(column),
     )  # fmt: skip
 
@@ -192,8 +192,8 @@ def _read_points(
     return PointTable(
         path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
         extents=positions.extents, lines=find_first_lines(table.lines, image),
-        searched=frozenset(range(len(images))), score=score, notices=(*positions.notices, *notices),
-        columns=fields_of(column),
+        searched=frozenset(range(len(images))), score=score,
+        notices=(*table.notices, *positions.notices, *notices), columns=fields_of(column),
     )  # fmt: skip
 
 

@@ -53,6 +53,25 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
+def test_a_header_that_is_repeated_is_skipped(file: Path) -> None:
+    rows = "t1,ann,1,9\nt1,bob,0,10\n"
+    text = f"task,worker,label,time\n{rows}task,worker,label,time\nt2,ann,1,12\n"
+    table = table_of(written(file, text))
+    assert votes(table) == [("t1", "ann", "1"), ("t1", "bob", "0"), ("t2", "ann", "1")]
+    assert (table.outputs, table.tasks, table.annotators) == (("0", "1"), ("t1", "t2"), ("ann", "bob"))
+    assert table.time is not None
+    assert table.time.tolist() == [9, 10, 12]
+    assert table.notices == ("Line 4 skipped: it repeats the header.",)
+    (truth,) = read_labels(written(file, "task,truth\nt1,1\ntask,truth\nt2,0\ntask,truth\n"))
+    assert isinstance(truth, TrueLabels)
+    assert truths(truth) == {"t1": "1", "t2": "0"}
+    assert truth.notices == ("2 lines skipped: they repeat the header (first: line 3).",)
+    header = "task,rater 1,rater 2\n"
+    wide = table_of(written(file, f"{header}t1,a,b\n{header}t2,b,b\n"))
+    assert (wide.tasks, wide.outputs) == (("t1", "t2"), ("a", "b"))
+    assert wide.notices[0] == "Line 3 skipped: it repeats the header."
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "cp1252"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

@@ -57,6 +57,14 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
+def test_a_header_that_is_repeated_is_skipped(file: Path) -> None:
+    header, *rows = PLAIN.splitlines(keepends=True)
+    table = table_of(written(file, "".join([header, rows[0], header, *rows[1:]])))
+    assert rows_of(table) == ROWS
+    assert (set(table.items), table.annotators) == ({"x", "y", "z"}, ("ann", "Zoë"))
+    assert table.notices == ("Line 3 skipped: it repeats the header.",)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
