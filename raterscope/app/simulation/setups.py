@@ -103,7 +103,7 @@ class VotingSettings(Settings):
 
 
 @dataclass(frozen=True)
-class StreamSettings(Settings):
+class DecisionStreamSettings(Settings):
     """Decisions that arrive over time (thesis, sections 3.4 and 5.2).
 
     Parameters that are not set are those of the scenario.
@@ -354,7 +354,8 @@ _LISTED = (
         "streams", "Decisions that arrive over time", "labels",
         "Annotators who decide again and again, or who join one by one: thesis, sections 3.4 and 5.2, "
         "Figures 3.2 to 3.4 and 5.1 to 5.3.",
-        StreamSettings, lambda s: (s.annotators or 50) * (s.clusters or 15) * s.times, 5_000_000, "votes",
+        DecisionStreamSettings, lambda s: (s.annotators or 50) * (s.clusters or 15) * s.times, 5_000_000,
+        "votes",
     ),
     Setup(
         "prostate", "Outlines of a prostate", "masks",

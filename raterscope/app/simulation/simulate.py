@@ -41,12 +41,12 @@ from raterscope.app.simulation import curation
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
+    DecisionStreamSettings,
+    SimulatedFiles,
     OverlappingSettings,
     ProstateSettings,
     SeparatedSettings,
     Setup,
-    SimulatedFiles,
-    StreamSettings,
     VotingSettings,
     check_size,
 )
@@ -135,7 +135,7 @@ def _voting(settings: VotingSettings, folder: Path, watch: Watch) -> SimulatedFi
     return _write_votes(crowd, crowd.votes.marked[None], None, folder, watch)
 
 
-def _streams(settings: StreamSettings, folder: Path, watch: Watch) -> SimulatedFiles:
+def _streams(settings: DecisionStreamSettings, folder: Path, watch: Watch) -> SimulatedFiles:
     watch(0.0, "drawing decisions")
     joins = settings.scenario.startswith("joining-")
     if joins:
