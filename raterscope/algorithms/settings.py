@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
+from difflib import get_close_matches
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -36,6 +37,10 @@ Kind = Literal["number", "integer", "choice", "switch"]
 _Value = TypeVar("_Value")
 
 
+_FEW, _NEAREST = 6, 3
+"""Settings that are all named beside an unknown one, and otherwise the number of the nearest."""
+
+
 class SettingsError(RefusedError):
     """Error: a setting is unknown or out of range; the message gives the reason.
 
@@ -50,6 +55,16 @@ class SettingsError(RefusedError):
     def about(self, setting: str) -> str:
         """Return the message with another name of the setting: its label, or an option."""
         return f"{setting} {self.problem}" if self.name else str(self)
+
+
+class UnknownSettingError(SettingsError):
+    """A setting that none of the algorithm's settings has."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        self.names_all = len(known) <= _FEW
+        listed = list(known) if self.names_all else get_close_matches(name, known, _NEAREST, cutoff=0.0)
+        text = "expected one of" if self.names_all else f"the nearest of {len(known)} are"
+        super().__init__(f"is not a setting here; {text} {', '.join(listed)}.", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +383,7 @@ def _present_names(values: Mapping[str, _Value], known: Collection[str]) -> dict
     renamed = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
     for name in renamed:
         if name not in known:
-            raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
+            raise UnknownSettingError(name, known)
     return renamed
 
 

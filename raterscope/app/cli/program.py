@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import RefusedError
-from raterscope.algorithms.settings import SettingsError, problems
+from raterscope.algorithms.settings import SettingsError, UnknownSettingError, problems
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.errors import InputError, TableProblems, missing_package, plain, system_reason
 from raterscope.app.kinds.registry import KINDS
@@ -269,6 +269,8 @@ def _sentence(problem: Exception) -> str:
 
     if isinstance(problem, SettingsError):
         text = problem.about(f"--set {problem.name}")
+        if isinstance(problem, UnknownSettingError) and not problem.names_all:
+            text += " --list-settings lists all."
     elif isinstance(problem, (InputError, RefusedError, UsageError)):
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
