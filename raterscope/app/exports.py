@@ -138,6 +138,7 @@ class Export:
     deidentifies: bool = False  # whether it can be de-identified
     of_run: bool = True  # whether it is made from the results of runs
     by_question: bool = False  # whether several questions are written as several files, into a folder
+    of_study: bool = False  # whether it is of the whole study, whatever the images
     of_readers: bool = False  # whether only a collected reader study has it
     budgeted: bool = False  # whether it distributes a budget, and so has settings and costs
     # whether groups of images become rows; other exports are split into one file per group
@@ -254,7 +255,7 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
         request = _with_groups(export, study, request, request.groups_from)
     if export.grouped:
         return write_export(export, study, request, watch)
-    if export.by_question or not export.kinds or export.of_readers or export.budgeted:
+    if export.by_question or not export.kinds or export.of_study or export.budgeted:
         raise InputError(f"{export.what} are not of images; --groups is for exports of images")
     folder, used = folder_of(request), set[str]()
     make_folder(folder)
@@ -298,6 +299,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     A file NAME.run.json beside the results describes their runs; NAME-2.run.json if the first describes other
     files. Raises `InputError` if there is nothing to write yet, or a file cannot be written or is a study.
     """
+    from raterscope.app.formats.masks.export import REGULAR
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
     from raterscope.app.program_files import STUDY_SUFFIX
 
@@ -314,6 +316,9 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError("--with-images needs --deidentify; original images are not exported")
     if request.with_images and not export.by_case:
         raise InputError(f"{export.what} is a table; --with-images is for masks and maps")
+    forms = {*request.formats.values()} or {request.format}
+    if request.resample and forms.isdisjoint(REGULAR):
+        raise InputError(f"--resample has no effect on {export.what} as {' and '.join(sorted(forms))}")
     if (request.settings or request.costs) and not export.budgeted:
         raise InputError(f"--set and --costs are for exports of assignments, not for {export.what}")
     assert export.write is not None
@@ -325,10 +330,10 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
             files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]
-                forms = " and ".join(sorted(set(request.formats.values()) or {request.format}))
                 record = record_of_export(
-                    study, made, what=request.what, form=forms, files=names, deidentify=request.deidentify
-                )
+                    study, made, what=request.what, form=" and ".join(sorted(forms)), files=names,
+                    deidentify=request.deidentify,
+                )  # fmt: skip
                 write_record(_free_record(_record_path(request, files), names), record)
         return Written(tuple(files), made)
     except (InputError, Cancelled):

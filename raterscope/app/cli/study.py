@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     kind = _kind_of(options)
     for option, default in (("detector", "dem"), ("hold_truth", False)):
         if vars(options)[option] != default and option not in kind.run_options:
-            raise InputError(f"--{option.replace('_', '-')} has no effect on {kind.name}")
+            raise InputError(f"{_option(option)} has no effect on {kind.name}")
     steps = kind.functions
     plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
@@ -276,6 +276,8 @@ def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages
 
 def export(options: argparse.Namespace) -> int:
     """Export a study's results as tables, masks or maps."""
+    if options.group_by is not None and options.groups is None:
+        raise InputError("--group-by names a column of the table of --groups; give that too")
     notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         with study.shown.only(options.run):  # raises if there is no such run
@@ -290,6 +292,8 @@ def export(options: argparse.Namespace) -> int:
                 f"has {' and '.join(present)}; {options.what} is exported of {' or '.join(kinds)}",
                 file=study.path,
             )
+        if options.item and chosen_export.of_study:
+            raise InputError(f"--item has no effect on {options.what}, which are of the whole study")
         items = tuple(item.id for item in _named(study, options, chosen_export)) if options.item else ()
         request = Request(
             what=options.what,
@@ -345,6 +349,13 @@ def _kinds(study: Study, run: int | None) -> list[str]:
     return list(dict.fromkeys([*fused, *marked, *items]))
 
 
+_MEASURED = {
+    "by_crowd_size": "clicks", "compare_methods": "masks", "roc_curves": "labels", "cost": "labels",
+    "rates_over_time": "labels",
+}  # fmt: skip
+"""Options of `report` with further measurements, and their kinds."""
+
+
 def report(options: argparse.Namespace) -> int:
     """Write the report of a study, or of one image or question of it, or feedback for an annotator."""
     if options.annotator is not None:
@@ -358,6 +369,10 @@ def report(options: argparse.Namespace) -> int:
         named = options.variability != Path()
         measured["variability"] = read_protocol(options.variability) if named else Protocol()
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
+        present = study.items()
+        for name in _given(options, _MEASURED):
+            if not present[_MEASURED[name]]:
+                raise InputError(f"{_option(name)} has no effect: the study holds no {_MEASURED[name]}")
         item = question = None
         if options.item is not None:
             entry = ImageNames(study.images(), study.path.parent).find(options.item)
@@ -386,12 +401,22 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _given(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    return [name for name in names if vars(options)[name] not in (None, False)]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _feedback(options: argparse.Namespace) -> int:
     """Write the feedback page of an annotator."""
     from raterscope.app.annotators.writing import write_feedback
 
-    if options.item is not None or options.variability is not None:
-        raise InputError("--annotator writes a page of its own; leave out --item and --variability")
+    others = _given(options, ("item", "variability", *_MEASURED))
+    if others:
+        names = " and ".join(map(_option, others))
+        raise InputError(f"--annotator writes a page of its own; leave out {names}")
     reading = Study.open(options.study, to_read=True)
     with reading as study, ProgressLine(sys.stderr) as watch, study.shown.only(options.run):
         path = write_feedback(study, options.annotator, options.output, watch)

@@ -58,19 +58,11 @@ def exports() -> tuple[Export, ...]:
         for kind in KINDS.values()
         for export in kind.exports
     )
-    decisions = Export(
-        "decisions", "Decisions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_decisions
-    )
-    reading = Export(
-        "reading", "Reads of a reader study", ("csv",), of_run=False, of_readers=True, kinds=tuple(KINDS),
-        write=write_reading,
-    )  # fmt: skip
-    samples = Export(
-        "acceptance", "Acceptance samples", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_samples
-    )
-    sessions = Export(
-        "sessions", "Review sessions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_sessions
-    )
+    of_study = partial(Export, of_run=False, of_study=True, kinds=tuple(KINDS))
+    decisions = of_study("decisions", "Decisions", write=write_decisions)
+    reading = of_study("reading", "Reads of a reader study", of_readers=True, write=write_reading)
+    samples = of_study("acceptance", "Acceptance samples", write=write_samples)
+    sessions = of_study("sessions", "Review sessions", write=write_sessions)
     of_plugins = (
         replace(export, write=partial(_write_plugin, name, export.write))
         for name, export in load("raterscope.exports", Export).items()

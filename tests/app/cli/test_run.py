@@ -51,6 +51,24 @@ class TestLabels:
         assert "--detector has no effect on labels" in refusal("run", crowd, "ibcc", "--detector", "majority")
         assert "--hold-truth has no effect on pairs" in refusal("run", crowd, "iss", "--hold-truth")
 
+    def test_an_option_without_effect_on_an_export_is_refused(self, crowd, refusal, tmp_path):
+        out = "-o", tmp_path / "a.csv"
+        for what in ("decisions", "sessions"):
+            message = refusal("export", crowd, "--what", what, "--item", "labels", *out)
+            assert f"--item has no effect on {what}" in message
+        message = refusal("export", crowd, "--what", "decisions", "--resample", *out)
+        assert "--resample has no effect on decisions as csv" in message
+        message = refusal("export", crowd, "--what", "decisions", "--group-by", "patient", *out)
+        assert "--group-by names a column of the table of --groups" in message
+        assert not (tmp_path / "a.csv").exists()
+
+    def test_an_option_without_effect_on_a_report_is_refused(self, crowd, refusal, tmp_path):
+        out = "-o", tmp_path / "a.html"
+        message = refusal("report", crowd, "--by-crowd-size", *out)
+        assert "--by-crowd-size has no effect: the study holds no clicks" in message
+        message = refusal("report", crowd, "--annotator", "w1", "--cost", *out)
+        assert "--annotator writes a page of its own; leave out --cost" in message
+
     def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
         with Study.open(crowd) as opened:
