@@ -520,6 +520,18 @@ class Pairs:
     ----------
     result_ : PairResult
         Result of the last fit.
+
+    Examples
+    --------
+    >>> import raterscope as rs
+    >>> choices = {
+    ...     "worker": list("abcabcabc"),
+    ...     "left": ["x"] * 3 + ["y"] * 3 + ["z"] * 3,
+    ...     "right": ["y"] * 3 + ["z"] * 3 + ["x"] * 3,
+    ...     "label": ["x", "x", "y", "y", "y", "y", "x", "x", "x"],
+    ... }
+    >>> list(rs.Pairs().fit_predict(choices))
+    ['x', 'y', 'z']
     """
 
     result_: PairResult

@@ -72,7 +72,28 @@ def open_study(path: str | Path) -> OpenStudy:
 
 
 class OpenStudy:
-    """A study that is open for reading; `open_study` returns it."""
+    r"""A study that is open for reading; `open_study` returns it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import raterscope as rs
+    >>> from raterscope.app.cli.program import main  # the command `raterscope`
+    >>> with TemporaryDirectory() as folder:
+    ...     votes, path = f"{folder}/votes.csv", f"{folder}/cells.rscope"
+    ...     rows = ["task,annotator,label", "cell 1,anna,ring", "cell 1,ben,ring", "cell 2,anna,none"]
+    ...     _ = Path(votes).write_text("\n".join(rows))
+    ...     status = main(["import", path, votes])
+    ...     with rs.open_study(path) as study:
+    ...         study.items("labels")
+    ...         study.to_frame("votes")["label"].tolist()
+    ...         study.fuse("labels", algorithm="majority").to_frame()["label"].tolist()
+    votes.csv: 3 votes by 2 annotators on 2 tasks.
+    ('labels',)
+    ['ring', 'ring', 'none']
+    ['ring', 'none']
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
