@@ -63,8 +63,8 @@ class UnknownSettingError(SettingsError):
     def __init__(self, name: str, known: Collection[str]) -> None:
         self.names_all = len(known) <= _FEW
         listed = list(known) if self.names_all else get_close_matches(name, known, _NEAREST, cutoff=0.0)
-        text = "expected one of" if self.names_all else f"the nearest of {len(known)} are"
-        super().__init__(f"is not a setting here; {text} {', '.join(listed)}.", name)
+        count = "" if self.names_all else f"{len(known)}, the nearest: "
+        super().__init__(f"is not a setting here; expected one of {count}{', '.join(listed)}.", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ def test_a_plan_takes_texts_apart():
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        ({"scater": "2"}, r"scater is not a setting here; the nearest of \d+ are \w*scatter, \w+, \w+\.$"),
+        ({"scater": "2"}, r"scater is not a setting here; expected one of \d+, the nearest: \w*scatter, "),
         ({"share": "0.2"}, "share is not a setting here"),
         ({"click_scatter": "wide"}, "click_scatter is 'wide'; expected a number"),
         ({"vote_coverage": "2"}, r"vote_coverage is 2; expected 0\.1 to 1"),

@@ -98,8 +98,8 @@ def test_a_line_that_is_invalid_is_reported_and_the_others_count(
     ("more", "words"),
     [
         (("--set", "limit=2"), "limit"),
-        (("--set", "colour=red"), "--set colour is not a setting here; the nearest of"),
-        (("--set", "limt=0.1"), "are limit, "),
+        (("--set", "colour=red"), "--set colour is not a setting here; expected one of"),
+        (("--set", "limt=0.1"), "nearest: limit, "),
         (("--set", "limt=0.1"), "--list-settings lists all."),
         (("--every", "soon"), "no time above 0"),
     ],
