@@ -42,11 +42,11 @@ from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
     DecisionStreamSettings,
-    SimulatedFiles,
     OverlappingSettings,
     ProstateSettings,
     SeparatedSettings,
     Setup,
+    SimulatedFiles,
     VotingSettings,
     check_size,
 )
