@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from raterscope.app.study.records import CohortCase
 
 STUDIES = "Raterscope studies (*.rscope)"
+NAMED_IN_FILE = "Blind mode does not apply to files: this one names annotators and shows votes and results."
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
@@ -40,6 +42,8 @@ TEXT_WIDTH = 180
 """Minimum width of the status line's description beside a long message."""
 BUTTON_WIDTH = 112
 EDGE, SPACING = 12, 8
+PROGRESS_WIDTH, LEAST_WORDS = 120, 160
+"""Width of the progress bar, and the least for words beside it; in less room they are above it."""
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
 PROGRAM, MENU_SIGN = "Raterscope", "\u2261"
@@ -73,7 +77,7 @@ class TopBar(QWidget):
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
         self._fuse_text = ""
         self._progress = QProgressBar(minimum=0, maximum=1000, textVisible=False)
-        set_lengths(self._progress, width=120)
+        set_lengths(self._progress, width=PROGRESS_WIDTH)
         self._progress_label = ElidedLabel()
         self._progress_label.setObjectName("progressWords")
         self._progress_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -90,10 +94,13 @@ class TopBar(QWidget):
         left, right = QHBoxLayout(), QHBoxLayout()
         left.addWidget(self._menu_button)
         left.addWidget(self._study, 1)
-        right.addWidget(self._progress_label, 1)
-        for widget in (self._progress, self.cancel, self.fuse, self.help):
+        self._working = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._working.addWidget(self._progress_label, 1)
+        right_edge = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        self._working.addWidget(self._progress, 0, right_edge)
+        right.addLayout(self._working, 1)
+        for widget in (self.cancel, self.fuse, self.help):
             right.addWidget(widget)
-        right.insertStretch(0)
         horizontal(
             (left, 1),
             *self._tabs.values(),
@@ -177,6 +184,13 @@ class TopBar(QWidget):
         needed = sum(max(widget.minimumWidth(), widget.minimumSizeHint().width()) for widget in shown)
         if needed + len(shown) * SPACING + 2 * EDGE > self.width():
             self._menu_button.setText(MENU_SIGN)
+        tabs = sum(tab.minimumWidth() + SPACING for tab in self._tabs.values())
+        beside = self.cancel.minimumWidth() + self.help.sizeHint().width() + 3 * SPACING + EDGE
+        side = (self.width() - tabs) // 2 - beside - self._progress.width()
+        narrow = side < LEAST_WORDS * theme.text_size()
+        directions = QBoxLayout.Direction
+        self._working.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self._working.setContentsMargins(0, SPACING if narrow else 0, 0, SPACING if narrow else 0)
 
     def _fit_tabs(self) -> None:
         """Make every tab wide enough for its title in bold, as when it is checked."""
@@ -295,6 +309,22 @@ class ActionBar(QWidget):
             button.setAutoDefault(True)  # Return presses it, as in a dialog
             row.addWidget(button)
         self.hide()
+
+
+def ask_before_file(
+    window: QWidget, title: str, subject: str, outdated: Sequence[str], on_done: Callable[[], object],
+    *, blind: bool,
+) -> None:  # fmt: skip
+    """Write a file; ask first if its result is outdated, or if it shows what blind mode hides.
+
+    `title`: what is done. `subject`: file that is written, in words. `outdated`: reasons.
+    """
+    if not outdated and not blind:
+        on_done()
+        return
+    reasons = [*outdated, *([NAMED_IN_FILE] if blind else [])]
+    problem = "The result is outdated." if outdated else "You review blind."
+    ask(window, title, f"{subject}? {problem}", "\n".join(reasons), f"{title} anyway", "Cancel", on_done)
 
 
 def ask(

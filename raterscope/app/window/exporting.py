@@ -27,7 +27,7 @@ from raterscope.app.exports import (
 )
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS, exports, find_export
-from raterscope.app.window.bars import ask
+from raterscope.app.window.bars import ask, ask_before_file
 
 if TYPE_CHECKING:
     from raterscope.app.contents import Contents
@@ -99,11 +99,8 @@ class StudyExporter(QObject):
         if origin.runs:
             title += f" of {origin.in_words()}"
         go_on = partial(choose, contents, export, request, title)
-        if not origin.outdated:
-            go_on()
-            return
-        question = f"{title}? The result is outdated."
-        ask(self._window, "Export", question, "\n".join(origin.outdated), "Export anyway", "Cancel", go_on)
+        blind = contents.hidden and not request.deidentify
+        ask_before_file(self._window, "Export", title, origin.outdated, go_on, blind=blind)
 
     def _ask_groups(
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str

@@ -22,7 +22,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.program_files import READING_SUFFIX
 from raterscope.app.session import LatestTask
 from raterscope.app.window import preferences
-from raterscope.app.window.bars import STUDIES, ask
+from raterscope.app.window.bars import STUDIES, ask, ask_before_file
 from raterscope.app.window.unsaved_results import LeaveGuard
 
 if TYPE_CHECKING:
@@ -195,19 +195,7 @@ class FileActions(QObject):
             return
         title = f"Report of {provenance.in_words()}" if provenance.runs else "Report"
         choose = partial(self._choose_sections, contents, provenance, title)
-        if not provenance.outdated:
-            choose()
-            return
-        question = f"{title}? The result is outdated."
-        ask(
-            self._window,
-            "Report",
-            question,
-            "\n".join(provenance.outdated),
-            "Report anyway",
-            "Cancel",
-            choose,
-        )
+        ask_before_file(self._window, "Report", title, provenance.outdated, choose, blind=contents.hidden)
 
     def _choose_sections(self, contents: Contents, provenance: Provenance, title: str) -> None:
         from raterscope.widgets.dialogs.output_dialogs import ReportDialog
