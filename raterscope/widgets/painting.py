@@ -143,6 +143,11 @@ def readable(hue: str) -> QColor:
     return QColor(colours.readable(hue, theme.current()))
 
 
+def without_picture(damaged: bool) -> str:
+    """Return the caption in place of a picture: its file is not the imported image, or there is none."""
+    return "damaged\nor replaced" if damaged else "no image"
+
+
 MOST_PICTURES = 1000
 SETTLED_MS = 40
 
@@ -162,6 +167,7 @@ class ThumbnailCache(QObject):
         self._device = parent
         self._side, self._visible_items = side, visible_items
         self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
+        self.damaged: set[int] = set()
         self._requested: set[int] = set()
         self._settle_timer = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._settle_timer.timeout.connect(self._ask)
@@ -176,7 +182,7 @@ class ThumbnailCache(QObject):
         self._settle_timer.start()
 
     def keep(self, number: int, picture: QImage | None) -> None:
-        """Store a picture; None if it is not available."""
+        """Store a picture; None if there is none, a null image if it is damaged."""
         small = None
         if picture is not None and not picture.isNull():
             keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
@@ -184,6 +190,7 @@ class ThumbnailCache(QObject):
             side = round(self._side * ratio)
             small = QPixmap.fromImage(picture.scaled(side, side, keep, smooth))
             small.setDevicePixelRatio(ratio)
+        (self.damaged.discard if small is not None or picture is None else self.damaged.add)(number)
         self.kept[number] = small
         self.kept.move_to_end(number)
         while len(self.kept) > MOST_PICTURES:
@@ -194,6 +201,7 @@ class ThumbnailCache(QObject):
     def forget(self) -> None:
         """Discard all pictures, because the numbers now belong to other items."""
         self.kept.clear()
+        self.damaged.clear()
         self.ask_again()
         self.changed.emit()
 

@@ -20,6 +20,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
+from raterscope.app.study.references import has_changed
 from raterscope.widgets.painting import ThumbnailCache
 from raterscope.widgets.panels.task_content import TaskContentView
 
@@ -31,7 +32,7 @@ AT_ONCE = 24
 class TaskPictures(QObject):
     """Cache of the pictures of tasks; they are read in the background."""
 
-    ready = Signal(int, object)  # a task's picture; None if its file is missing or cannot be read
+    ready = Signal(int, object)  # a task's picture; None without a file, a null image for a damaged one
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +59,7 @@ class TaskPictures(QObject):
             self._requested.clear()
 
     def lacks(self, task: int) -> bool:
-        """Return whether a task is known to have no readable picture."""
+        """Return whether a task is known to have no picture."""
         return task not in self._entries or task in self._missing
 
     def get(self, task: int) -> QImage | None:
@@ -109,9 +110,16 @@ class TaskPictures(QObject):
         self._read_on()
 
 
+_CHANGED = Path()
+"""In place of a file that is not the imported one."""
+
+
 def _locate(entries: Mapping[int, ImageEntry], study: Study, watch: Watch) -> dict[int, Path | None]:
     watch(0.0, "looking")
-    return {task: study.locate(entry) for task, entry in entries.items()}
+    return {
+        task: study.locate(entry) or (_CHANGED if has_changed(entry, study.path) else None)
+        for task, entry in entries.items()
+    }
 
 
 def _read(paths: Mapping[int, Path | None], watch: Watch) -> dict[int, NDArray[np.uint8] | None]:
@@ -122,8 +130,8 @@ def _read(paths: Mapping[int, Path | None], watch: Watch) -> dict[int, NDArray[n
     return pictures
 
 
-def _small(path: Path) -> NDArray[np.uint8] | None:
-    """Read a picture as RGB at the size shown; None if it cannot be read."""
+def _small(path: Path) -> NDArray[np.uint8]:
+    """Read a picture as RGB at the size shown; without a pixel if it is damaged."""
     from PIL import Image
 
     from raterscope.app.formats.image_heads import load_overview
@@ -131,7 +139,7 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     try:
         pixels = load_overview(path, SIDE)
     except InputError:
-        return None
+        return np.empty((0, 0, 3), dtype=np.uint8)
     image = Image.fromarray(pixels).convert("RGB")
     image.thumbnail((SIDE, SIDE))
     return np.ascontiguousarray(image, dtype=np.uint8)

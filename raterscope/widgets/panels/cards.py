@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,7 +20,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -36,7 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.painting import ThumbnailCache, paint_text
+from raterscope.widgets.painting import ThumbnailCache, paint_text, without_picture
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
@@ -206,9 +205,9 @@ class CardModel(TableModel):
 class CardDelegate(QStyledItemDelegate):
     """Delegate that paints a card: a picture with text, or the text in one line."""
 
-    def __init__(self, pictures: OrderedDict[int, QPixmap | None], side: int, parent: QWidget) -> None:
+    def __init__(self, pictures: ThumbnailCache, side: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self.pictures = pictures
+        self.pictures, self.damaged = pictures.kept, pictures.damaged
         self._side = side
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -242,7 +241,7 @@ class CardDelegate(QStyledItemDelegate):
         else:
             painter.setPen(QColor(theme.DARK.second))
             painter.setFont(theme.font(theme.CAPTION))
-            text = "no image" if number in self.pictures else "…"
+            text = without_picture(number in self.damaged) if number in self.pictures else "…"
             painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, text)
         painter.setFont(theme.font(theme.CAPTION))
         name = QRectF(picture.left(), picture.bottom() + 2, side, 15)
@@ -304,7 +303,7 @@ class CardGrid(QWidget):
         self._title = title
         self.view = CardView(self._model)
         self.view.setAccessibleName(title)
-        self._delegate = CardDelegate(self.pictures.kept, picture, self.view)
+        self._delegate = CardDelegate(self.pictures, picture, self.view)
         self.view.setItemDelegate(self._delegate)
         if several:
             self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)

@@ -19,7 +19,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels, short_names
-from raterscope.widgets.painting import paint_annotator, paint_text
+from raterscope.widgets.painting import paint_annotator, paint_text, without_picture
 from raterscope.widgets.panels.class_bars import (
     FOLDED,
     UNFOLDED,
@@ -524,13 +524,16 @@ class _Picture(QWidget):
         super().__init__()
         self.setFixedSize(SIDE, SIDE)
         self._picture: QImage | None = None
+        self._text = without_picture(False)
 
     def sizeHint(self) -> QSize:
         return QSize(SIDE, SIDE)
 
     def show_picture(self, picture: QImage | None) -> None:
         self._picture = picture if picture is not None and not picture.isNull() else None
-        self.setAccessibleName("Image of the task" if self._picture else "No image")
+        self._text = without_picture(picture is not None)
+        unreadable = "No image" if picture is None else f"Image {self._text}".replace("\n", " ")
+        self.setAccessibleName("Image of the task" if self._picture else unreadable)
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -540,7 +543,7 @@ class _Picture(QWidget):
             if self._picture is None:
                 painter.setPen(QColor(theme.DARK.second))
                 painter.setFont(theme.font(theme.CAPTION))
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self._text)
                 return
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
             size = self._picture.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)

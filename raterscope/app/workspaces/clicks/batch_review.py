@@ -58,7 +58,7 @@ class SpotPosition:
 class CropCache(QObject):
     """Cache that cuts requested crops, and all crops of an image in memory."""
 
-    ready = Signal(int, object)  # a crop; None if the image is missing or cannot be read
+    ready = Signal(int, object)  # a crop; None if the image is missing, a null image if it is damaged
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -162,7 +162,7 @@ class CropCache(QObject):
 
     def _deliver(self, number: int) -> None:
         crop = self._crops[number]
-        self.ready.emit(number, None if crop is None else to_picture(crop))
+        self.ready.emit(number, None if crop is None else to_picture(crop) if crop.size else QImage())
 
 
 def _cut(
@@ -178,7 +178,7 @@ def _cut(
     try:
         image = load_pixels(lambda: displays, entry, path, watch).image
     except InputError:
-        return dict.fromkeys(positions)
+        return dict.fromkeys(positions, np.empty((0, 0, 3), dtype=np.uint8))
     numbers = list(positions) if isinstance(image, np.ndarray) else requested
     return {number: crop_of(image, *positions[number], half) for number in numbers}
 

@@ -111,3 +111,18 @@ def test_a_task_without_contents_shows_its_name_as_text(window, qtbot, labels_st
     content = show_task(qtbot, window, "cell-003")
     qtbot.waitUntil(content.texts.isVisible)
     assert content.texts.toPlainText() == "cell-003"
+
+
+def test_a_damaged_picture_is_called_damaged_and_a_missing_one_no_image(window, qtbot, labels_study):
+    (labels_study.parent / "cell-000.png").write_bytes(b"nonsense")
+    (labels_study.parent / "cell-002.png").unlink()
+    whole = (labels_study.parent / "cell-006.png").read_bytes()
+    (labels_study.parent / "cell-006.png").write_bytes(whole[:20] + bytes(len(whole) - 20))
+    workspace = open_study(window, qtbot, labels_study).workspace
+    captions = []
+    for name in ("cell-000", "cell-002", "cell-004", "cell-006"):
+        workspace.tasks.select(workspace.session.scene.number_of[name])
+        idle(window, qtbot)
+        captions.append(workspace.task_panel._picture.accessibleName())
+    damaged = "Image damaged or replaced"
+    assert captions == [damaged, "No image", "Image of the task", damaged]
