@@ -280,10 +280,13 @@ EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
 def shortcut_groups(commands: Sequence[Command], workspace: QWidget | None) -> tuple[KeyHelp, ...]:
-    """Group the shortcuts by menu: those of the commands, then those of the widgets on screen."""
+    """Group the shortcuts by menu: those of the commands, then those of the widgets on screen.
+
+    Without a workspace, keys that need a study are omitted.
+    """
     groups: dict[str, list[tuple[str, str]]] = {}
     for command in commands:
-        if command.keys:
+        if command.keys and (command.possible or workspace is not None):
             groups.setdefault(command.where, []).append((command.keys, command.text))
     if workspace is not None:
         if isinstance(workspace, WorkspaceScreen) and workspace.digits is not None:

@@ -114,9 +114,12 @@ class Menus(QObject):
         menu.addSeparator()
         self.review_menu = menu.branch("Review")
         view = menu.branch("View")
-        for number, kind in enumerate(WORKSPACES, start=1):
-            keys = QKeySequence(f"Ctrl+{number}")
-            self._action(view, WORKSPACES[kind].title, keys, partial(self.workspace_chosen.emit, kind))
+        kinds = [
+            self._action(
+                view, made.title, QKeySequence(f"Ctrl+{number}"), partial(self.workspace_chosen.emit, kind)
+            )
+            for number, (kind, made) in enumerate(WORKSPACES.items(), start=1)
+        ]
         view.addSeparator()
         self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
@@ -146,6 +149,7 @@ class Menus(QObject):
         self._action(menu, "Quit", QKeySequence("Ctrl+Q"), window.close)
         self.key_bindings.follow({"Window": self._made}, None)
         self._of_study = (
+            *kinds,
             close,
             storing,
             report,

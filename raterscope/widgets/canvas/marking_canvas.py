@@ -19,6 +19,7 @@ RADIUS = 7.0
 """Radius of a mark, in the widget's pixels."""
 REACH = 12.0
 """Maximum distance of a mark to remove, in pixels."""
+VIEW_KEYS = ("+", "zoom in"), ("-", "zoom out"), ("0", "show whole image"), ("Drag", "pan")
 
 
 class MarkingCanvas(ImageCanvas):
@@ -45,6 +46,8 @@ class MarkingCanvas(ImageCanvas):
             self.set_mode("add")
             self.mode_changed.connect(self._stay)
             self.place_chosen.connect(self._on_place)
+        else:
+            self.KEY_HELP = KeyHelp("On the image", (("Arrows", "pan; with Shift: small steps"), *VIEW_KEYS))
 
     def set_points(self, points: Sequence[tuple[float, float]]) -> None:
         """Show the reader's marks, in image coordinates."""
@@ -66,11 +69,8 @@ class MarkingCanvas(ImageCanvas):
             ("Arrows", "move the crosshair; with Shift: small steps"),
             ("Return", "mark the position"),
             ("Backspace", "remove the mark at the crosshair"),
-            ("+", "zoom in"),
-            ("-", "zoom out"),
-            ("0", "show whole image"),
             ("Space", "hide marks while held"),
-            ("Drag", "pan"),
+            *VIEW_KEYS,
         ),
     )
 

@@ -64,10 +64,11 @@ class Player(Protocol):
 class SoundView(QWidget):
     """Waveform of a sound with a key that plays it."""
 
-    KEY_HELP = KeyHelp("On a sound", (("Space", "play, pause"), ("Left, Right", "5 seconds back, on")))
-
     def __init__(self) -> None:
         super().__init__()
+        self.KEY_HELP: KeyHelp | None = KeyHelp(
+            "On a sound", (("Space", "play, pause"), ("Left, Right", "5 seconds back, on"))
+        )
         self.wave = _Waveform(self)
         self.button = KeyButton("Space", "play", "accent", "Play or pause the sound")
         self.button.clicked.connect(self.toggle)
@@ -351,7 +352,10 @@ def _record(text: str) -> dict[str, Any] | None:
 
 
 class TaskContentView(QWidget):
-    """Large view of a task."""
+    """Large view of a task.
+
+    `sounds`: whether tasks may have a sound.
+    """
 
     def __init__(
         self,
@@ -359,6 +363,7 @@ class TaskContentView(QWidget):
         title: str = "Task",
         back: str = "annotators",
         nothing: str = _NOTHING,
+        sounds: bool = True,
     ) -> None:
         super().__init__()
         self._title = title
@@ -369,6 +374,8 @@ class TaskContentView(QWidget):
         self.texts = ContentBrowser(size=TEXT_SIZE, margin=24)
         self._pages = stacked(Placeholder(nothing), self.picture, self.texts)
         self.sound = SoundView()
+        if not sounds:
+            self.sound.KEY_HELP = None
         self.film = QPushButton("Open in the system's player")
         self.problem = plain_label("", "rejected", wrap=True)
         for part in (self.sound, self.film, self.problem):

@@ -96,7 +96,7 @@ class PairsScreen(WorkspaceScreen):
         self.middle_tabs.addTab(middle, "Biases")
         yield
         self.ranking_table = RankingTable()
-        self.content = TaskContentView(title="Comparison", back="biases", nothing=NO_COMPARISON)
+        self.content = TaskContentView(title="Comparison", back="biases", nothing=NO_COMPARISON, sounds=False)
         self.middle_tabs.addTab(self.ranking_table, "Ranking and wins")
         self.middle_tabs.addTab(self.content, "Comparison")
         self.middle_tabs.setFocusProxy(self.bars)
