@@ -263,7 +263,9 @@ class WallTiles(QAbstractScrollArea):
     )
 
     def event(self, event: QEvent) -> bool:
-        """Handle / before the workspace, in which it finds a class."""
+        """Keep / from the workspace, where it finds a class, and Esc while there is a selection to clear."""
+        if event.type() == QEvent.Type.ShortcutOverride and self._selected:
+            keeps_key(event, Qt.Key.Key_Escape)
         return keeps_key(event, Qt.Key.Key_Slash) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QHideEvent,
@@ -72,6 +72,7 @@ class SoundView(QWidget):
         self.wave = _Waveform(self)
         self.button = KeyButton("Space", "play", "accent", "Play or pause the sound")
         self.button.clicked.connect(self.toggle)
+        self.button.installEventFilter(self)
         self.label = plain_label("", "second")
         self.problem = plain_label("", "rejected", wrap=True)
         vertical(
@@ -126,6 +127,15 @@ class SoundView(QWidget):
         """Stop when another task or view is shown."""
         super().hideEvent(event)
         self.stop()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the arrow keys from the button, which would move the focus."""
+        arrows = Qt.Key.Key_Left, Qt.Key.Key_Right
+        pressed = event.type() == QEvent.Type.KeyPress
+        if pressed and isinstance(event, QKeyEvent) and event.key() in arrows:
+            self.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Go back or forward with the arrow keys."""

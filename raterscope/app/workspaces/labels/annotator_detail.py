@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 
 from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.copying import copying_of
@@ -253,6 +253,7 @@ class AnnotatorDetail(LabelsPart):
         core.session.blind_changed.connect(self._on_blind)
         core.session.selection_changed.connect(self._mark)
         core.screen.wall.selection_changed.connect(self._on_wall)
+        core.screen.wall.activated.connect(self._go_to)
         core.screen.matrix.cell_chosen.connect(self.cell_chosen)
         core.screen.cards.community_chosen.connect(self.choose_community)
         core.screen.participation.figure.chosen.connect(self.choose_community)
@@ -365,6 +366,11 @@ class AnnotatorDetail(LabelsPart):
         self.similar.show(self.grouping.groups)
         self.flowing.show(self.grouping.groups)
         self.community_chosen.emit()
+
+    def _go_to(self, annotator: int) -> None:
+        """Select an annotator, and move the focus to their matrix."""
+        self.choose((annotator,))
+        self._screen.matrix.parts.currentWidget().setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _on_wall(self, annotators: tuple[int, ...]) -> None:
         self._session.select(tuple(annotators))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -193,6 +193,8 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs.addTab(annotator_split, "Annotators")
         yield
         self.content = TaskContentView()
+        shown = self.content.picture.KEY_HELP  # 0 decides for a class
+        self.content.picture.KEY_HELP = replace(shown, keys=tuple(key for key in shown.keys if key[0] != "0"))
         self.middle_tabs.addTab(self.content, "Task")
         yield
         self.similarity, self.participation = SimilarityMatrix(), ParticipationBars()
