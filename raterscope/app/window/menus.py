@@ -157,8 +157,8 @@ class Menus(QObject):
             grouping,
             second,
             merging,
-            self.export_menu.menuAction(),
-            self.review_menu.menuAction(),
+            self.export_menu,  # a kept `menuAction()` may lose its object
+            self.review_menu,
         )
 
     def _action(self, menu: QWidget, text: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
