@@ -148,7 +148,7 @@ class Menus(QObject):
         about.setEnabled(False)
         self._action(menu, "Quit", QKeySequence("Ctrl+Q"), window.close)
         self.key_bindings.follow({"Window": self._made}, None)
-        self._of_study = (
+        self._of_study: tuple[QAction | QMenu, ...] = (
             *kinds,
             close,
             storing,
