@@ -101,6 +101,7 @@ class TopBar(QWidget):
         right.addLayout(self._working, 1)
         for widget in (self.cancel, self.fuse, self.help):
             right.addWidget(widget)
+        right.insertStretch(0)
         horizontal(
             (left, 1),
             *self._tabs.values(),

@@ -18,7 +18,8 @@ def test_the_progress_of_a_fusion_has_words_at_every_width(width, qtbot, qapp):
     bar.resize(width, bar.height())
     bar.set_study(Path("readers.rscope"))
     bar.set_fusing_possible(True)
-    bar.set_fusing(SimpleNamespace(fraction=0.4, seconds_left=130.0, text="fusing case 3", state="running"))
+    job = SimpleNamespace(fraction=0.4, seconds_left=130.0, text="fusing case 3", state="running")
+    bar.set_fusing(job)
     with qtbot.waitExposed(bar):
         bar.show()
     words, progress = bar._progress_label, bar._progress
@@ -26,4 +27,9 @@ def test_the_progress_of_a_fusion_has_words_at_every_width(width, qtbot, qapp):
     assert words.width() >= words.fontMetrics().horizontalAdvance("2 min 10 s left,")
     assert not words.geometry().intersects(progress.geometry())
     assert words.geometry().right() < bar.cancel.geometry().left()
+    bar.set_fusing(None)
+    qtbot.wait(0)
+    assert bar.fuse.width() == bar.cancel.minimumWidth()
+    bar.set_fusing(job)
+    qtbot.wait(0)
     assert 0 <= words.geometry().top() <= progress.geometry().bottom() < bar.height()
