@@ -95,7 +95,7 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
     assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 12)]
     words = ("no image c.png; expected one of a.png, b.png", "expected a number", "is not on a.png",
              'verb is "acept"', "expected clicks, masks", "no annotator w9", "expected a time",
-             "does not hold", "item is empty")  # fmt: skip
+             "does not contain", "item is empty")  # fmt: skip
     for sentence, word in zip(listed, words, strict=True):
         assert word in sentence
 

@@ -244,8 +244,10 @@ def _lloyd(
 
     watch(0.0, f"choosing {count} centres")
     worth = clicks.worth[clicks.annotator]
-    order = np.lexsort(points.T)  # the starts do not depend on the order of the clicks
-    centre, _ = kmeans_plusplus(points[order], count, sample_weight=worth[order], random_state=seed)
+    # The starts do not depend on the order of the clicks, nor on a common factor of the weights.
+    order = np.lexsort(points.T)
+    weight = worth[order] / (worth.max() or 1.0)
+    centre, _ = kmeans_plusplus(points[order], count, sample_weight=weight, random_state=seed)
     labels = np.full(len(points), -1, dtype=np.int64)
     for iteration in range(settings.max_iterations):
         distance, nearest = cKDTree(centre).query(points)

@@ -281,5 +281,5 @@ def test_empty_pages_name_the_missing_input(opened, qtbot):
 
     for page in ("runs", "roc"):
         assert "mport ground truth" not in visible_text(page)
-    assert "press Compare" in visible_text("runs")
+    assert "Fuse (F5)" in visible_text("runs")
     assert "Fuse (F5)" in visible_text("roc")

@@ -115,7 +115,7 @@ def test_a_digit_decides_the_task_undo_takes_it_back_and_the_next_fusion_holds_i
     name = task_on_screen(fused)
     against = 1 - int(workspace.session.scene.fusion.label()[workspace.session.scene.number_of[name]])
     key(fused, qtbot, Qt.Key.Key_1 if against == 0 else Qt.Key.Key_2)
-    assert "decided things" in fused.workspace.fuse_panel._changes.text()
+    assert "made decisions" in fused.workspace.fuse_panel._changes.text()
     fuse(fused, qtbot)
     posterior = workspace.session.scene.fusion.posterior[workspace.session.scene.number_of[name]]
     assert posterior[against] == 1.0
