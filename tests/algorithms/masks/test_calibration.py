@@ -123,6 +123,24 @@ def test_raters_who_agree_leave_a_narrow_band():
     np.testing.assert_array_equal(inside, values[0])
 
 
+def discs(radii, shape):
+    rows, columns = np.indices(shape) - (np.array(shape) // 2).reshape(2, 1, 1)
+    return np.array([[np.hypot(rows, columns) <= radius] for radius in radii])
+
+
+def half_width(radii, size):
+    """Return the half-width of the 95 % band of discs where their mean outline crosses the middle row."""
+    result = calibrated(discs(radii, (size, size)))
+    row, column = size // 2 - result.origin[1], round(size // 2 + np.mean(radii)) - result.origin[2]
+    return float(result.half_width()[0, row, column])
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_larger_picture_of_the_same_masks_has_the_same_bands(seed):
+    radii = 20 + 2 * np.random.default_rng(seed).standard_normal(5)
+    assert half_width(4 * radii, 280) / 4 == pytest.approx(half_width(radii, 70), rel=0.15)
+
+
 def test_an_offset_moves_the_true_outline_alone():
     result = calibrated(a_crowd(7))
     moved = replace(result, offset=-2.0)
