@@ -1,11 +1,15 @@
-"""Fixtures with files to import in the window."""
+"""Fixtures with files to import in the window, and the hands of an expert."""
 
 import shutil
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QFileDialog
 
+from raterscope.app.workspaces.labels.workspace import SoundPlayer
 from tests.app.window.everything import make_study
+from tests.app.window.hands import Hands
+from tests.app.window.test_media import Device
 
 
 @pytest.fixture
@@ -26,3 +30,22 @@ def everything(everything_original, tmp_path):
     """A copy; its files stay where they are."""
     (tmp_path / "input").symlink_to(everything_original.with_name("input"))
     return Path(shutil.copy(everything_original, tmp_path / "all.rscope"))
+
+
+@pytest.fixture
+def hands(window, qtbot, monkeypatch, request):
+    hands = Hands(window, qtbot, request.param)
+
+    def ask(_parent, title, *_):
+        hands.asked = title
+        return "", ""
+
+    for name in ("getOpenFileName", "getOpenFileNames", "getSaveFileName", "getExistingDirectory"):
+        result = (lambda *given: ask(*given)[0]) if name == "getExistingDirectory" else ask
+        monkeypatch.setattr(QFileDialog, name, result)
+    monkeypatch.setattr(
+        "raterscope.app.workspaces.labels.workspace.SoundPlayer", lambda sound: SoundPlayer(sound, Device)
+    )
+    yield hands
+    for name in ("shown", "shown_matrix"):  # a figure that is kept would outlive its window
+        vars(hands).pop(name, None)

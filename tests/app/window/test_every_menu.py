@@ -6,9 +6,8 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu
 
 from raterscope.widgets.figure_menu import FigureMenu
 from tests.app.driving import open_study
-from tests.app.window.test_every_shortcut import TABLES, go_to, hands, middle, row, strip
-
-__all__ = ["hands"]
+from tests.app.window.hands import go_to, middle
+from tests.app.window.widget_keys import TABLES, row, strip
 
 
 def on_row(view):
