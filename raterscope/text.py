@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-MOST_DECIMALS = 3
+MAX_DECIMALS = 3
 STEPS = 70
 UNKNOWN = "not known"
 FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
@@ -27,9 +27,9 @@ def decimals(low: float, high: float) -> int:
     width = abs(high - low)
     if width == 0:  # three significant digits
         size = max(abs(high), 1e-9)
-        return MOST_DECIMALS if size <= 1 else max(0, MOST_DECIMALS - 1 - math.floor(math.log10(size)))
+        return MAX_DECIMALS if size <= 1 else max(0, MAX_DECIMALS - 1 - math.floor(math.log10(size)))
     least = 2 if min(low, high) >= 0 and max(low, high) <= 1 else 0
-    return min(MOST_DECIMALS, max(least, math.floor(-math.log10(width / STEPS) + 1e-9)))
+    return min(MAX_DECIMALS, max(least, math.floor(-math.log10(width / STEPS) + 1e-9)))
 
 
 def figure(value: float, low: float = math.nan, high: float = math.nan) -> str:
@@ -55,13 +55,13 @@ def estimate(value: float, low: float, high: float) -> str:
     return f"{_plain(value, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
 
 
-LEAST_P = 0.001
+MIN_P = 0.001
 """Minimum p value that is written as a number."""
 
 
 def p_text(value: float) -> str:
     """Format a p value: "0.03", "< 0.001"."""
-    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
+    return f"< {MIN_P}" if value < MIN_P else f"{value:.2g}"
 
 
 def small_figure(value: float, sign: str = "") -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain, plain_names
-from raterscope.app.formats.images import MOST_PIXELS
+from raterscope.app.formats.images import MAX_PIXELS
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import (
     NameParts,
@@ -27,7 +27,7 @@ from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
 from raterscope.app.formats.volumes import find_volumes
 
-MOST_DECODED = 64_000_000
+MAX_DECODED = 64_000_000
 """Maximum bytes of uncompressed images to decode in search of masks; beyond it, only names are considered."""
 
 _DENSE = 0.15
@@ -152,7 +152,7 @@ def resolve_pictures(
         if not candidate.dense
         and (candidate.shape in seen or (not candidate.colours and (alone or count[candidate.shape] > 1)))
     ]
-    if sum(candidate.path.stat().st_size for candidate in candidates if not candidate.packed) > MOST_DECODED:
+    if sum(candidate.path.stat().st_size for candidate in candidates if not candidate.packed) > MAX_DECODED:
         candidates = [
             candidate for candidate in candidates if candidate.packed or named[candidate.path] == "mask"
         ]
@@ -258,7 +258,7 @@ class _Picture:
 def _picture(source: Source) -> _Picture:
     path, head = source.path, source.image()
     file = head.file
-    if file.width * file.height > MOST_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
+    if file.width * file.height > MAX_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
         return _Picture(path, (1, file.height, file.width), colours=True, dense=True, packed=True)
     pages = head.checked_pages()
     shape = (1, head.rows, head.columns)

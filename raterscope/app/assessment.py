@@ -116,7 +116,7 @@ FEW = 20
 """Minimum number of cases for a conclusion."""
 
 LEVEL = 0.001
-LEAST_ERROR = 0.05
+MIN_ERROR = 0.05
 """Probabilities are contradicted below this p-value and above this expected calibration error."""
 
 
@@ -178,7 +178,7 @@ class Trust:
     def contradicted(self) -> bool:
         """True if known answers contradict the probabilities."""
         error = self.calibration.error
-        return self.judged >= FEW and self.p_value < LEVEL and error > LEAST_ERROR
+        return self.judged >= FEW and self.p_value < LEVEL and error > MIN_ERROR
 
     def in_words(self) -> str:
         """Describe the trust in a few sentences."""
@@ -202,7 +202,7 @@ class Trust:
         if self.judged < FEW:
             return f"{text} That is too few to judge. {self.comparable}".rstrip()
         if not self.contradicted:
-            if low <= self.expected <= high or abs(self.expected - self.share) <= LEAST_ERROR:
+            if low <= self.expected <= high or abs(self.expected - self.share) <= MIN_ERROR:
                 return f"{text} This does not contradict the probabilities."
             return f"{text} The probabilities may be {self._gap_in_words()}."
         return f"{text} The probabilities are {self._gap_in_words()}: do not rely on them."
@@ -216,7 +216,7 @@ class Trust:
 
     def _gap_in_words(self) -> str:
         gap = self.expected - self.share
-        if abs(gap) <= LEAST_ERROR:
+        if abs(gap) <= MIN_ERROR:
             return "too high in some ranges and too low in others"
         return f"{abs(gap):.2f} too {'high' if gap > 0 else 'low'} on average"
 
@@ -358,6 +358,6 @@ def _worst_in_words(kind: str, compared: ComparableCrowd) -> str:
         if number == "calibration error"
     }
     worst = max(errors, key=lambda crowd: errors[crowd], default=compared)
-    if worst == compared or errors[worst] <= LEAST_ERROR:
+    if worst == compared or errors[worst] <= MIN_ERROR:
         return ""
     return f"The error was largest, {errors[worst]:.2f}, on {worst.data}."

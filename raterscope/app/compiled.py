@@ -30,7 +30,7 @@ from raterscope.app.workers import collect_garbage_rarely, in_processes, process
 _VARIABLE = "NUMBA_CACHE_DIR"
 _CLAIMS = "RATERSCOPE_CLAIMED_KERNELS"  # as `CLAIMS` of `algorithms.compiling`, which loads numba
 _STAMP = "raterscope-prepared.json"
-_MOST_HELPERS = 3
+_MAX_PROCESSES = 3
 _NICENESS = 10
 _PREPARING = "Preparing the algorithms for this computer (once after installation)"
 
@@ -123,7 +123,7 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     `algorithm`: its name; empty for the default.
     """
     name = f"{kind} {algorithm}"
-    helpers = min(processors() - 1, _MOST_HELPERS)
+    helpers = min(processors() - 1, _MAX_PROCESSES)
     has_kernels = algorithm in _table().get(kind, {})
     if has_kernels:
         modules = dict.fromkeys(module for module, *_ in _table()[kind][algorithm])

@@ -393,11 +393,11 @@ def _outlook(
     return Chart("", axis, y_axis, tuple(marks), tuple(keys), notes, legend_at="above")
 
 
-LEAST_ROWS = 6
+MIN_ROWS = 6
 """Minimum number of rows that a chart has space for, so that few bars are not too thick."""
 HALF = 0.32
 DIMMED = 0.3
-LEAST_SHARE = 0.03
+MIN_SHARE = 0.03
 """Minimum share of the rows for an area to contain its number."""
 
 
@@ -426,7 +426,7 @@ def share_bars(
     ]  # fmt: skip
     empty = np.flatnonzero(~np.asarray(shares).any(axis=1)).tolist()
     notes = tuple(Note(-np.inf, row, "in no community", shift=(6.0, 0.0)) for row in empty)
-    padded = (*names, *[""] * (LEAST_ROWS - len(names)))
+    padded = (*names, *[""] * (MIN_ROWS - len(names)))
     return Chart(
         "", Axis("", 0.0, 1.0, padding=0.0, hidden=True), Axis("", names=padded, falling=True),
         tuple(marks), () if inks else _keys(communities), notes, legend_at="above",
@@ -447,7 +447,7 @@ def share_area(
             )
         )  # fmt: skip
         own = np.flatnonzero(main == number)
-        if len(own) >= LEAST_SHARE * len(names):
+        if len(own) >= MIN_SHARE * len(names):
             middle = int(own[len(own) // 2])
             y = float(ends[middle, number : number + 2].mean())
             notes.append(Note(middle + 0.5, y, str(number + 1), "window", "middle"))

@@ -27,7 +27,7 @@ BAND = 0.17
 DASH, STROKE = 7, 4
 """Period and stroke of the dashes of a dense line, pixels."""
 TICK = 4.0
-MOST_RECTANGLES = 500
+MAX_RECTANGLES = 500
 """Maximum number of rectangles of one colour drawn one by one; more are joined by column of pixels."""
 
 
@@ -241,7 +241,7 @@ def _whole_pixels(boxes: Floats, gap: float) -> Floats:
     boxes = np.round(boxes)
     order = np.argsort(boxes[:, 0], kind="stable")
     boxes = boxes[order]
-    if len(boxes) > MOST_RECTANGLES:
+    if len(boxes) > MAX_RECTANGLES:
         starts = np.flatnonzero(np.diff(boxes[:, 0], prepend=-np.inf))
         ends = [np.minimum.reduceat, np.minimum.reduceat, np.maximum.reduceat, np.maximum.reduceat]
         boxes = np.column_stack([reduce(boxes[:, side], starts) for side, reduce in enumerate(ends)])
@@ -258,7 +258,7 @@ def _runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 DENSE = 4.0
 """Number of points per pixel of width above which a line is drawn column by column."""
-MOST_POINTS = 4000
+MAX_POINTS = 4000
 """Maximum number of points drawn one by one; of more, one point per cell of a fine grid is drawn."""
 CELL = 1.5
 
@@ -297,7 +297,7 @@ def column_starts(x: NDArray[np.float64], width: float) -> NDArray[np.int64]:
 
 def thinned_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return which points are drawn, (P,): if there are many, the last one in each cell of a fine grid."""
-    if len(x) <= MOST_POINTS:
+    if len(x) <= MAX_POINTS:
         return np.arange(len(x))
     columns = (x / CELL).astype(np.int64)
     cells = (y / CELL).astype(np.int64) * (int(columns.max()) + 2) + columns
@@ -314,7 +314,7 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (4, 2), (1.5, 2))
 WIDE, HIGH = 560, 420
 
 
-_CELL, _LEAST_CELL = 88, 26
+_CELL, _MIN_CELL = 88, 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +327,7 @@ class RateTable:
     def side(self) -> int:
         """Width and height of a cell."""
         rows, columns = len(self.rates), len(self.rates.T)
-        return max(_LEAST_CELL, min(_CELL, HIGH // max(rows, 1), WIDE // max(columns, 1)))
+        return max(_MIN_CELL, min(_CELL, HIGH // max(rows, 1), WIDE // max(columns, 1)))
 
     @property
     def width(self) -> int:

@@ -42,7 +42,7 @@ DIAGONAL = Segments(
 HALF_BOX = 0.28
 LEAST = 1e-4
 """Minimum value on a logarithmic axis."""
-MOST_LETTERS = 24
+MAX_CHARACTERS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ def _box(values: NDArray[np.float64], position: int, ink: str, *, logarithmic: b
 
 def _short(box: BoxView) -> str:
     """Shorten a long name, and mark it with a star if it differs."""
-    name = box.name if len(box.name) <= MOST_LETTERS else box.name[: MOST_LETTERS - 1] + "…"
+    name = box.name if len(box.name) <= MAX_CHARACTERS else box.name[: MAX_CHARACTERS - 1] + "…"
     return name + ("*" if box.starred else "")
 
 

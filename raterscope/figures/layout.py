@@ -16,15 +16,15 @@ Measure = Callable[[str, float], float]
 
 TURN = -32.0
 """Rotation, in degrees, of names below an axis that do not fit side by side."""
-MOST_NAME = 0.42
+MAX_NAME_SHARE = 0.42
 """Maximum share of a chart's height for rotated names."""
 WIDE_NUMBERS = 0.2
 """Share of a chart's width above which the numbers at the left are written in thousands or millions."""
-MOST_LEFT = 0.45
+MAX_LEFT_SHARE = 0.45
 """Maximum share of a chart's width at the left for numbers and the name of the axis."""
 LEGEND_SHARE = 0.42
 SAMPLE, GAP = 22.0, 6.0
-LEAST_WORDS = 24.0
+MIN_WORDS = 24.0
 """Minimum width, in pixels, for a text in a legend."""
 DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -138,13 +138,13 @@ def lay_out(
     view: View | None = None,
     *,
     titled: bool = False,
-    least_left: float = 0.0,
+    min_left: float = 0.0,
 ) -> Layout:
     """Lay a chart out.
 
     `room`: available box, in pixels. `measure`: returns the width of a text of some size. `view`: by default
     everything.
-    `titled`: whether the title is drawn above the plot. `least_left`: minimum space for numbers at the left,
+    `titled`: whether the title is drawn above the plot. `min_left`: minimum space for numbers at the left,
     to align the axes of several charts.
     """
     view, letters, row = view or full_view(chart), style.letters, 1.55 * style.letters
@@ -168,21 +168,21 @@ def lay_out(
         return ticks, max((width_of(text) for _, text in ticks), default=0.0)
 
     numbers = upwards(max(room.bottom - top - 2.6 * letters, 12.0))[1]
-    bare, most = numbers + 0.7 * letters + 4.0, MOST_LEFT * room.width
+    bare, most = numbers + 0.7 * letters + 4.0, MAX_LEFT_SHARE * room.width
     left = numbers + 2.45 * letters if chart.y.label and not chart.y.hidden else bare
     if left - 0.7 * letters > most:  # the label would cover the numbers
         chart, left = replace(chart, y=replace(chart.y, label="")), bare
     natural = left
-    left = room.left + min(max(natural, least_left), most)
+    left = room.left + min(max(natural, min_left), most)
     across = ticks_of(chart.x, view.left, view.right, right - left, letters, width_of)
     turned, below = False, 1.45 * letters if across else 0.0
     if chart.x.names and across:
         step = (right - left) / max(view.right - view.left, 1e-9)
         widest = max(width_of(text) for _, text in across)
-        turned = widest + 0.8 * letters > step and MOST_NAME * room.height > 4 * letters
+        turned = widest + 0.8 * letters > step and MAX_NAME_SHARE * room.height > 4 * letters
         if turned:
             below = widest * math.sin(math.radians(-TURN)) + 1.5 * letters
-            below = min(below, max(MOST_NAME * room.height, 1.45 * letters))
+            below = min(below, max(MAX_NAME_SHARE * room.height, 1.45 * letters))
         else:
             across = [(unit, elided(text, step - 0.6 * letters, width_of)) for unit, text in across]
     if chart.x.label and not chart.x.hidden:
@@ -191,7 +191,7 @@ def lay_out(
     up, widest_number = upwards(box.height)
     wanted = min(natural + widest_number - numbers, most)
     if wanted > left - room.left + 1e-6:  # a taller box has more ticks; a sum may be rounded
-        return lay_out(chart, room, measure, style, view, titled=titled, least_left=wanted)
+        return lay_out(chart, room, measure, style, view, titled=titled, min_left=wanted)
     scale_x = box.width / (view.right - view.left)
     scale_y = box.height / (view.top - view.bottom)
     if not keys:
@@ -223,7 +223,7 @@ def _row_above(
     rows: list[KeyRow] = []
     for key, text in zip(keys, texts, strict=True):
         room = right - left - _sample(key) - GAP
-        if rows and (room < LEAST_WORDS or (key.short and width_of(text) > room)):
+        if rows and (room < MIN_WORDS or (key.short and width_of(text) > room)):
             break
         rows.append(KeyRow(replace(key, text=elided(text, room, width_of)), left, middle))
         left += _sample(key) + width_of(text) + gap

@@ -302,7 +302,7 @@ def key_help_in(parent: QWidget) -> tuple[KeyHelp, ...]:
 
 
 GAP = 8
-FEWEST_LETTERS = 6  # a shorter rest of a word is not informative
+MIN_CHARACTERS = 6  # a shorter rest of a word is not informative
 
 
 def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True, lit: bool = False) -> None:
@@ -393,7 +393,7 @@ class KeyButton(PaintedButton):
         short = QFontMetrics(theme.font()).elidedText(
             self._word, Qt.TextElideMode.ElideRight, int(room.width())
         )
-        if short == self._word or len(short) >= FEWEST_LETTERS:
+        if short == self._word or len(short) >= MIN_CHARACTERS:
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, short)
 
 

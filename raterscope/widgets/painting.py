@@ -148,7 +148,7 @@ def without_picture(damaged: bool) -> str:
     return "damaged\nor replaced" if damaged else "no image"
 
 
-MOST_PICTURES = 1000
+MAX_PICTURES = 1000
 SETTLED_MS = 40
 
 
@@ -193,7 +193,7 @@ class ThumbnailCache(QObject):
         (self.damaged.discard if small is not None or picture is None else self.damaged.add)(number)
         self.kept[number] = small
         self.kept.move_to_end(number)
-        while len(self.kept) > MOST_PICTURES:
+        while len(self.kept) > MAX_PICTURES:
             self.kept.popitem(last=False)
         self._requested.discard(number)
         self.changed.emit()

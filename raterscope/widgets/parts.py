@@ -161,7 +161,7 @@ class ScrolledText(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
-        self.most_lines = 99
+        self.max_lines = 99
         self._label = plain_label("", role, wrap=True)
         self._label.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._page = QWidget()
@@ -183,8 +183,8 @@ class ScrolledText(QScrollArea):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """Return the height of all paragraphs at the current width, at most that of `most_lines`."""
-        most = self.most_lines * self._label.fontMetrics().lineSpacing()
+        """Return the height of all paragraphs at the current width, at most that of `max_lines`."""
+        most = self.max_lines * self._label.fontMetrics().lineSpacing()
         return QSize(0, min(self._page.heightForWidth(self.width()), most))
 
     def minimumSizeHint(self) -> QSize:

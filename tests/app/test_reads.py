@@ -117,7 +117,7 @@ def test_points_of_every_format_are_read_once(
     assert [opens[path] for path in paths] == [1] * len(paths)
 
 
-def most_opens(path: Path, reader: str) -> int:
+def max_opens(path: Path, reader: str) -> int:
     """Annotations need no sniff; of an image the header suffices, unless it may be a mask."""
     if path.suffix in (".json", ".geojson", ".xml", ".jpg", ".jpeg"):
         return 1
@@ -144,7 +144,7 @@ def test_a_file_of_every_format_is_sniffed_once_and_parsed_once(
         with suppress(InputError):
             read_files([folder] if in_folder else files, mappings=mappings)
         for file in files:
-            assert 1 <= opens[file] <= most_opens(file, reader), file.name
+            assert 1 <= opens[file] <= max_opens(file, reader), file.name
 
 
 def test_fusing_on_the_command_line_reads_once(tmp_path: Path, opens) -> None:

@@ -31,7 +31,7 @@ STEP = 50
 """Decisions between two looks at memory and files."""
 
 FUSED_EVERY = 250
-MOST_GROWTH = 400
+MAX_GROWTH = 400
 """Megabytes by which the process may grow after the first quarter of the day."""
 
 LONGEST_LOG = 64
@@ -78,7 +78,7 @@ def replay(folder: Path, options: Any, summary: Summary) -> None:
     growth = memory() - (grown_from or memory())
     driven.close()
     results = list(problems)
-    if growth > MOST_GROWTH:
+    if growth > MAX_GROWTH:
         results.append(f"memory grew by {growth:.0f} MB after the first quarter")
     if longest > LONGEST_LOG:
         results.append(f"the log grew to {longest:.0f} MB")

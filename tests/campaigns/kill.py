@@ -41,7 +41,7 @@ __all__ = ["main"]
 LIVES = 40
 """Kills of one study."""
 
-MOST_DONE = 12
+MAX_DONE = 12
 LONGEST_AFTER = 0.05
 """Seconds between the last report that is waited for and the kill."""
 
@@ -157,7 +157,7 @@ class Campaign:
     def try_case(self, life: int) -> list[str]:
         """Let a process live and die, and describe what is wrong with what it leaves."""
         random = random_of("kill times", self._seed, life)
-        reports = self._live_and_die(life, random.randint(0, MOST_DONE), random.uniform(0.0, LONGEST_AFTER))
+        reports = self._live_and_die(life, random.randint(0, MAX_DONE), random.uniform(0.0, LONGEST_AFTER))
         broken = [" ".join(words[1:]) for words in reports if words[0] == "broken"]
         wrong = [f"the process ended by itself: {words}" for words in broken]
         for kind, *words in reports:

@@ -32,7 +32,7 @@ from tests.campaigns.samples import READERS, Sample, samples_of
 __all__ = ["main", "read_sample"]
 
 EXTENT = (64.0, 64.0)
-MOST_LOOKS = 50
+MAX_LOOKS = 50
 HEAVY = 1500
 """Megabytes by which reading a mutated file may grow the process."""
 
@@ -61,7 +61,7 @@ def read_sample(folder: Path, sample: Sample) -> str:
     paths = [folder / name for name in sample.read]
     if sample.grows:
         position = None
-        for _ in range(MOST_LOOKS):
+        for _ in range(MAX_LOOKS):
             growth = look(paths[0], position, None, ended=True)
             position = growth.position
             if not growth.more:

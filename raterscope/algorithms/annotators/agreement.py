@@ -52,10 +52,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-_LEAST_CASES = 3
+_MIN_CASES = 3
 """Minimum number of cases for an interval over cases."""
 
-_MOST_LABELS = 30
+_MAX_LABELS = 30
 """Maximum number of labels for which the bootstrap of kappa draws whole tables; with more it draws single
 units.
 """
@@ -134,7 +134,7 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, draws: int = 2000, *, power: int 
     classes = int(max(first.max(), other.max())) + 1
     rng = np.random.default_rng(0)
     alike = _partial_agreement(classes, power)
-    if classes > _MOST_LABELS:
+    if classes > _MAX_LABELS:
         observed, rows, columns = _drawn_units(first, other, alike, draws, rng)
     else:
         table = np.bincount(first * classes + other, minlength=classes**2)
@@ -271,7 +271,7 @@ def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]
         return krippendorff_alpha(ratings, count)
 
     value = alpha_without(None)
-    if len(cases) < _LEAST_CASES:
+    if len(cases) < _MIN_CASES:
         return Coefficient(value, math.nan, math.nan)
     from scipy.special import stdtrit
 
@@ -405,7 +405,7 @@ def detection_agreement(
     return DetectionAgreement(Coefficient(value, low, high), images, int(matched.sum()))
 
 
-MOST_SETS = 2000
+MAX_SETS = 2000
 """Maximum number of distinct sets of tags for which all tasks are used."""
 
 
@@ -430,7 +430,7 @@ def masi_distances(sets: ArrayLike) -> NDArray[np.float64]:
 def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgreement:
     """Measure the agreement of votes that are sets of tags; see `vote_agreement`.
 
-    If there are more than `MOST_SETS` distinct sets, tasks are sampled until that number is reached.
+    If there are more than `MAX_SETS` distinct sets, tasks are sampled until that number is reached.
 
     `task`: (V,), the task of each vote, from 0; at most one vote of an annotator on a task. `sets`: (V, T),
     the tags of each vote.
@@ -438,11 +438,11 @@ def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgr
     tasks, has = np.asarray(task), np.asarray(sets, dtype=np.bool_)
     different, number = np.unique(has, axis=0, return_inverse=True)
     number = number.ravel()
-    if len(different) > MOST_SETS:
+    if len(different) > MAX_SETS:
         order = np.random.default_rng(seed).permutation(int(tasks.max()) + 1)[tasks]
         rows = np.argsort(order, kind="stable")
         _, first = np.unique(number[rows], return_index=True)
-        last = order[rows[np.sort(first)[MOST_SETS]]]
+        last = order[rows[np.sort(first)[MAX_SETS]]]
         kept = order < last
         return tag_agreement(tasks[kept], has[kept], seed=seed)
     return vote_agreement(tasks, number, len(different), apart=masi_distances(different), seed=seed)

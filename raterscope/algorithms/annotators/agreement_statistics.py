@@ -60,7 +60,7 @@ DRAWS = 2000
 PERKS = 1.0
 """Weight that [perks1947]_ adds to a table of counts, spread evenly over its cells."""
 
-_MOST_ADDED = 150
+_MAX_ADDED = 150
 """Maximum number of distinct tasks that are added to smooth the bootstrap."""
 
 _CELLS = 4_000_000
@@ -258,8 +258,8 @@ def _added_tasks(
     if tasks > blocks or not tasks:
         return np.empty((0, 4 + 2 * answers)), np.full(blocks, 1 / max(blocks, 1))
     first, second = (index.ravel() for index in np.indices((answers, answers)))
-    if len(first) > _MOST_ADDED:
-        chosen = np.random.default_rng(seed).choice(len(first), _MOST_ADDED, replace=False)
+    if len(first) > _MAX_ADDED:
+        chosen = np.random.default_rng(seed).choice(len(first), _MAX_ADDED, replace=False)
         first, second = first[chosen], second[chosen]
     rows = np.zeros((len(first), 4 + 2 * answers))
     rows[:, :2] = 1

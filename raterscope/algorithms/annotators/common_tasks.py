@@ -46,8 +46,8 @@ class CommonTaskSettings(FactorisationSettings):
     evidence: float | None = None  # type: ignore[assignment]  # None: the value with the highest modularity
     restarts: int = 1
     method: str = "nmf"  # how the network of annotators is divided, a key of `METHODS`
-    least_tasks: int = 10  # annotators with fewer are excluded: their links are mostly chance
-    most_tasks: float | None = None  # annotators with more are excluded
+    min_tasks: int = 10  # annotators with fewer are excluded: their links are mostly chance
+    max_tasks: float | None = None  # annotators with more are excluded
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,8 @@ def common_task_communities(
     matrices = np.empty((annotators, 0, 0)) if mean is None else np.asarray(mean, dtype=np.float64)
     if len(matrices) != annotators:
         raise ValueError(f"{len(matrices)} confusion matrices of {annotators} annotators; expected one each.")
-    most = np.inf if settings.most_tasks is None else settings.most_tasks
-    enough = np.flatnonzero((every.tasks >= settings.least_tasks) & (every.tasks <= most))
+    most = np.inf if settings.max_tasks is None else settings.max_tasks
+    enough = np.flatnonzero((every.tasks >= settings.min_tasks) & (every.tasks <= most))
     network = _network(every.of(enough), part(watch, 0.0, 0.1))
     linked = np.diff(network.indptr) > 0
     order = enough[linked]
@@ -227,11 +227,11 @@ def _by_factors(
 
 
 def _exclusion_notices(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> tuple[str, ...]:
-    most = np.inf if settings.most_tasks is None else settings.most_tasks
+    most = np.inf if settings.max_tasks is None else settings.max_tasks
     groups = (
         (
-            np.count_nonzero((tasks > 0) & (tasks < settings.least_tasks)),
-            f"labelled fewer than {settings.least_tasks:,} tasks",
+            np.count_nonzero((tasks > 0) & (tasks < settings.min_tasks)),
+            f"labelled fewer than {settings.min_tasks:,} tasks",
         ),
         (np.count_nonzero(tasks > most), f"labelled more than {most:,.0f} tasks"),
         (alone, "labelled no task of another annotator"),

@@ -253,8 +253,8 @@ class CommunitySettings(FactorisationSettings):
     """Settings of `communities`."""
 
     method: str = "nmf"  # how the network of annotators is divided, a key of `METHODS`
-    least_votes: int = 10  # annotators with fewer are excluded: their rates are mostly prior
-    most_votes: float | None = None  # annotators with more are excluded
+    min_votes: int = 10  # annotators with fewer are excluded: their rates are mostly prior
+    max_votes: float | None = None  # annotators with more are excluded
     # how fast similarity falls with distance: a larger scale separates finer differences, but may split
     # communities by chance. None: 30, or less if even similar annotators differ; 1 with `as_published`
     scale: float | None = None
@@ -343,8 +343,8 @@ def communities(
     counts = np.asarray(votes)
     if counts.shape != (len(matrices),):
         raise ValueError(f"votes of {counts.shape} for {len(matrices)} annotators; expected a number each.")
-    most = np.inf if settings.most_votes is None else settings.most_votes
-    members = np.flatnonzero((counts >= settings.least_votes) & (counts <= most))
+    most = np.inf if settings.max_votes is None else settings.max_votes
+    members = np.flatnonzero((counts >= settings.min_votes) & (counts <= most))
     if not len(members):
         return _no_communities(matrices.shape, settings, _exclusion_notices(counts, settings))
     order = members[_sorted_rows(roots[members])]
@@ -354,8 +354,8 @@ def communities(
         scale = 1.0
     elif scale is None:
         scale = fitting_scale(rows, classes, part(watch, 0.0, 0.05))
-    most_cells = _CELLS if len(rows) <= _CELLS else _CELLS_OF_MANY
-    cells = group_into_cells(rows, most_cells, part(watch, 0.05, 0.1))
+    max_cells = _CELLS if len(rows) <= _CELLS else _CELLS_OF_MANY
+    cells = group_into_cells(rows, max_cells, part(watch, 0.05, 0.1))
     similarity = _Similarity(_unit(cells.centre, classes), classes, scale)
     if settings.method == "louvain":
         share, notices = _by_louvain(cells, similarity, settings.seed, part(watch, 0.1, 0.7))
@@ -432,13 +432,13 @@ def _no_communities(
 
 
 def _exclusion_notices(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
-    most = np.inf if settings.most_votes is None else settings.most_votes
-    few = np.count_nonzero((votes > 0) & (votes < settings.least_votes))
+    most = np.inf if settings.max_votes is None else settings.max_votes
+    few = np.count_nonzero((votes > 0) & (votes < settings.min_votes))
     return tuple(
         f"{'1 annotator has' if count == 1 else f'{count:,} annotators have'} {bound} votes and "
         f"{'belongs' if count == 1 else 'belong'} to no community."
         for count, bound in (
-            (few, f"fewer than {settings.least_votes:,}"),
+            (few, f"fewer than {settings.min_votes:,}"),
             (np.count_nonzero(votes > most), f"more than {most:,.0f}"),
         )
         if count

@@ -371,7 +371,7 @@ def _compare_repeats(reads: FloatArray) -> tuple[Coefficient, LimitsOfAgreement 
     return intraclass_correlation(pairs).absolute, limits
 
 
-_MOST_CASES = 10_000_000
+_MAX_CASES = 10_000_000
 """Maximum number of cases of a search."""
 
 
@@ -454,9 +454,9 @@ def _search(width_at: Callable[[float], float], width: float, least: int = 1) ->
     high = least
     while width_at(high) > width:
         high *= 2
-        if high > _MOST_CASES:
+        if high > _MAX_CASES:
             raise ValueError(
-                f"width {width:g} takes more than {_MOST_CASES:,} cases; expected a larger width."
+                f"width {width:g} takes more than {_MAX_CASES:,} cases; expected a larger width."
             )
     low = max(least, high // 2)
     while low < high:

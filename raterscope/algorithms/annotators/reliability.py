@@ -43,7 +43,7 @@ _GRID = np.round(np.linspace(-0.96, 0.96, 17), 2)
 _DROP = 1.92
 """Half the 95 % quantile of the chi-squared distribution with one degree of freedom."""
 
-_LEAST_ODDS = 1e-4
+_MIN_ODDS = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class AnnotatorReliability:
 
 def from_interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Convert 95 % intervals of probabilities to log odds and their standard errors."""
-    ends = np.clip(np.array([low, high], dtype=np.float64), _LEAST_ODDS, 1.0 - _LEAST_ODDS)
+    ends = np.clip(np.array([low, high], dtype=np.float64), _MIN_ODDS, 1.0 - _MIN_ODDS)
     odds = np.log(ends) - np.log1p(-ends)
     error = np.maximum((odds[1] - odds[0]) / (2.0 * Z), 1e-6)
     return odds.mean(axis=0), error

@@ -103,7 +103,7 @@ RARELY_CHOSEN = 2.0
 queue.
 """
 
-FEWEST_IN_ORDER = 2
+MIN_ORDERED = 2
 """Minimum number of decisions for assuming an order."""
 
 ONE_SIDED = float(np.log(4))
@@ -196,7 +196,7 @@ def _passed(
     `chance`: (M,) of each image, probability of a structure before any decision.
     """
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
-    if np.count_nonzero(every) < FEWEST_IN_ORDER:
+    if np.count_nonzero(every) < MIN_ORDERED:
         return [np.zeros(len(decided)) for decided in known]
     log_record = [_log_record(*image) for image in zip(known, truth, chance, strict=True)]
     ordered, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record))

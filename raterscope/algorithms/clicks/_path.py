@@ -39,7 +39,7 @@ GATE = 72.0
 GATE_WITHOUT_OUTLIERS = 1400.0
 """Value of `GATE` without outliers, where every click needs a component: exp(-700)."""
 
-LEAST_ITERATIONS = 10
+MIN_ITERATIONS = 10
 """Minimum iterations before the literal form removes a component by force (OEM-DEM paper, section 7.1)."""
 
 Criterion = Literal["observed", "expected", "thesis", "length"]
@@ -252,7 +252,7 @@ def walk_from(
         if path.form in {"corrected", "thesis"}:
             settled = abs(score - previous) < path.tolerance * abs(score) and len(state.weight) == before
         elif literal:
-            settled = settled and len(objective) >= LEAST_ITERATIONS
+            settled = settled and len(objective) >= MIN_ITERATIONS
         removed.append(settled)
         previous = score
         if settled:

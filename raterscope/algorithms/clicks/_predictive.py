@@ -45,7 +45,7 @@ from raterscope.algorithms.progress import silent
 DRAWS = 32
 """Number of draws of the parameters and of the newcomers' votes."""
 
-FEWEST_DRAWS = 8
+MIN_DRAWS = 8
 """Minimum number of draws, for an image with very many votes."""
 
 VOTES = 1_000_000
@@ -139,7 +139,7 @@ def draw_changes(
         return PredictedChanges(
             expected.chance[None], np.array([expected.structures]), expected.meetings, chances.marginal
         )
-    draws = int(np.clip(VOTES // (clusters * (annotators + chances.more)), FEWEST_DRAWS, DRAWS))
+    draws = int(np.clip(VOTES // (clusters * (annotators + chances.more)), MIN_DRAWS, DRAWS))
     generator = np.random.default_rng(0)
     structure = _draw_structures(crowd, generator, draws)
     arrivals = np.full(draws, expected.blurred)

@@ -142,7 +142,7 @@ def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> Floa
 CASES = 20.0
 """Default weight of the expected share of structures, in clusters."""
 
-MOST_CASES = 1e4
+MAX_CASES = 1e4
 """Maximum weight of the expected share of structures, in clusters."""
 
 DIFFER = 0.2
@@ -180,7 +180,7 @@ def _cases(prior: Prior) -> float:
     if prior.expected is None or prior.expected_error is None:
         return CASES
     variance = (prior.expected_error / 1.96) ** 2
-    return float(np.clip(prior.expected * (1 - prior.expected) / variance - 1, 1.0, MOST_CASES))
+    return float(np.clip(prior.expected * (1 - prior.expected) / variance - 1, 1.0, MAX_CASES))
 
 
 def _controls(

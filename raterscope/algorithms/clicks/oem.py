@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd import Crowd, CrowdModel
 
 
-MOST_DISTANCES = 2_000_000_000
+MAX_DISTANCES = 2_000_000_000
 """Maximum distances computed by k-means, about one second, because it cannot be cancelled."""
 
 
@@ -42,7 +42,7 @@ def k_means(points: FloatArray, worth: FloatArray, count: int, seed: int) -> Flo
     from sklearn.exceptions import ConvergenceWarning
 
     count = min(count, len(np.unique(points, axis=0)))
-    rounds = int(np.clip(MOST_DISTANCES // (len(points) * count), 3, 300))
+    rounds = int(np.clip(MAX_DISTANCES // (len(points) * count), 3, 300))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(count, n_init=1, max_iter=rounds, random_state=seed).fit(points, sample_weight=worth)

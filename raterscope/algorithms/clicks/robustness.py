@@ -101,7 +101,7 @@ def _at(values: NDArray[np.float64], positions: IntArray) -> NDArray[np.float64]
 LEAST = 0.2
 """Minimum tempered likelihood ratio of artefacts alone for `absence_notice`."""
 
-FEWEST_SPOTS = 5
+MIN_SPOTS = 5
 """Minimum number of spots for a contradiction of scores and votes."""
 
 MISSED = 0.25
@@ -113,7 +113,7 @@ CHANCE = 0.001
 AGAINST = 0.25
 """Maximum probability by votes of a decision that counts as against the votes."""
 
-FEWEST_AGAINST = 2
+MIN_AGAINST = 2
 """Minimum number of decisions against the votes for a notice."""
 
 
@@ -136,7 +136,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
             decided += len(right)
             against += int((right <= AGAINST).sum())
             expected += float(least[least <= AGAINST].sum())
-    if against < FEWEST_AGAINST or pdtrc(against - 1, expected) > CHANCE:
+    if against < MIN_AGAINST or pdtrc(against - 1, expected) > CHANCE:
         return None
     return (
         f"{against:,} of {decided:,} decisions contradict the votes, {expected:.1f} are expected. Either "
@@ -202,13 +202,13 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
     score, detected = (np.concatenate(column) for column in zip(*scored, strict=True))
     finite, number = np.isfinite(score), int(detected.sum())
     both, advice = int((finite & detected).sum()), "Decide some spots, or exclude the scores."
-    if number >= FEWEST_SPOTS and both < MISSED * number:
+    if number >= MIN_SPOTS and both < MISSED * number:
         return (
             f"The program has a detection on {both:,} of {number:,} detected spots: scores and votes "
             f"contradict each other. {advice}"
         )
     high, low = score[finite & detected], score[finite & ~detected]
-    if min(len(high), len(low)) < FEWEST_SPOTS or mannwhitneyu(high, low, alternative="less").pvalue > CHANCE:
+    if min(len(high), len(low)) < MIN_SPOTS or mannwhitneyu(high, low, alternative="less").pvalue > CHANCE:
         return None
     return (
         "Spots with high scores are detected less often than those with low scores: scores and votes "

@@ -316,7 +316,7 @@ def score_correlation(
     shares: Array,
     posterior: Array,
     correlations: Array,
-    most_votes: int,
+    max_votes: int,
     scores: Array,
     weights: Array | None,
     spread: Array,
@@ -327,7 +327,7 @@ def score_correlation(
     `tasks`: (M,) int64, tasks of unknown class with two votes or more.
     `votes`, `model`, `shares`, `posterior`: as in `temper`.
     `correlations`: (R,) float64.
-    `most_votes`: largest number of votes on a task.
+    `max_votes`: largest number of votes on a task.
     `scores`: (R,) float64, added to.
     `weights`: as in `expect`.
     `spread`: as in `temper`; the other votes of n have the share (n - 1) / n of their effective number.
@@ -336,7 +336,7 @@ def score_correlation(
     start, pair, owner = votes
     above, below = model
     classes = len(shares)
-    rates, logs = np.empty((classes, most_votes)), np.empty((classes, most_votes))
+    rates, logs = np.empty((classes, max_votes)), np.empty((classes, max_votes))
     total, log_shares, term = shares.copy(), shares.copy(), shares.copy()
     for j in range(classes):
         log_shares[j] = math.log(shares[j])

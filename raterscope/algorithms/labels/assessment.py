@@ -449,7 +449,7 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
     return []
 
 
-_COMPARED, _LEAST_COMPARED = 500_000, 200
+_COMPARED, _MIN_COMPARED = 500_000, 200
 """Number of votes above which changes over time are tested only for some annotators, and minimum number of
 these.
 """
@@ -460,7 +460,7 @@ def _change_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
 
     In large crowds a sample of annotators is compared: only the share of differing rates counts.
     """
-    every = min(len(labels) // _COMPARED, len(labels.annotators) // _LEAST_COMPARED)
+    every = min(len(labels) // _COMPARED, len(labels.annotators) // _MIN_COMPARED)
     if every > 1:
         labels = labels.subset(labels.annotator % every == 0)
     assert labels.meaning is not None

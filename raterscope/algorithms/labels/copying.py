@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
 
-_LEAST_PARTNERS = 4
+_MIN_PARTNERS = 4
 """Minimum number of annotators with common tasks for estimating an annotator's skill."""
 
 _RANK = 0.4
@@ -24,7 +24,7 @@ _RANK = 0.4
 _SUSPICIOUS = 3.0
 """Minimum agreement of suspects beyond that explained by skills, in standard deviations."""
 
-_LEAST_RING, _DENSE = 8, 0.7
+_MIN_RING, _DENSE = 8, 0.7
 """Minimum members of a ring, and minimum share of their pairs that agree too well: smaller rings hardly
 affect the result, and a chain of good annotators is not a ring.
 """
@@ -32,12 +32,12 @@ affect the result, and a chain of good annotators is not a ring.
 _ALIKE = 0.9
 """Minimum chance-corrected agreement of a ring that may outvote the others."""
 
-_LEAST_AGREEMENT = 0.05
+_MIN_AGREEMENT = 0.05
 """Minimum chance-corrected agreement outside a ring. If the others guess, good annotators look like a ring.
 """
 
-_LEAST_OUTSIDERS = 3
-_DISAGREEMENT, _LEAST_DISAGREEMENT = 5.0, 0.1
+_MIN_OUTSIDERS = 3
+_DISAGREEMENT, _MIN_DISAGREEMENT = 5.0, 0.1
 """Minimum evidence that annotators outside a ring agree with each other against it: in standard deviations,
 and as a share of the agreement that the ring's labels do not explain.
 """
@@ -97,7 +97,7 @@ def find_suspects(
     cluster = _linked_sets(pairs, beyond, annotators)
     if (cluster >= 0).any():
         outside = (cluster[pairs] < 0).all(axis=1)
-        judged = kappa[outside] @ common[outside] >= _LEAST_AGREEMENT * common[outside].sum()
+        judged = kappa[outside] @ common[outside] >= _MIN_AGREEMENT * common[outside].sum()
         return np.where(judged, cluster, -1), False
     alike = _linked_sets(pairs, kappa >= _ALIKE, annotators)
     for number in np.unique(alike[alike >= 0]).tolist():
@@ -130,7 +130,7 @@ def skill_excess(
     edges = np.searchsorted(annotator[order], np.arange(annotators + 1))
     many = np.diff(edges)
     edge = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
-    middle = np.where(many >= _LEAST_PARTNERS, value[order][edge], np.nan)
+    middle = np.where(many >= _MIN_PARTNERS, value[order][edge], np.nan)
     if not np.isfinite(middle).any():
         return None
     usual = np.sqrt(max(float(np.nanmedian(middle)), 0.01))
@@ -138,7 +138,7 @@ def skill_excess(
     expected = skill[pairs[:, 0]] * skill[pairs[:, 1]]
     agree = np.clip(expected + (1 - expected) * chance, 0.0, 1.0)
     spread = np.sqrt(np.maximum(agree * (1 - agree), 0.01) / common) / (1 - chance)
-    beyond = (kappa - expected >= _LEAST_SHARE * (1 - expected)) & (kappa - expected > deviations * spread)
+    beyond = (kappa - expected >= _MIN_SHARE * (1 - expected)) & (kappa - expected > deviations * spread)
     return kappa, beyond, np.isfinite(expected)
 
 
@@ -156,7 +156,7 @@ def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators
     compared = rings[pairs[:, 0]][rings[pairs[:, 0]] == rings[pairs[:, 1]]]
     many = np.bincount(rings[links[:, 0]], minlength=annotators)
     dense = many >= _DENSE * np.maximum(np.bincount(compared, minlength=annotators), 1)
-    ring = dense & (np.bincount(rings, minlength=annotators) >= _LEAST_RING)
+    ring = dense & (np.bincount(rings, minlength=annotators) >= _MIN_RING)
     return np.where(ring[rings], rings, -1).astype(np.int64)
 
 
@@ -191,7 +191,7 @@ def _outvoting(
         if annotator not in answers or other not in answers:
             continue
         both, own_rows, its = np.intersect1d(answers[annotator][0], answers[other][0], return_indices=True)
-        if len(both) < _LEAST_COMMON:
+        if len(both) < _MIN_COMMON:
             continue
         agree = (rates[annotator, majority[both]] * rates[other, majority[both]]).sum(axis=1)
         same += float((answers[annotator][1][own_rows] == answers[other][1][its]).sum())
@@ -199,8 +199,8 @@ def _outvoting(
         variance += float((agree * (1 - agree)).sum())
         open_ += float((1 - agree).sum())
     beyond = same - expected
-    few = len(answers) < _LEAST_OUTSIDERS or open_ <= 0
-    return not few and beyond > max(_DISAGREEMENT * np.sqrt(variance), _LEAST_DISAGREEMENT * open_)
+    few = len(answers) < _MIN_OUTSIDERS or open_ <= 0
+    return not few and beyond > max(_DISAGREEMENT * np.sqrt(variance), _MIN_DISAGREEMENT * open_)
 
 
 def fair_consensus(
@@ -265,15 +265,15 @@ def _vote_shares(labels: Labels, votes: NDArray[np.int64], weight: FloatArray | 
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-_LEAST_COMMON = 20
+_MIN_COMMON = 20
 """Minimum number of common tasks."""
 
-_MOST_PEOPLE, _MOST_PAIRS = 1_000, 10_000
+_MAX_ANNOTATORS, _MAX_PAIRS = 1_000, 10_000
 """Maximum number of annotators (those with most votes), and of their pairs (those with most common tasks),
 that are tested.
 """
 
-_LEAST_SHARE = 0.5
+_MIN_SHARE = 0.5
 """Minimum share of copied votes; annotators with correlated errors on hard tasks stay below it."""
 
 _CHANCE = 0.01
@@ -334,7 +334,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
 
     annotators, tasks = len(labels.annotators), len(labels.tasks)
     busy = np.zeros(annotators, dtype=bool)  # votes of others need not be sorted
-    busy[np.argsort(-labels.votes_of_annotators(), kind="stable")[: 2 * _MOST_PEOPLE]] = True
+    busy[np.argsort(-labels.votes_of_annotators(), kind="stable")[: 2 * _MAX_ANNOTATORS]] = True
     votes = np.flatnonzero(busy[labels.annotator])
     _, first = np.unique(
         labels.annotator[votes].astype(np.int64) * tasks + labels.task[votes], return_index=True
@@ -342,20 +342,20 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     first = votes[first]
     many = np.bincount(labels.annotator[first], minlength=annotators)
     looked_at = np.zeros(annotators, dtype=bool)
-    looked_at[np.argsort(-many, kind="stable")[:_MOST_PEOPLE]] = True
+    looked_at[np.argsort(-many, kind="stable")[:_MAX_ANNOTATORS]] = True
     first = first[looked_at[labels.annotator[first]]]
     voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
     start = np.searchsorted(voter, np.arange(annotators + 1))
     voted = csr_array((np.ones(len(voter)), (voter, task)), shape=(annotators, tasks))
     together = (voted @ voted.T).tocoo()
-    requested = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
-    requested = requested[np.argsort(-together.data[requested], kind="stable")[:_MOST_PAIRS]]
+    requested = np.flatnonzero((together.row < together.col) & (together.data >= _MIN_COMMON))
+    requested = requested[np.argsort(-together.data[requested], kind="stable")[:_MAX_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[requested].astype(np.int32)
     chance = _CHANCE / max(len(pairs), 1)
     count = np.asarray(together.data, dtype=np.float64)[requested]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
-    likely = same_of >= _LEAST_SHARE * count  # with less, whatever is expected
+    likely = same_of >= _MIN_SHARE * count  # with less, whatever is expected
     excess = skill_excess(pairs, count, same_of, labels, float(-ndtri(chance)))
     if excess is not None and not outvoting:
         _, beyond_skills, known = excess
@@ -419,7 +419,7 @@ def _is_beyond(same: int, agree: FloatArray, chance: float) -> bool:
     from scipy.special import bdtrc
 
     many, expected = len(agree), float(np.clip(agree, 0.0, 1.0).sum())
-    mostly = same - expected >= _LEAST_SHARE * (many - expected)
+    mostly = same - expected >= _MIN_SHARE * (many - expected)
     return bool(mostly and same > expected and bdtrc(same - 1, many, expected / many) < chance)
 
 

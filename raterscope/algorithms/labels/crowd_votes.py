@@ -29,7 +29,7 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.progress import T, Watch, parts_of, run_parts, silent
 
-_MOST_ENTRIES = 300_000_000
+_MAX_ENTRIES = 300_000_000
 """Maximum number of entries of all confusion matrices together: 2.4 GB."""
 
 _HALVED = 200_000
@@ -79,10 +79,10 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
 
     tasks, annotators = len(labels.tasks), len(labels.annotators)
     classes, outputs = len(labels.classes), len(labels.outputs)
-    if annotators * classes * outputs > _MOST_ENTRIES:
+    if annotators * classes * outputs > _MAX_ENTRIES:
         raise LabelsError(
             f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
-            f" expected at most {_MOST_ENTRIES:,} entries in all."
+            f" expected at most {_MAX_ENTRIES:,} entries in all."
         )
     # Votes of the second half follow those of the first half on the same task.
     half = len(labels) if len(labels) < _HALVED else -(-len(labels) // 2)

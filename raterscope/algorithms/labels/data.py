@@ -387,7 +387,7 @@ class LabelTrace:
     name: str = ""
 
 
-MOST_ENTRIES = 20_000_000
+MAX_ENTRIES = 20_000_000
 """Maximum number of entries of all annotators' confusion matrices if each annotator has one: 0.16 GB."""
 
 
@@ -396,7 +396,7 @@ def has_own_matrices(labels: Labels) -> bool:
 
     For very many classes and annotators it estimates one matrix for all, and each annotator's accuracy.
     """
-    return len(labels.annotators) * len(labels.classes) * len(labels.outputs) <= MOST_ENTRIES
+    return len(labels.annotators) * len(labels.classes) * len(labels.outputs) <= MAX_ENTRIES
 
 
 def distinct(values: FloatArray) -> FloatArray:

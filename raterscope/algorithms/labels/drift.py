@@ -33,7 +33,7 @@ RIGHT = -1
 _EVIDENCE = log(100.0)
 """Minimum log Bayes factor of a change; decisive evidence in the terms of Kass and Raftery."""
 
-_LEAST_VOTES = 5.0
+_MIN_VOTES = 5.0
 """Minimum expected votes on tasks of the class before and after a change."""
 
 _JEFFREYS = 0.5
@@ -204,8 +204,8 @@ def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, flo
     while waiting:
         first, last = waiting.pop()
         total = counts[first : last + 1].sum(axis=1) - counts[first].sum()
-        low = first + int(np.searchsorted(total, _LEAST_VOTES))
-        high = first + int(np.searchsorted(total, total[-1] - _LEAST_VOTES, side="right"))
+        low = first + int(np.searchsorted(total, _MIN_VOTES))
+        high = first + int(np.searchsorted(total, total[-1] - _MIN_VOTES, side="right"))
         if low >= high:
             continue
         factor = (
@@ -301,7 +301,7 @@ def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatAr
 FALSE_ALARMS = 0.05
 """Share of constant annotators who are listed by chance."""
 
-LEAST_VOTES = 20
+MIN_VOTES = 20
 """Minimum number of votes for testing an annotator."""
 
 _SPLITS = np.arange(0.1, 0.901, 0.02)
@@ -378,7 +378,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     annotators = len(many)
     p, step = np.full(annotators, np.nan), np.zeros(annotators, dtype=np.int64)
     before, after = np.full(annotators, np.nan), np.full(annotators, np.nan)
-    tested = np.flatnonzero(many >= LEAST_VOTES)
+    tested = np.flatnonzero(many >= MIN_VOTES)
     z = np.zeros((len(tested), len(_SPLITS)))
     for at, annotator in enumerate(tested.tolist()):
         if at % 256 == 0:

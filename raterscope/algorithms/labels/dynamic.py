@@ -48,7 +48,7 @@ _WORK = 400_000
 
 _TASKS = 200_000
 
-_MOST_STEPS = 1_500_000_000
+_MAX_STEPS = 1_500_000_000
 """Maximum number of entries of all smoothed matrices together: 6 GB."""
 
 _FAR, _MUCH = 0.2, 0.25
@@ -59,7 +59,7 @@ without truths are uncertain.
 _COUNTS = (1e-12, 1e12)
 """Limits of pseudo-counts."""
 
-_MOST_ENTRIES = 300_000_000
+_MAX_ENTRIES = 300_000_000
 """Maximum number of entries of all annotators' last matrices together: 2.4 GB."""
 
 
@@ -193,8 +193,8 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
 def _check_size(labels: Labels) -> None:
     entries = len(labels.classes) * len(labels.outputs)
     for many, most, unit in (
-        (len(labels), _MOST_STEPS, "votes"),
-        (len(labels.annotators), _MOST_ENTRIES, "annotators"),
+        (len(labels), _MAX_STEPS, "votes"),
+        (len(labels.annotators), _MAX_ENTRIES, "annotators"),
     ):
         if many * entries > most:
             raise LabelsError(

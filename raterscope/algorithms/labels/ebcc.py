@@ -44,7 +44,7 @@ _TERMS = 1_000_000
 _AT_ONCE = 30_000
 """Number of rates whose expectations are computed at once."""
 
-_MOST_ENTRIES = 100_000_000
+_MAX_ENTRIES = 100_000_000
 """Maximum number of entries of the annotators' rates by subtype, or of the tasks' joint probabilities: 0.8
 GB.
 """
@@ -284,9 +284,9 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
         (len(labels.annotators) * len(labels.outputs) * columns, "The annotators' rates"),
         (len(labels.tasks) * columns, "The tasks' probabilities"),
     ):
-        if many > _MOST_ENTRIES:
+        if many > _MAX_ENTRIES:
             raise LabelsError(
-                f"{unit} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
+                f"{unit} of {columns:,} subtypes do not fit into memory; expected at most {_MAX_ENTRIES:,}"
                 f" numbers, not {many:,}. Use fewer subtypes, or the pooled consensus."
             )
     votes = sort_by_task(labels, watch)

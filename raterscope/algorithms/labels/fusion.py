@@ -271,7 +271,7 @@ class QuestionSettings(Settings):
     def by_behaviour(self) -> CommunitySettings:
         """Return the settings of communities by behaviour."""
         settings = CommunitySettings(
-            method=self.community_method, least_votes=self.community_least, most_votes=self.community_most,
+            method=self.community_method, min_votes=self.community_least, max_votes=self.community_most,
             scale=self.community_scale, as_published=self.community_as_published,
         )  # fmt: skip
         evidence = self.community_evidence
@@ -280,8 +280,8 @@ class QuestionSettings(Settings):
     def by_common_tasks(self) -> CommonTaskSettings:
         """Return the settings of communities by common tasks."""
         return CommonTaskSettings(
-            method=self.community_method, least_tasks=max(self.community_least, 1),
-            most_tasks=self.community_most, evidence=self.community_evidence,
+            method=self.community_method, min_tasks=max(self.community_least, 1),
+            max_tasks=self.community_most, evidence=self.community_evidence,
             as_published=self.community_as_published,
         )  # fmt: skip
 

@@ -40,10 +40,10 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts
 
-_LEAST_OF_LARGE = 3
+_MIN_ITERATIONS_OF_LARGE = 3
 """Minimum number of rounds over all tasks of a large crowd."""
 
-_LEAST_ROUNDS = 13
+_MIN_ROUNDS = 13
 _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
 _GRADE_ROUNDS = (1, 2, 3, 4, 6, 9, 12, 16, 20, 25, 35, 50)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
@@ -171,7 +171,7 @@ def dawid_skene(
     fit = _Rounds(crowd, by_class, text, anchored)
     if not crowd.large:
         counts = count_votes_of(crowd, posterior, partial(watch, 0.0, text))
-        return fit.run(posterior, counts, (_LEAST_ROUNDS, iterations), tolerance, watch, show)
+        return fit.run(posterior, counts, (_MIN_ROUNDS, iterations), tolerance, watch, show)
     if like is not None:
         counts = count_votes_of(crowd, posterior, partial(watch, 0.0, text))
         fit = _Rounds(crowd, by_class, text, anchored, like)
@@ -181,13 +181,13 @@ def dawid_skene(
         first = posterior[tasks]
         counts = count_votes_of(some, first, partial(step, 0.0, text))
         like, _ = _Rounds(some, by_class, text, anchored).run(
-            first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step
+            first, counts, (_MIN_ROUNDS,) * 2, tolerance, step
         )
         posterior[np.diff(crowd.start) > 0] = 0.0  # the others contribute nothing to these rates yet
         posterior[tasks] = first
         fit.expect(like, posterior, counts, part(watch, 0.3, 0.35))
         fit = _Rounds(crowd, by_class, text, anchored, like)
-    least = min(_LEAST_OF_LARGE, iterations)
+    least = min(_MIN_ITERATIONS_OF_LARGE, iterations)
     return fit.run(posterior, counts, (least, iterations), tolerance, part(watch, 0.35, 1.0), show)
 
 

@@ -69,7 +69,7 @@ from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, sil
 
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
-_LEAST_OF_LARGE, _STRENGTH_ROUNDS_OF_LARGE = 6, (2, 5)
+_MIN_ITERATIONS_OF_LARGE, _STRENGTH_ROUNDS_OF_LARGE = 6, (2, 5)
 """Minimum number of rounds, and number of rounds that estimate the strength, if the model starts from another
 fit.
 """
@@ -163,7 +163,12 @@ def mixed_membership(
         moved = sum(run_by_part(crowd.parts, partial(sweep, prior, beyond), report))
         run_parts(merge, spans, report)
         fit.rows = below.sum(axis=0) - parts * fit.strength - (parts - 1) * fit.rows
-        if like is not None and turn >= _LEAST_OF_LARGE and not beyond and moved / active < tolerance:
+        if (
+            like is not None
+            and turn >= _MIN_ITERATIONS_OF_LARGE
+            and not beyond
+            and moved / active < tolerance
+        ):
             break
         beyond = 0.0 if like is None or moved / active < _NEAR * tolerance else _BEYOND
     alone = None
@@ -210,7 +215,7 @@ _FREEDOM = _SIMULATED - 1.0
 _TERMS = 100_000
 """Votes times classes above which tasks are thinned."""
 
-_LEAST_TERMS = 20
+_MIN_TERMS = 20
 """Minimum number of votes on tasks with several votes for the comparison."""
 
 _ERROR = 0.1
@@ -288,7 +293,7 @@ def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
     tasks = np.flatnonzero(votes >= 2)
     terms = int(votes[tasks].sum()) * len(labels.classes)
     tasks = tasks[:: max(1, -(-terms // most))]
-    if votes[tasks].sum() < _LEAST_TERMS:
+    if votes[tasks].sum() < _MIN_TERMS:
         return labels.subset(np.zeros(len(labels), dtype=bool))
     row = np.full(len(votes), -1, dtype=np.int32)
     row[tasks] = np.arange(len(tasks))

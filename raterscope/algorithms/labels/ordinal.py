@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 
-MOST_GRADES = 101
+MAX_GRADES = 101
 """Maximum number of grades: 0 to 100."""
 
 _LAPSE = 0.03
@@ -47,7 +47,7 @@ _LAPSE = 0.03
 
 _BIAS = np.linspace(-1.5, 1.5, 9)
 _NOISES = 8
-_LEAST_NOISE, _MOST_NOISE = 0.2, 3.0
+_MIN_NOISE, _MAX_NOISE = 0.2, 3.0
 _STRETCH = (0.4, 0.6, 0.8, 1.0, 1.25)
 _PRIOR = (0.6, 0.7, 0.8, 0.3)
 """Standard deviation of the bias, median of the noise and deviation of its logarithm, and deviation of the
@@ -90,7 +90,7 @@ def ordinal_types(positions: tuple[float, ...], outputs: int) -> OrdinalTypes:
 
     at, unit = np.array(positions), max(1.0, (outputs - 1) / (_FINE - 1))
     middle = (outputs - 1) / 2
-    noise = np.geomspace(_LEAST_NOISE, _MOST_NOISE * unit, _NOISES)
+    noise = np.geomspace(_MIN_NOISE, _MAX_NOISE * unit, _NOISES)
     grid = np.stack(np.meshgrid(_BIAS * unit, noise, _STRETCH, indexing="ij"), axis=-1).reshape(-1, 3)
     bias, noise, stretch = grid.T
     perceived = middle + stretch[:, None] * (at - middle) + bias[:, None]
@@ -115,7 +115,7 @@ def class_positions(meaning: NDArray[np.integer], classes: int) -> tuple[float, 
     (0.0, 1.0, 1.5, 2.0)
     """
     outputs = len(meaning)
-    if not 2 < outputs <= MOST_GRADES or not 2 < classes <= MOST_GRADES:
+    if not 2 < outputs <= MAX_GRADES or not 2 < classes <= MAX_GRADES:
         return None
     if (meaning == OPEN).any() or (np.diff(meaning) < 0).any():
         return None
@@ -161,7 +161,7 @@ _DETECTED = 4
 _SURPRISE = 0.05
 """Maximum share of other orders that fit the votes better than the order of the numbers."""
 
-_LEAST_PAIRS = 20.0
+_MIN_PAIRS = 20.0
 _ALL_ORDERS = 7
 _ORDERS = 2000
 _COMPARED_TASKS = 20_000
@@ -183,7 +183,7 @@ def detect_order(
     `task`, `label`: (V,). `meaning`: (L,), the class that each output represents.
     """
     many = len(classes)
-    if not _DETECTED <= many <= MOST_GRADES or tuple(outputs) != tuple(classes):
+    if not _DETECTED <= many <= MAX_GRADES or tuple(outputs) != tuple(classes):
         return False
     try:
         values = [float(name) for name in classes]
@@ -197,7 +197,7 @@ def detect_order(
     counts = np.bincount(cells, minlength=shape[0] * many).reshape(shape).astype(np.float64)
     pairs = counts.T @ counts
     np.fill_diagonal(pairs, 0.0)
-    if pairs.sum() / 2 < _LEAST_PAIRS:
+    if pairs.sum() / 2 < _MIN_PAIRS:
         return False
     if many <= _ALL_ORDERS:
         orders = np.array(list(permutations(range(many))))

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.array_operations import ROWS_AT_ONCE, max_rows, sum_rows
 from raterscope.algorithms.labels.crowd_votes import Crowd, smoothed_vote, sort_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     OPEN,
     Confusion,
     FloatArray,
@@ -111,7 +111,7 @@ _USE_WEIGHT = 5.0
 
 _CORRELATIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 
-_LEAST_ROUNDS = 5
+_MIN_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -349,7 +349,7 @@ def _with_shared_confusion(
     text = (
         f"One accuracy is estimated for each of {len(labels.annotators):,} annotators, and one confusion"
         f" matrix for all: matrices of {len(labels.classes):,} classes for each would have"
-        f" {confusion.alpha.size:,} entries; more than {MOST_ENTRIES:,} are not estimated. Communities and "
+        f" {confusion.alpha.size:,} entries; more than {MAX_ENTRIES:,} are not estimated. Communities and "
         f"copied answers are not searched for."
     )
     return make_fusion(labels, "pooled", answer, confusion, trace, [text, *convergence_notices(trace)])
@@ -490,7 +490,7 @@ def _fit_shared(
         posterior[known] = 0.0
         posterior[known, crowd.known[known]] = 1.0
         changes.append(largest)
-        if turn + 1 >= _LEAST_ROUNDS and mean / max(1, len(active)) < tolerance:
+        if turn + 1 >= _MIN_ROUNDS and mean / max(1, len(active)) < tolerance:
             return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
     return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
 

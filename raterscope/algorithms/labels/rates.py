@@ -93,7 +93,7 @@ value for the power lies between the two; with it, intervals by IBCC, whose cons
 have their nominal coverage.
 """
 
-_LEAST_SPREAD = 0.25
+_MIN_SPREAD = 0.25
 """Standard deviation of the logarithm of the power if no task is uncertain.
 
 It grows with the mean entropy of the tasks: on ten public crowds the error of accuracies, relative to their
@@ -476,7 +476,7 @@ def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:
         vote = class_votes(labels) + 1 / chance.shape[1]
         vote /= sum_rows(vote, keepdims=True)
         information = information_on_power(vote[judged], vote[others])
-    variance = (_LEAST_SPREAD**2 + entropy**2) / 2
+    variance = (_MIN_SPREAD**2 + entropy**2) / 2
     return float(np.sqrt(variance)), float(np.sqrt(variance / (1 + information * variance)))
 
 

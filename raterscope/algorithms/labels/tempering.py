@@ -42,7 +42,7 @@ _PREDICTED = 200_000
 _AT_ONCE = 50_000
 """Number of votes times classes whose rates are in memory at a time, within a processor's cache."""
 
-_MOST_LOGS = 10_000_000
+_MAX_LOGS = 10_000_000
 """Maximum number of entries of all confusion matrices for computing all expected logarithms."""
 
 _LEAST = 1e-9
@@ -176,7 +176,7 @@ class _Rates:
             self._row[fusion.drift.vote] = np.arange(len(labels), dtype=np.int32)
             self._alpha = fusion.drift.alpha
         # For a few annotators with many votes, terms that depend only on the annotator are computed once.
-        self._static = fusion.drift is None and self._alpha.size <= _MOST_LOGS
+        self._static = fusion.drift is None and self._alpha.size <= _MAX_LOGS
         if self._static:
             from scipy.special import digamma
 

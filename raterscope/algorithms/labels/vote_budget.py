@@ -255,7 +255,7 @@ FEWEST = 3
 """Minimum votes of a task that has enough: after one or two, the posterior is mostly prior."""
 LIMITS = (0.8, 0.9, 0.95, 0.99)
 _SIZES, _ROUNDS = 8, 40
-LEAST_CURVE = 3
+MIN_CURVE = 3
 """Minimum votes per task for predicting the gain of further votes: one or two votes have no majority."""
 
 
@@ -374,7 +374,7 @@ class VoteCurve:
     accuracy: FloatArray
     judged: int  # number of gold tasks
     draws: int
-    # gain of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per
+    # gain of one more vote per task, and of twice the votes; empty with fewer than `MIN_CURVE` votes per
     # task
     gains: tuple[VoteGain, ...] = ()
 
@@ -428,7 +428,7 @@ def extrapolate_gain(
     """
     number = labels.votes_of_tasks()
     voted = number > 0
-    if not voted.any() or np.median(number[voted]) < LEAST_CURVE:
+    if not voted.any() or np.median(number[voted]) < MIN_CURVE:
         return ()
     kept = (number + 1) // 2
     rows = np.arange(len(number))

@@ -39,10 +39,10 @@ _SIDE = 64
 _AT_ONCE = 500_000
 """Number of voxels between two calls of the check."""
 
-_MOST_TRIED = 48
+_MAX_CANDIDATES = 48
 """Maximum number of splits into two groups that are fitted, those with the largest differences."""
 
-_MOST_ENUMERATED = 12
+_MAX_ENUMERATED = 12
 """Maximum number of raters for which every split into two is tried: 2047 splits."""
 
 _LOG_RANGE = (-12.0, 6.0)
@@ -222,12 +222,12 @@ def _splits(products: FloatArray, members: Labels) -> Iterator[BoolArray]:
     sides = candidates.sum(axis=1)
     contrast = candidates / sides[:, None] - ~candidates / (size - sides)[:, None]
     between = np.einsum("ci,ij,cj->c", contrast, inner, contrast) * sides * (size - sides) / size
-    yield from candidates[np.argsort(-between, kind="stable")[:_MOST_TRIED]]
+    yield from candidates[np.argsort(-between, kind="stable")[:_MAX_CANDIDATES]]
 
 
 def _two_groups(inner: FloatArray) -> Iterator[BoolArray]:
     size = len(inner)
-    if size <= _MOST_ENUMERATED:
+    if size <= _MAX_ENUMERATED:
         for number in range(1, 2 ** (size - 1)):
             yield np.array([False] + [bool(number >> p & 1) for p in range(size - 1)])
         return

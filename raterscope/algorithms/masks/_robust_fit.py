@@ -232,7 +232,7 @@ _CHUNK = 2_000_000
 _SWEPT = 250_000
 """Number of columns times raters that a thread updates at a time, a millisecond of work."""
 
-_LEAST_DOF, _MOST_DOF = 0.05, 1e4
+_MIN_DOF, _MAX_DOF = 0.05, 1e4
 _TINY = 1e-12
 
 
@@ -458,7 +458,7 @@ def _learn_dof(state: Fit, check: Check) -> None:
             return factor * (nu + 1) * tail - voxels * float(_constants(kind, trial)[0])
 
         result = minimize_scalar(
-            loss, bounds=(math.log(_LEAST_DOF), math.log(_MOST_DOF)), method="bounded",
+            loss, bounds=(math.log(_MIN_DOF), math.log(_MAX_DOF)), method="bounded",
             options={"xatol": 1e-7},
         )  # fmt: skip
         if result.fun < loss(math.log(state.rater[3, p])):

@@ -86,7 +86,7 @@ TWO_RATERS = (
 CORRELATION = 0.87
 """Assumed correlation of the raters' errors without gold cases: near 1, for caution."""
 
-_CLIP, _LEAST_CLIP, _MOST_CLIP = 8.0, 8.0, 24.0
+_CLIP, _MIN_CLIP, _MAX_CLIP = 8.0, 8.0, 24.0
 """Maximum distance of raters who hardly differ: mm, and its limits in sides of a pixel."""
 
 _TYPICAL, _LARGEST_CLIP = 0.25, 64.0
@@ -274,7 +274,7 @@ def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     masks has the same bands.
     """
     side = _side(masks.spacing)
-    clip, reached = min(max(_CLIP, _LEAST_CLIP * side), _MOST_CLIP * side), 0.0
+    clip, reached = min(max(_CLIP, _MIN_CLIP * side), _MAX_CLIP * side), 0.0
     while True:
         step = part(watch, reached, reached := (1 + reached) / 2)
         cut = domain(masks, clip * _MARGIN, partial(step, 0.0, "finding marked voxels"), copy=False)
@@ -383,7 +383,7 @@ _SHIFTS, _SHIFT_PRIOR = np.linspace(-0.3, 0.3, 13), 0.1
 _SLOPES, _SLOPE_PRIOR = np.exp(np.linspace(-0.45, 0.45, 13)), 0.15
 """Grid of changes of the curve, and the standard deviation of their prior; logarithms of slopes."""
 
-_CASE_VOXELS, _MOST_VOXELS = 5.0, 500
+_CASE_VOXELS, _MAX_VOXELS = 5.0, 500
 """Weight of a case in independent voxels, and maximum number of voxels used."""
 
 
@@ -392,7 +392,7 @@ def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
     parts: dict[int, list[tuple[Float32Array, BoolArray]]] = {}
     for calibration in calibrations:
         if calibration.tried is not None and calibration.marked is not None and len(calibration.tried):
-            step = -(-len(calibration.tried) // _MOST_VOXELS)
+            step = -(-len(calibration.tried) // _MAX_VOXELS)
             parts.setdefault(calibration.raters - 1, []).append(
                 (calibration.tried[::step], calibration.marked[::step])
             )

@@ -197,9 +197,7 @@ def tolerance_of(
     return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing, volume))
 
 
-def least_volume(
-    tolerance: float, spacing: tuple[float, float, float], volume: float, *, flat: bool
-) -> float:
+def min_volume(tolerance: float, spacing: tuple[float, float, float], volume: float, *, flat: bool) -> float:
     """Return the volume below which a region is negligible.
 
     It is the larger of 2 % of the consensus's volume and a ball (in an image: a disc) with the tolerance as
@@ -334,7 +332,7 @@ def _regions(scene: _Scene, check: Check) -> list[Dispute]:
     number[deepest == 0] = 0
     order = sort_order(number.view(np.uint32), check)
     ends = np.cumsum(np.bincount(number, minlength=count + 1))
-    least = least_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
+    least = min_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
     drew = np.array([mask.any() for mask in scene.masks])
     regions = []
     for begin, end in itertools.pairwise(ends.tolist()):

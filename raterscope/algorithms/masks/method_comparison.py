@@ -36,7 +36,7 @@ MEASURES = {
 }
 """Measures of agreement: attributes of `RaterAgreement`."""
 
-FEWEST_CASES = 6
+MIN_CASES = 6
 """Minimum number of cases for a two-sided signed-rank test below 0.05."""
 
 _TRUTH = "\n"
@@ -147,11 +147,11 @@ def compare_methods(
 def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
     """Return the two-sided p value of Wilcoxon's signed-rank test of a method against a baseline over cases.
 
-    `values`, `baseline`: (C,), a value for each case. The result is NaN with fewer than `FEWEST_CASES` cases
+    `values`, `baseline`: (C,), a value for each case. The result is NaN with fewer than `MIN_CASES` cases
     in which both are finite.
     """
     both = np.isfinite(values) & np.isfinite(baseline)
-    if both.sum() < FEWEST_CASES:
+    if both.sum() < MIN_CASES:
         return math.nan
     return float(wilcoxon(values[both], baseline[both]).p_value)
 

@@ -35,7 +35,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.robust import (
-    MOST_TAU,
+    MAX_TAU,
     ROUGHLY,
     SLACK,
     GDPSettings,
@@ -57,7 +57,7 @@ _CHUNK = 40_000
 """Number of columns times raters between two progress reports."""
 
 _TINY = 1e-12
-_LEAST_DOF, _MOST_DOF = 0.05, 1e4
+_MIN_DOF, _MAX_DOF = 0.05, 1e4
 
 
 def multiclass(
@@ -214,7 +214,7 @@ def _result(
     tau = None
     if fitted.likelihood.kind:  # the Gaussian has no scales
         several = (size, len(scales), *masks.shape)
-        tau = np.broadcast_to(spread(np.minimum(scales, MOST_TAU).astype(np.float16)), several)
+        tau = np.broadcast_to(spread(np.minimum(scales, MAX_TAU).astype(np.float16)), several)
     notices = []
     if len(masks.annotators) == 2:
         notices.append("With two raters only the sum of the variances is certain, not which rater errs.")
@@ -480,7 +480,7 @@ def _learn_dof(state: _MulticlassFit, report: Callable[[float], None]) -> None:
             return factor * (nu + size) * tail - voxels * constant
 
         result = minimize_scalar(
-            loss, bounds=(math.log(_LEAST_DOF), math.log(_MOST_DOF)), method="bounded", options={"xatol":
+            loss, bounds=(math.log(_MIN_DOF), math.log(_MAX_DOF)), method="bounded", options={"xatol":
             1e-6}
         )  # fmt: skip
         if result.fun < loss(math.log(state.dof[p])):

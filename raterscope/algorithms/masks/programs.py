@@ -81,7 +81,7 @@ _GAIN = 2.0
 _KNOWN_PARTS = 10
 """Minimum number of parts with known voxels for using only known voxels."""
 
-_MOST_VOTES = 20.0
+_MAX_VOTES = 20.0
 _VOTES_VARIANCE, _OFFSET_VARIANCE, _ACCURACY_VARIANCE = 1.0, 1.0, 1.0
 """Prior variances: of a program's weight in squared raters, of the offset in mm², and of the logarithm of c.
 """
@@ -95,7 +95,7 @@ this rater is not left out to test the program; below the second the program is 
 used in the case.
 """
 
-_LEAST_VOTES = 0.2
+_MIN_VOTES = 0.2
 """Minimum weight of all programs together, in raters; with less they are not used."""
 
 _CERTAIN = 1e-6
@@ -283,7 +283,7 @@ def weigh(names: Sequence[str], cases: Sequence[Evidence], watch: Watch = silent
         return measured
     watch(_FOLDS / (_FOLDS + 1), "weighting programs")
     best, alone = _fit(rows), _fit(rows.alone())
-    if best[2:].sum() < _LEAST_VOTES:
+    if best[2:].sum() < _MIN_VOTES:
         return measured
     near, elsewhere = np.split(best[2:], 2)
     return replace(
@@ -438,7 +438,7 @@ def _fit(rows: _Rows) -> FloatArray:
 
     count = x.shape[1]
     start = np.concatenate([[0.5, 0.0], np.full(count, 0.5 / max(1, count // 2))])
-    bounds = [(-3.0, 3.0), (-10.0, 10.0)] + [(0.0, _MOST_VOTES)] * count
+    bounds = [(-3.0, 3.0), (-10.0, 10.0)] + [(0.0, _MAX_VOTES)] * count
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
 

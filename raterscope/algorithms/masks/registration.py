@@ -25,10 +25,10 @@ Triple = tuple[float, float, float]
 FEWEST = 4
 """Minimum number of voxels along each axis."""
 
-LEAST_OVERLAP = 0.3
+MIN_OVERLAP = 0.3
 """Minimum share of the smaller volume that lies within the other."""
 
-LEAST_INFORMATION = 0.2
+MIN_INFORMATION = 0.2
 """Minimum mutual information, nats; below it two volumes have almost nothing in common."""
 
 CLEAR = 0.9
@@ -139,9 +139,9 @@ class Registration:
     def problems(self) -> tuple[str, ...]:
         """Signs that the registration failed; empty if there are none."""
         problems = []
-        if self.overlap < LEAST_OVERLAP:
+        if self.overlap < MIN_OVERLAP:
             problems.append(f"only {100 * self.overlap:.0f} % of the smaller volume overlaps")
-        if self.information < LEAST_INFORMATION:
+        if self.information < MIN_INFORMATION:
             problems.append(f"mutual information is only {self.information:.2f}")
         if self.information < self.before:
             problems.append("mutual information is lower than before")
@@ -271,7 +271,7 @@ def _aligned(offset: NDArray[np.float64], turn: Triple, centre: Triple) -> NDArr
 def _best_first(results: list[Registration]) -> list[Registration]:
     """Sort results by mutual information; results with little overlap are last."""
     return sorted(
-        results, key=lambda result: (result.overlap >= LEAST_OVERLAP, result.information), reverse=True
+        results, key=lambda result: (result.overlap >= MIN_OVERLAP, result.information), reverse=True
     )
 
 

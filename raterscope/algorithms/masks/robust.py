@@ -185,7 +185,7 @@ stable."""
 TIE = 1e-5
 """Maximum distance of a mean of q(T) from 0, in mm, that counts as a tie due to rounding errors."""
 
-MOST_TAU = float(np.finfo(np.float16).max)
+MAX_TAU = float(np.finfo(np.float16).max)
 """Maximum of a stored scale."""
 
 SCALES = {"joint": "joint", "factorised": "factorised, as in the paper"}
@@ -512,7 +512,7 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) ->
             scales, fitted.likelihood.table, fitted.weights,
         )  # fmt: skip
         if local:
-            tau[:, block] = np.minimum(scales, MOST_TAU)
+            tau[:, block] = np.minimum(scales, MAX_TAU)
     chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)
     bias, _, sigma, dof = fitted.rater.copy()

@@ -98,7 +98,7 @@ def match_ratios(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, float]:
 _LEVEL = 0.95
 _PARTS = 3
 _FEWEST = 10
-_MOST_WINDOWS = 24
+_MAX_WINDOWS = 24
 
 LongArray = NDArray[np.int64]
 
@@ -303,7 +303,7 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     else:
         moment = np.arange(1, len(own) + 1, dtype=np.float64)
     residual = pairs.choice[own] - crowd.score[pairs.left[own]] + crowd.score[pairs.right[own]]
-    total = min(_MOST_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
+    total = min(_MAX_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
     total = max(total, min(1, len(own)))
     edge = np.arange(total + 1) * len(own) // max(total, 1)
     number = np.repeat(np.arange(total), np.diff(edge))

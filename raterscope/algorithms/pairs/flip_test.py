@@ -133,7 +133,7 @@ _GROUPS = 256
 _CLIP = 2.5
 _NORMAL_MAD = 1.4826
 _LEAST = 1e-300
-_LEAST_SLOPE = 0.05
+_MIN_SLOPE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +275,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     model = fit_choices(pairs, part(watch, 0.0, 0.5))
     known = scoring(model, part(watch, 0.5, 0.8))
     watch(0.8, "testing residuals")
-    slope = np.maximum(model.slope, _LEAST_SLOPE)
+    slope = np.maximum(model.slope, _MIN_SLOPE)
     for _ in range(_FIT_STEPS):
         watch(0.8, "testing residuals")
         slope = improve_slopes(model, known.difference, slope)
@@ -297,7 +297,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
         both = improve_annotators(model, known.difference, *both)
         model.slope_prior = estimate_slope_prior(model, known.difference, *both)
     if not model.graded:
-        at = model.spread(known.difference, np.maximum(both[0], _LEAST_SLOPE))
+        at = model.spread(known.difference, np.maximum(both[0], _MIN_SLOPE))
         of_any = _with_model(model, model.mean(at), wider, of_any)
     z = np.where(square > 0, statistic / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
     watch(0.95, "testing residuals")

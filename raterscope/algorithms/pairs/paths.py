@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import cholesky, invert_definite, solve_lower
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
+from raterscope.algorithms.pairs.ranking import MAX_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import THREADS, Watch, silent, wait_watching
 
 _PLACES = 600
@@ -248,7 +248,7 @@ def _times(gram: FloatArray, gap: FloatArray, coefficient: FloatArray) -> FloatA
     return np.hstack((both - gap * knockoff, both - gap * own))
 
 
-MOST_TESTED = 5000
+MAX_TESTED = 5000
 """Maximum number of annotators: several matrices have 8 bytes for each pair."""
 
 _SINGULAR = 1e-9
@@ -282,7 +282,7 @@ def gram_matrices(
 
     The pseudo-inverse of a component's Laplacian is not needed: without its last item the Laplacian is
     positive definite, and solving one triangular system gives the part of M' that the items explain. Raises
-    `PairsError` for more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED`
+    `PairsError` for more than `ranking.MAX_LINKED` items in one component, or more than `MAX_TESTED`
     annotators.
 
     `component`: (n,), as from `ranking.components`. `among`: (p,), True for annotators with a bias in the
@@ -292,9 +292,9 @@ def gram_matrices(
     number, items = len(pairs.annotators), len(pairs.items)
     count = np.bincount(pairs.annotator, minlength=number).astype(np.int64)
     annotators = np.flatnonzero(count > 0 if among is None else among & (count > 0)).astype(np.int64)
-    if len(annotators) > MOST_TESTED:
+    if len(annotators) > MAX_TESTED:
         raise PairsError(
-            f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: raise the "
+            f"{len(annotators):,} annotators are to be tested; expected at most {MAX_TESTED:,}: raise the "
             f"minimum number of comparisons for a test."
         )
     watch(0.05, "adding up comparisons")
@@ -344,9 +344,9 @@ def factor_laplacian(
     groups = groups_of(component)
     work, done = max(sum(len(group) for group in groups), 1), 0
     for group in groups:
-        if len(group) > MOST_LINKED:
+        if len(group) > MAX_LINKED:
             raise PairsError(
-                f"{len(group):,} items are linked by comparisons; expected at most {MOST_LINKED:,}."
+                f"{len(group):,} items are linked by comparisons; expected at most {MAX_LINKED:,}."
             )
         fraction, words = 0.4 + 0.6 * done / work, f"projecting out {len(group):,} items"
         kept = group[:-1]

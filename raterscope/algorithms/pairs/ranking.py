@@ -83,7 +83,7 @@ def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
 
 
-MOST_LINKED = 6000
+MAX_LINKED = 6000
 """Maximum number of items in a component: their Gram matrix has 8 bytes for each pair."""
 
 _LEVEL = 0.95
@@ -166,7 +166,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
 
     `biased`: (p,), annotators whose biases are estimated; none by default. Annotators without comparisons are
     skipped. With weights the squares are weighted, and their sum counts as the number of comparisons. Raises
-    `PairsError` for more than `MOST_LINKED` items in one component.
+    `PairsError` for more than `MAX_LINKED` items in one component.
     """
     return scores_of(link(pairs, part(watch, 0.0, 0.8)), biased, part(watch, 0.8, 1.0))
 
@@ -310,8 +310,8 @@ def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
 def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction: float) -> FloatArray:
     """Invert the Laplacian of one component on the vectors of mean 0."""
     count = len(items)
-    if count > MOST_LINKED:
-        raise PairsError(f"{count:,} items are linked by comparisons; expected at most {MOST_LINKED:,}.")
+    if count > MAX_LINKED:
+        raise PairsError(f"{count:,} items are linked by comparisons; expected at most {MAX_LINKED:,}.")
     block = np.asarray(links[items][:, items].toarray())
     degree = block.sum(axis=1)
     np.negative(block, out=block)

@@ -26,13 +26,13 @@ from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
 from raterscope.algorithms.pairs.ranking import groups_of
 from raterscope.algorithms.progress import Watch, silent
 
-_MOST_TRIANGLES = 200_000
-_MOST_CELLS = 4_000_000
+_MAX_TRIANGLES = 200_000
+_MAX_CELLS = 4_000_000
 """Maximum size of a table of all pairs of items in which comparisons are counted, which is faster than
 sorting.
 """
 
-_MOST_ITEMS = 3000
+_MAX_ITEMS = 3000
 _STEPS = 500
 _PRECISE = 1e-7
 
@@ -91,7 +91,7 @@ def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArr
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     signed = np.where(pairs.left < pairs.right, pairs.choice, -pairs.choice)
     cell = low.astype(np.int64) * count + high
-    if count**2 > _MOST_CELLS:
+    if count**2 > _MAX_CELLS:
         compared, cell = np.unique(cell, return_inverse=True)
         number = np.bincount(cell)
     else:
@@ -106,7 +106,7 @@ def _triangles(
     first: NDArray[np.int64], second: NDArray[np.int64], many: int, watch: Watch
 ) -> tuple[NDArray[np.int64], ...] | None:
     """List the triangles by the indices of their three pairs; None if there are too many."""
-    if many > _MOST_ITEMS:
+    if many > _MAX_ITEMS:
         return None
     edge = np.full((many, many), -1, dtype=np.int32)
     edge[first, second] = np.arange(len(first), dtype=np.int32)
@@ -120,7 +120,7 @@ def _triangles(
         opposite = edge[np.ix_(ends, ends)]
         a, b = np.nonzero(opposite >= 0)
         count += len(a)
-        if count > _MOST_TRIANGLES:
+        if count > _MAX_TRIANGLES:
             return None
         if len(a):
             result.append((start[item] + a, start[item] + b, opposite[a, b].astype(np.int64)))

@@ -40,7 +40,7 @@ _ROWS = 64
 """Number of rows of a table that are processed at a time, which stay in the processor's cache."""
 DENSE = 4_000_000
 """Maximum number of cells of an array; larger tables are sparse."""
-MOST_COMPARED = 1000
+MAX_COMPARED = 1000
 """Maximum number of items in a table of wins, and in a component for intervals of ranks."""
 
 
@@ -242,7 +242,7 @@ def estimate_preferences(
         first += float(np.trace(half))
         second += float((half * half.T).sum())
         solved[rows] = inverse @ probes[rows]
-        whole = half @ inverse if len(rows) <= MOST_COMPARED else None
+        whole = half @ inverse if len(rows) <= MAX_COMPARED else None
         spread[rows] = (half * inverse).sum(axis=1) if whole is None else np.diagonal(whole)
         covariance.append(whole)
     third = 0.0
@@ -264,7 +264,7 @@ def _squares(table: Any) -> Any:
     Rows with the same number of entries are multiplied together.
     """
     many = table.shape[1]
-    if many > MOST_COMPARED:
+    if many > MAX_COMPARED:
         return (table.T @ table).tocsr()
     total, size = np.zeros(many * many), np.diff(table.indptr)
     for entries in np.unique(size[size > 0]).tolist():

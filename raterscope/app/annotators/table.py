@@ -43,7 +43,7 @@ from raterscope.app.review import ReviewState, all_names, groups
 from raterscope.app.study import RunEntry, Study
 from raterscope.text import counted, figure
 
-MOST_LISTED = 500
+MAX_LISTED = 500
 """Maximum number of changes listed; all are counted."""
 
 
@@ -59,7 +59,7 @@ class Changes:
     disputed_after: int
     count: int  # number of changed items: detections, regions, classes, flags
     newly_disputed: int  # number of items with the same result that are disputed now
-    listed: tuple[Change, ...]  # the first `MOST_LISTED` by size
+    listed: tuple[Change, ...]  # the first `MAX_LISTED` by size
     ranks: int = 0  # of pairs: items that changed their place in the corrected ranking
     # number of items that were disputed before and that the expert has decided since; of pairs, of annotators
     # that the expert has flagged or cleared since
@@ -118,7 +118,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
         disputed_after=differences.disputed_after,
         count=sum(change.count for change in differences.changes) - differences.newly_disputed,
         newly_disputed=differences.newly_disputed,
-        listed=tuple(differences.changes[:MOST_LISTED]),
+        listed=tuple(differences.changes[:MAX_LISTED]),
         ranks=differences.ranks,
         decided=differences.decided,
     )

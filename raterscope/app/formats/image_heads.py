@@ -23,7 +23,7 @@ from raterscope.app.formats.image_structure import (
 )
 from raterscope.app.formats.images import (
     LARGEST,
-    MOST_PIXELS,
+    MAX_PIXELS,
     check_pixel_count,
     detect_image_format,
     image_errors,
@@ -55,7 +55,7 @@ _FINER_THAN_PRINTERS = 5.0
 _SMALLEST_PAGE = 18
 """Size of the directory of a TIFF page with one field, bytes."""
 
-_MOST_PAGES = 100_000
+_MAX_PAGES = 100_000
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
                 columns, rows, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
                 channels, is_compressed = int(page.samplesperpixel), int(page.compression) != 1
                 pixel_size, is_cut_short = _micrometres(page), lacks_pixels(page)
-                if pages and columns * rows <= MOST_PIXELS:
+                if pages and columns * rows <= MAX_PIXELS:
                     slices = _pages(path, page.parent)
         else:
             chunks = read_chunks(stream) if kind == "PNG" else None
@@ -171,10 +171,10 @@ def read_pages(path: Path, file: Any) -> Pages:
 
 def _refuse_endless(path: Path, file: Any) -> None:
     """Refuse a file whose pages refer to each other in a cycle, which reading could never leave."""
-    most = min(path.stat().st_size // _SMALLEST_PAGE, _MOST_PAGES)
+    most = min(path.stat().st_size // _SMALLEST_PAGE, _MAX_PAGES)
     if any(number >= most for number, _ in enumerate(file.pages)):
         raise InputError(
-            f"claims more pages than fit in it, or than {_MOST_PAGES:,}; expected a stack of images",
+            f"claims more pages than fit in it, or than {_MAX_PAGES:,}; expected a stack of images",
             file=path,
         )
 

@@ -45,7 +45,7 @@ _MARKERS = {"PNG": (b"IHDR", b"IEND\xaeB`\x82"), "JPEG": (b"\xff\xda", b"\xff\xd
 """Markers at the beginning and the end of an image: header and end; scan and end."""
 _TAIL = 1 << 16
 
-_MOST_PAGES = 40
+_MAX_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
 _LONGEST = 1 << 20
 _FURTHEST = 3
@@ -183,7 +183,7 @@ def _candidates(page: Any) -> Iterator[Any]:
     for pages, first in ((page.pages if page.subifds else None, 0), (page.parent.pages, 1)):
         if pages is not None:
             with suppress(IndexError):  # the number of pages is only known at the end
-                for number in range(first, _MOST_PAGES):
+                for number in range(first, _MAX_PAGES):
                     yield pages.get(number, cache=False, aspage=True)
 
 
@@ -213,7 +213,7 @@ def _is_piecewise(page: Any) -> bool:
 
 _LONGEST_DESCRIPTION = 1_000_000
 _MOST = 7
-_MOST_PLANES = 10_000
+_MAX_PLANES = 10_000
 _FILE_NAME = re.compile(r"""FileName\s*=\s*["']([^"']*)["']""")
 _LONGEST_NAME = 40
 
@@ -292,13 +292,13 @@ def find_page_stack(file: Any) -> PageStack | None:
         return None
     text = str(first.description or "")[:_LONGEST_DESCRIPTION]
     channels, planes = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
-    if not 1 < planes <= _MOST_PLANES:
+    if not 1 < planes <= _MAX_PLANES:
         return None
     series = series_of(file)[0]
     outer = [(name, length) for name, length in zip(series.axes, series.shape, strict=True) if name in "TZC"]
     lengths = [length for _, length in outer]
     count = math.prod(lengths)
-    if set(series.axes) - set("TZCYXS") or not 1 < count <= min(_MOST_PLANES * _MOST, len(series.pages)):
+    if set(series.axes) - set("TZCYXS") or not 1 < count <= min(_MAX_PLANES * _MOST, len(series.pages)):
         return None
     pages = np.empty(count, dtype=object)
     for number in range(count):

@@ -39,7 +39,7 @@ from raterscope.app.formats.image_structure import (
 from raterscope.app.formats.signatures import IMAGES_IN_WORDS, SNIFFED, image_kind
 from raterscope.app.formats.untrusted import input_errors, open_file, refuse_special
 
-MOST_PIXELS = 179_000_000
+MAX_PIXELS = 179_000_000
 """Maximum number of pixels of an image that is decoded at once."""
 
 LARGEST = 400_000_000
@@ -86,10 +86,10 @@ def image_errors(path: Path) -> Iterator[None]:
         try:
             yield
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise InputError(_too_large(MOST_PIXELS), file=path) from error
+            raise InputError(_too_large(MAX_PIXELS), file=path) from error
 
 
-def check_pixel_count(path: Path, *lengths: int, most: int = MOST_PIXELS) -> None:
+def check_pixel_count(path: Path, *lengths: int, most: int = MAX_PIXELS) -> None:
     """Refuse an image that claims no pixels, or more than `most`."""
     if min(lengths) < 1:
         raise InputError("has no pixels", file=path)
@@ -146,11 +146,11 @@ def decode_pixels(image: Image.Image) -> NDArray[Any]:
 
 @contextmanager
 def open_tiff_page(
-    path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False, file: BinaryIO | None = None
+    path: Path, most: int = MAX_PIXELS, *, pyramids: bool = False, file: BinaryIO | None = None
 ) -> Iterator[Any]:
     """Open a TIFF's first page, after checking its claimed size and type.
 
-    `most`: maximum number of pixels; `MOST_PIXELS` for an image that is decoded at once. `pyramids`: whether
+    `most`: maximum number of pixels; `MAX_PIXELS` for an image that is decoded at once. `pyramids`: whether
     a pyramid of tiles may have more. `file`: the file, if already open. Raises `InputError` if it cannot be
     used.
     """

@@ -27,7 +27,7 @@ from raterscope.app.formats.tables import Table
 from raterscope.app.formats.untrusted import decode_json, entries, is_number, json_content, read_bytes
 
 _LINES = (".jsonl", ".ndjson")
-_MOST_COLUMNS = 1000
+_MAX_COLUMNS = 1000
 _DEEPEST = 8
 _CONTENT = ("text", "image", "audio", "video", "html", "url", "prompt", "content")
 """Fields of Prodigy with the content shown to annotators, the most probable first."""
@@ -55,9 +55,9 @@ def read_records(path: Path) -> Table:
             for name, cell in row.items():
                 column = columns.get(name)
                 if column is None:
-                    if len(columns) == _MOST_COLUMNS:
+                    if len(columns) == _MAX_COLUMNS:
                         raise InputError(
-                            f"has more than {_MOST_COLUMNS:,} different fields; expected a table",
+                            f"has more than {_MAX_COLUMNS:,} different fields; expected a table",
                             file=path, line=line,
                         )  # fmt: skip
                     column = columns[name] = []

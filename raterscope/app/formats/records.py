@@ -16,7 +16,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.formats.tables import Coded
 
-MOST_CLASSES = 50
+MAX_CLASSES = 50
 """Maximum number of classes of marks; a column with more values does not contain classes."""
 
 
@@ -110,9 +110,9 @@ def number_classes(cells: Sequence[str]) -> tuple[tuple[str, ...], IntArray | No
     names = tuple(name for name in dict.fromkeys(stripped) if name)
     if not names:
         return (), None, ()
-    if len(names) > MOST_CLASSES:
+    if len(names) > MAX_CLASSES:
         text = (
-            f"The classes of the marks were skipped: {len(names):,} values, expected at most {MOST_CLASSES}."
+            f"The classes of the marks were skipped: {len(names):,} values, expected at most {MAX_CLASSES}."
         )
         return (), None, (text,)
     index = {name: number for number, name in enumerate(names)} | {"": -1}

@@ -15,7 +15,7 @@ from raterscope.app.formats.untrusted import refuse_special
 SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".oga")
 FILMS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv")
 _RATE, _LONGEST_FILE, _LONGEST_SECONDS = 44_100, 1 << 30, 3600
-_FRAMES, _MOST_FOLDERS = 1 << 16, 200
+_FRAMES, _MAX_FOLDERS = 1 << 16, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def find_media(text: str, folder: Path) -> Path | None:
         for path in (folder / named, folder / named.name):
             if path.is_file():
                 return path
-        folders = [path for path in sorted(folder.iterdir())[:_MOST_FOLDERS] if path.is_dir()]
+        folders = [path for path in sorted(folder.iterdir())[:_MAX_FOLDERS] if path.is_dir()]
         paths = (below / part for below in folders for part in (named, named.name))
         return next((path for path in paths if path.is_file()), None)
     except OSError:  # a name that is too long, a folder that went

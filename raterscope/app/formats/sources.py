@@ -53,7 +53,7 @@ def may_hold_annotations(path: Path) -> bool:
     return path.suffix.casefold() in _ANNOTATIONS or is_of_plugin(path)
 
 
-_MOST_MEMORY = 400 << 20
+_MAX_MEMORY = 400 << 20
 """Maximum memory for parsed contents, in addition to the file that is being read, bytes."""
 
 _HEAD = 256 << 10
@@ -329,7 +329,7 @@ class Sources:
             memory = self._open[path].memory
             self._total += memory - self._memory.get(path, 0)
             self._memory[path] = memory
-        return self._total > _MOST_MEMORY
+        return self._total > _MAX_MEMORY
 
     def _drop(self, path: Path) -> None:
         self._total -= self._memory.pop(path, 0)

@@ -23,7 +23,7 @@ from raterscope.algorithms.progress import Background, Watch, no_check, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, json_lines
 from raterscope.app.formats.tables import Coded, Table, coded, is_headed, repeated_header_notice
-from raterscope.app.formats.untrusted import most_unpacked, open_file
+from raterscope.app.formats.untrusted import max_unpacked, open_file
 from raterscope.app.formats.workbooks import WORKBOOKS
 
 LONG = 1 << 20
@@ -337,7 +337,7 @@ def parse_by_row(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]
     dialects.refuse_uneven(bad, len(header), head.table.path)
 
 
-_MOST_CELLS = 2_000_000_000
+_MAX_CELLS = 2_000_000_000
 _DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}
 """Encodings of Parquet that Arrow reads as a dictionary."""
 _PARQUET_ROWS = 1 << 17
@@ -368,7 +368,7 @@ def read_parquet_batches(
     """
     import pyarrow
 
-    most, size = most_unpacked(path.stat().st_size), 0
+    most, size = max_unpacked(path.stat().st_size), 0
     with _open_parquet(path, file) as parquet:
         rows = min(rows, max(1, _TEXTS_AT_ONCE // _longest_text(parquet.metadata)))
         for batch in parquet.iter_batches(rows, columns=list(columns)):
@@ -419,7 +419,7 @@ def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
             groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
             size = sum(group.total_byte_size for group in groups)
             cells = metadata.num_rows * metadata.num_columns
-            if size > most_unpacked(path.stat().st_size) or cells > _MOST_CELLS:
+            if size > max_unpacked(path.stat().st_size) or cells > _MAX_CELLS:
                 raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
             stored_once = [
                 metadata.schema.column(at).path

@@ -21,7 +21,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 
-MOST_VOXELS = 2**30
+MAX_VOXELS = 2**30
 """Maximum number of voxels of a volume; a whole-body scan at half a millimetre has half as many."""
 
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
@@ -30,10 +30,10 @@ to 1000 to 1.
 """
 
 LARGEST_TEXT = 500_000_000
-_MOST_ALONG = 100_000
+_MAX_SIZE = 100_000
 _DEEPEST = 64
 _LONGEST_NAME = 200
-_MOST_DIGITS = 310
+_MAX_DIGITS = 310
 _LARGEST_INTEGER = int(sys.float_info.max)
 """Largest integer that a float can represent; JSON may contain larger integers."""
 
@@ -76,7 +76,7 @@ def input_errors(path: Path, expected: str) -> Iterator[None]:
         raise InputError(f"cannot be read: the {noun} is damaged or cut short", file=path) from error
 
 
-def most_unpacked(packed: int) -> int:
+def max_unpacked(packed: int) -> int:
     """Return the maximum decompressed size of `packed` bytes."""
     return _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * packed
 
@@ -85,14 +85,14 @@ def check_shape(path: Path, shape: tuple[int, ...]) -> None:
     """Refuse a volume without voxels, or with more than 2^30."""
     if not shape or min(shape) < 1:
         raise InputError("has no voxels", file=path)
-    if math.prod(shape) > MOST_VOXELS:
+    if math.prod(shape) > MAX_VOXELS:
         text = " x ".join(f"{size:,}" for size in shape)
-        raise InputError(f"claims {text} voxels; expected {MOST_VOXELS:,} at most", file=path)
+        raise InputError(f"claims {text} voxels; expected {MAX_VOXELS:,} at most", file=path)
 
 
 def refuse_packed(path: Path, unpacked: int) -> None:
     """Refuse an image that claims more bytes of pixels than its file size allows."""
-    most = most_unpacked(path.stat().st_size)
+    most = max_unpacked(path.stat().st_size)
     if unpacked > most:
         text = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
         raise InputError(f"{text}, cut it up", file=path)
@@ -172,7 +172,7 @@ def read_xml(path: Path) -> Any:
 
 def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
     """Refuse sizes that are not positive integers, or too many voxels."""
-    if not all(type(size) is int and 0 < size <= _MOST_ALONG for size in sizes):
+    if not all(type(size) is int and 0 < size <= _MAX_SIZE for size in sizes):
         shown = " x ".join(plain(size, 20) for size in sizes)
         raise InputError(f"claims a size of {shown}; expected integers above 0", file=path, field=field)
     check_shape(path, sizes)
@@ -204,7 +204,7 @@ def answer_text(value: Any) -> str:
 
 def _parse_integer(digits: str) -> int | float:
     """Convert an integer; infinite if no float can represent it, as for 1e999."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else math.copysign(math.inf, int(digits[:2]))
+    return int(digits) if len(digits) <= _MAX_DIGITS else math.copysign(math.inf, int(digits[:2]))
 
 
 def _check_text(path: Path) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.untrusted import most_unpacked
+from raterscope.app.formats.untrusted import max_unpacked
 
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _LARGEST_FILE, _LARGEST_UNPACKED = 64 << 20, 512 << 20
-_MOST_CELLS = 1 << 24
+_MAX_CELLS = 1 << 24
 """Maximum number of cells of a sheet, including empty cells in between; all are in memory."""
 
 _PART, _LONGEST_REFERENCE = 1 << 20, 64
@@ -106,7 +106,7 @@ def _refuse_large(path: Path) -> None:
             unpacked = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, ValueError) as error:
         raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
-    if unpacked > min(_LARGEST_UNPACKED, most_unpacked(size)):
+    if unpacked > min(_LARGEST_UNPACKED, max_unpacked(size)):
         raise InputError(f"unpacks to {unpacked >> 20} MB; save the table as CSV", file=path)
     _refuse_scattered(path)
 
@@ -144,7 +144,7 @@ def _column_number(letters: bytes) -> int:
 
 
 def _refuse_extent(path: Path, rows: int, columns: int) -> None:
-    if rows * columns > _MOST_CELLS:
+    if rows * columns > _MAX_CELLS:
         raise InputError(
             f"has {rows:,} rows and {columns:,} columns with the empty ones between cells; delete the cells "
             "far from the table, or save it as CSV",

@@ -40,9 +40,9 @@ _OTHER_SHAPE = {
     "x_center", "y_center", "x_rotate", "x_start", "x_end", "vertices", "xRadius",
 }  # fmt: skip
 _NAME_KEYS = ("filename", "imagename", "image", "file", "name", "imagefile")
-_MOST_TASKS = 10_000
+_MAX_TASKS = 10_000
 _DEEPEST = 8
-_MOST_FRAMES = 1000
+_MAX_FRAMES = 1000
 _NO_ANSWER = "no answer"
 _LONGEST_QUESTION = 120
 
@@ -245,7 +245,7 @@ def _distinct_names(names: Mapping[str, str]) -> dict[str, str]:
 
 def _marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Find the marks in a list of tasks; combined tasks hold lists of tasks."""
-    if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
+    if not isinstance(tasks, list) or len(tasks) > _MAX_TASKS or depth > _DEEPEST:
         raise ValueError("not a list of tasks" if not isinstance(tasks, list) else "too many tasks")
     for task in tasks:
         value = task.get("value") if isinstance(task, dict) else None
@@ -270,7 +270,7 @@ def _add_point(
     x, y, frame = mark.get("x"), mark.get("y"), mark.get("frame", 0)
     if not (_is_coordinate(x) and _is_coordinate(y)):
         problem = f"has a point at {plain((x, y), 40)}; expected positions in pixels"
-    elif frame is not None and (type(frame) is not int or not 0 <= frame < _MOST_FRAMES):
+    elif frame is not None and (type(frame) is not int or not 0 <= frame < _MAX_FRAMES):
         problem = f"has a point on frame {plain(frame, 20)}; expected a number"
     else:
         classification.points.append((frame or 0, float(x), float(y)))
@@ -332,7 +332,7 @@ def read_frame_sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
     except ValueError:
         return
     frames = data.get("subject_dimensions") if isinstance(data, dict) else None
-    for frame, size in enumerate(frames[:_MOST_FRAMES] if isinstance(frames, list) else ()):
+    for frame, size in enumerate(frames[:_MAX_FRAMES] if isinstance(frames, list) else ()):
         if isinstance(size, dict):
             width, height = size.get("naturalWidth"), size.get("naturalHeight")
             if _is_coordinate(width) and _is_coordinate(height) and width > 0 and height > 0:
@@ -394,7 +394,7 @@ def _votes(table: Table, column: Mapping[str, Sequence[str]], several: bool, wat
 
 def _answers(tasks: Any, depth: int = 0) -> Iterator[tuple[str, str, str | None]]:
     """Yield task, question and answer of a list of tasks; the answer is None if it is not a label."""
-    if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
+    if not isinstance(tasks, list) or len(tasks) > _MAX_TASKS or depth > _DEEPEST:
         raise ValueError("not a list of tasks" if not isinstance(tasks, list) else "too many tasks")
     for task in entries(tasks):
         if "markIndex" in task:

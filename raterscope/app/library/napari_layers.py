@@ -27,7 +27,7 @@ from raterscope.app.study.references import volume_of
 Layer = tuple[Any, dict[str, Any], str]
 """Data, arguments and type of a layer, as in napari."""
 
-_MOST_IMAGES = 20
+_MAX_IMAGES = 20
 _HALF = 0.5
 """Offset of coordinates: napari's origin is the centre of a pixel, a study's the corner."""
 
@@ -44,9 +44,9 @@ def read_layers(path: str | list[str]) -> list[Layer]:
     for name in [path] if isinstance(path, str) else path:
         with Study.open(Path(name), to_read=True) as study:
             entries = study.images()
-            if len(entries) > _MOST_IMAGES:
-                warnings.warn(f"{_MOST_IMAGES} of {len(entries):,} images are shown", stacklevel=2)
-            for entry in entries[:_MOST_IMAGES]:
+            if len(entries) > _MAX_IMAGES:
+                warnings.warn(f"{_MAX_IMAGES} of {len(entries):,} images are shown", stacklevel=2)
+            for entry in entries[:_MAX_IMAGES]:
                 shown = not layers
                 for data, arguments, kind in _layers_of(study, entry):
                     title = f"{entry.name} {arguments.pop('name', '')}".strip()

@@ -82,16 +82,16 @@ class Table:
         return column == 0 or column in self.text_columns
 
 
-MOST_ROWS = 400
+MAX_ROWS = 400
 """Maximum number of rows of a table with one row per image."""
 
 
 def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the first `MOST_ROWS` rows, and a row with the number of further rows."""
-    more = len(rows) - MOST_ROWS
+    """Return the first `MAX_ROWS` rows, and a row with the number of further rows."""
+    more = len(rows) - MAX_ROWS
     if more <= 0:
         return list(rows)
-    return [*rows[:MOST_ROWS], (f"… and {more:,} more", *[""] * (len(rows[0]) - 1))]
+    return [*rows[:MAX_ROWS], (f"… and {more:,} more", *[""] * (len(rows[0]) - 1))]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ _PADDING = 1.1
 _LONGEST = (25.0, 20.0, 15.0, 10.0, 6.0, 3.0)
 """Widths in em above which a word may be broken, tried in this order until the table fits."""
 
-_MOST_LINES = 12
+_MAX_LINES = 12
 _TOLERANCE = 0.1
 _BOLD = 1.13
 
@@ -219,7 +219,7 @@ def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[f
         if sum(column.least for column in columns) <= room:
             break
     widths = [column.least for column in columns]
-    for lines in range(1, _MOST_LINES + 1):
+    for lines in range(1, _MAX_LINES + 1):
         needs = [column.width_for(lines) for column in columns]
         if sum(needs) <= room:
             widths = needs

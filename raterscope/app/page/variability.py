@@ -50,9 +50,9 @@ Measurements = Mapping[str, Mapping[int, float]]
 ANY_READER, ANOTHER, THE_SAME, THE_OTHERS = "any reader", "another reader", "the same reader", "the others"
 _ANYBODY = {"", ANY_READER, ANOTHER, THE_SAME, THE_OTHERS}
 
-_MOST_BYTES = 1 << 20
-_MOST_PLOTS = 6
-_LEAST_POINTS = 3
+_MAX_BYTES = 1 << 20
+_MAX_PLOTS = 6
+_MIN_POINTS = 3
 _ROW_HEIGHT, _FOREST_HEIGHT = 46, 110
 
 AT_LEAST = {
@@ -160,8 +160,8 @@ def read_protocol(path: Path) -> Protocol:
     """Read a protocol of limits; raises `InputError` for any other file."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             raise InputError("is too long for a protocol", file=path)
         content = tomllib.loads(data.decode())
     except OSError as error:
@@ -317,7 +317,7 @@ def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) 
     pictures: list[Picture] = []
     for first, second in compared_pairs(measurements):
         common = sorted(set(measurements[first]) & set(measurements[second]))
-        if len(common) < _LEAST_POINTS or len(pictures) == _MOST_PLOTS:
+        if len(common) < _MIN_POINTS or len(pictures) == _MAX_PLOTS:
             continue
         a, b = ([measurements[name][case] for case in common] for name in (first, second))
         if not np.ptp(np.subtract(a, b)):

@@ -137,8 +137,8 @@ def _grouped(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - 
     mean = fusion.confusion.mean()
     result: dict[str, float] = {}
     for name, settings in (
-        ("printed", CommunitySettings(scale=1.0, least_votes=30)),
-        ("default", CommunitySettings(least_votes=30)),
+        ("printed", CommunitySettings(scale=1.0, min_votes=30)),
+        ("default", CommunitySettings(min_votes=30)),
     ):
         groups = communities(mean, votes, settings)
         result[f"{name} count"] = float(groups.count)
@@ -246,8 +246,8 @@ def _emerging(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
         mean = confusion_at(run(labels, LabelPlan.make("dynibcc")), share=1.0).mean()
         votes = np.bincount(labels.annotator, minlength=len(labels.annotators))
         for name, settings in (
-            ("printed", CommunitySettings(scale=1.0, least_votes=10)),
-            ("default", CommunitySettings(least_votes=10)),
+            ("printed", CommunitySettings(scale=1.0, min_votes=10)),
+            ("default", CommunitySettings(min_votes=10)),
         ):
             groups = communities(mean, votes, settings)
             result[f"{name} {count}"] = float(groups.count)

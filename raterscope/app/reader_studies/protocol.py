@@ -203,7 +203,7 @@ KINDS = ("clicks", "masks", "labels", "pairs")
 SIDES = ("left", "right", "tie")
 """Answers to a question about a pair."""
 
-MOST_CLASSES = 9
+MAX_CLASSES = 9
 """Maximum number of classes of a question: one digit key each."""
 
 _MOST = {"reads": 9, "washout_days": 3650, "seed": 2**31 - 1}
@@ -304,8 +304,8 @@ def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, An
     for name, kinds in only.items():
         if kind and kind not in kinds and name in values:
             reader.problem(name, f"belongs to {' and '.join(kinds)}, not to {kind}")
-    if len(protocol.structures) > MOST_CLASSES:
-        reader.problem("structures", f"has {len(protocol.structures)} names; expected at most {MOST_CLASSES}")
+    if len(protocol.structures) > MAX_CLASSES:
+        reader.problem("structures", f"has {len(protocol.structures)} names; expected at most {MAX_CLASSES}")
     if protocol.repeated_cases is not None and protocol.reads == 1:
         reader.problem("repeated_cases", "needs at least 2 reads")
     if "washout_days" in values and values.get("reads", 1) == 1:
@@ -342,8 +342,8 @@ def _questions(reader: _Fields, kind: str) -> tuple[Question, ...]:
         fields = _Fields(table, f"questions, number {number}, ", reader.problems)
         if kind == "labels":
             classes = fields.names("classes", needed=True)
-            if len(classes) == 1 or len(classes) > MOST_CLASSES:
-                fields.problem("classes", f"has {len(classes)}; expected 2 to {MOST_CLASSES}, a key each")
+            if len(classes) == 1 or len(classes) > MAX_CLASSES:
+                fields.problem("classes", f"has {len(classes)}; expected 2 to {MAX_CLASSES}, a key each")
         else:
             classes = SIDES if fields.switch("ties", True) else SIDES[:2]
         questions.append(Question(fields.text("name", needed=True), classes, fields.text("text")))

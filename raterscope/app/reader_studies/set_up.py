@@ -48,7 +48,7 @@ from raterscope.app.study.references import digest_of_images, stored_path
 from raterscope.app.study.vote_sets import ComparisonSet
 from raterscope.text import counted
 
-MOST_PICTURES = 4
+MAX_PICTURES = 4
 """Maximum number of pictures of a task."""
 
 _EXPECTED_ANSWERS = "expected columns such as prompt, response_a and response_b, or pictures of the items"
@@ -198,8 +198,8 @@ def _case(path: Path, task: str, contents: dict[str, str], picture: Path | None)
             raise InputError(f"{plain(task)}: there is no picture {plain(text, 200)}", file=path)
         else:
             texts[name] = text
-    if len(pictures) > MOST_PICTURES:
-        raise InputError(f"{plain(task)} has {len(pictures)} pictures; at most {MOST_PICTURES}", file=path)
+    if len(pictures) > MAX_PICTURES:
+        raise InputError(f"{plain(task)} has {len(pictures)} pictures; at most {MAX_PICTURES}", file=path)
     return TaskCase(path, task, texts, tuple(map(read_image, pictures)))
 
 

@@ -22,7 +22,7 @@ LONGEST_NOUN = 40
 
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 
 _FEWEST = {"length": 2, "area": 3}
 
@@ -84,9 +84,9 @@ class ShapeSubject(CompleteSubject):
     number: int  # number on screen, from 1 on each image
 
     def __post_init__(self) -> None:
-        if not _FEWEST[self.shape] <= len(self.points) <= MOST_POINTS:
+        if not _FEWEST[self.shape] <= len(self.points) <= MAX_POINTS:
             raise ValueError(
-                f"{len(self.points):,} points; expected {_FEWEST[self.shape]} to {MOST_POINTS:,}."
+                f"{len(self.points):,} points; expected {_FEWEST[self.shape]} to {MAX_POINTS:,}."
             )
         if not all(math.isfinite(value) for point in self.points for value in point):
             raise ValueError("a point of a shape is not finite; expected finite numbers.")

@@ -361,7 +361,7 @@ def _reopen_regions(
         yield reopen(len(disputes) + at, (z, y, x), shape)
 
 
-_MOST_PARTS = 50
+_MAX_PARTS = 50
 """Maximum number of parts outside disputed regions that are reopened separately; a last part contains all
 smaller parts.
 """
@@ -371,7 +371,7 @@ def _parts(voxels: NDArray[np.bool_]) -> list[tuple[Box, Box]]:
     """Return corner and shape of the boxes around connected voxels, the largest first."""
     labels, count = ndimage.label(voxels, np.ones((3, 3, 3)))
     order = 1 + np.argsort(-np.bincount(labels.ravel(), minlength=count + 1)[1:], kind="stable")
-    labels = np.concatenate([[0], np.minimum(np.argsort(order), _MOST_PARTS - 1) + 1])[labels]
+    labels = np.concatenate([[0], np.minimum(np.argsort(order), _MAX_PARTS - 1) + 1])[labels]
     return [
         (
             (box[0].start, box[1].start, box[2].start),

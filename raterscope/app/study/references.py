@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _BLOCK = 4 << 20
 _CLOCK_STEP = 3_000_000_000
 """Interval within which a file may be written twice with the same time stamp, nanoseconds."""
-_MOST_DIGESTS = 20_000
+_MAX_DIGESTS = 20_000
 _DIGESTS: dict[tuple[int, ...], str] = {}
 _CHECKED: dict[tuple[int, ...], str] = {}
 
@@ -149,7 +149,7 @@ def digest_of_file(path: Path, watch: Watch = silent, text: str = "reading") -> 
 def _remember(path: Path, stamp: tuple[int, ...], digest: str, known: dict[tuple[int, ...], str]) -> None:
     """Cache the digest of a file that was not written while it was read."""
     if _stamp(path) == stamp and time.time_ns() - max(stamp[-2:]) > _CLOCK_STEP:
-        if len(known) >= _MOST_DIGESTS:
+        if len(known) >= _MAX_DIGESTS:
             known.clear()
         known[stamp] = digest
 

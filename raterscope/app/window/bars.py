@@ -42,7 +42,7 @@ TEXT_WIDTH = 180
 """Minimum width of the status line's description beside a long message."""
 BUTTON_WIDTH = 112
 EDGE, SPACING = 12, 8
-PROGRESS_WIDTH, LEAST_WORDS = 120, 160
+PROGRESS_WIDTH, MIN_WORDS = 120, 160
 """Width of the progress bar, and the least for words beside it; in less room they are above it."""
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
@@ -188,7 +188,7 @@ class TopBar(QWidget):
         tabs = sum(tab.minimumWidth() + SPACING for tab in self._tabs.values())
         beside = self.cancel.minimumWidth() + self.help.sizeHint().width() + 3 * SPACING + EDGE
         side = (self.width() - tabs) // 2 - beside - self._progress.width()
-        narrow = side < LEAST_WORDS * theme.text_size()
+        narrow = side < MIN_WORDS * theme.text_size()
         directions = QBoxLayout.Direction
         self._working.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
         self._working.setContentsMargins(0, SPACING if narrow else 0, 0, SPACING if narrow else 0)

@@ -58,7 +58,7 @@ _POINTS = (
     MappingField("score", "score", required=False),
 )  # fmt: skip
 _TITLES: Mapping[NameKind, str] = {"annotator": "Annotators", "structure": "Structures", "class": "Classes"}
-_MOST_JOINED = 4
+_MAX_JOINED = 4
 
 
 def table_kinds(unknown: UnknownColumns) -> tuple[tuple[TableKind, ...], int]:
@@ -145,8 +145,8 @@ def _table_offer(layout: TableLayout) -> TableOffer:
 
 def _joined_in_words(offers: Sequence[NamesOffer]) -> str:
     pairs = [f"{plain(old, 40)} → {plain(new, 40)}" for offer in offers for old, new in offer.new.items()]
-    more = f" and {len(pairs) - _MOST_JOINED:,} more" if len(pairs) > _MOST_JOINED else ""
-    return f"Spellings that are joined: {', '.join(pairs[:_MOST_JOINED])}{more}" if pairs else ""
+    more = f" and {len(pairs) - _MAX_JOINED:,} more" if len(pairs) > _MAX_JOINED else ""
+    return f"Spellings that are joined: {', '.join(pairs[:_MAX_JOINED])}{more}" if pairs else ""
 
 
 def _listed(

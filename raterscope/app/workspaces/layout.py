@@ -38,7 +38,7 @@ _USUAL = {
 """Default size of a side that was never shown."""
 NARROW, LOW = 880, 460
 """Width and height of the screen, with normal text, below which some sides are folded."""
-LEAST_CANVAS = 180
+MIN_CANVAS = 180
 """Minimum height of the canvas with large text, in pixels."""
 BOTTOM_PART = 0.25
 """Share of the height for the bottom, unless the user moves its edge."""
@@ -446,7 +446,7 @@ class WorkspaceLayout(QWidget):
             return
         self._cramped = cramped
         if self.CRAMPED_BOTTOM is not None:
-            self.upper.setMinimumHeight(LEAST_CANVAS if cramped else 0)
+            self.upper.setMinimumHeight(MIN_CANVAS if cramped else 0)
         if cramped:
             sides = [getattr(self, name) for name in self.FOLDED]
             self._cramped_sides = [side for side in sides if side.sizes()[self._sides[side][0]]]

@@ -22,7 +22,7 @@ from raterscope.text import counted
 from raterscope.widgets.panels.queue_panel import QueuePanel
 
 AT_ONCE = 8
-MOST_AT_ONCE, READ_SECONDS = 256, 0.01
+MAX_BATCH, READ_SECONDS = 256, 0.01
 """Maximum number of results, and seconds, per read; a decision may have to wait for one read."""
 LASTING = 500
 """Number of new results after which these are exempted from garbage collection."""
@@ -214,7 +214,7 @@ class ReviewQueue(QObject):
         contents = self._document.contents
         if self._reading.busy or not self._waiting or contents is None:
             return
-        batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
         work = partial(_read_and_summarize, self._read, self._summarized, batch, contents.review)
         job = self._document.ask("Reading results", partial(work, len(contents.decisions)))
         self._reading.follow(job, self._on_results, stopped=partial(self._on_not_read, batch[AT_ONCE:]))

@@ -23,10 +23,10 @@ from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.painting import BOOKMARK, symbol_path
 from raterscope.widgets.theme import pixels
 
-MOST_DRAWN = 6_000
+MAX_DRAWN = 6_000
 """Number of visible clicks above which the density replaces them, to paint within a frame."""
 
-MOST_STYLES = len(ANNOTATOR_COLOURS) * len(ANNOTATOR_SYMBOLS)
+MAX_STYLES = len(ANNOTATOR_COLOURS) * len(ANNOTATOR_SYMBOLS)
 
 
 class ClickLayer:
@@ -71,7 +71,7 @@ class ClickLayer:
         left, top, right, bottom = viewport.visible
         visible_items = self._index.count(QRectF(left, top, right - left, bottom - top))
         share = int(np.count_nonzero(self.shown)) / len(self.clicks)
-        return visible_items * share > MOST_DRAWN
+        return visible_items * share > MAX_DRAWN
 
     def of(self, annotator: int, rect: QRectF) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return x and y of an annotator's visible clicks in a rectangle."""
@@ -91,7 +91,7 @@ class ClickLayer:
         # Outliers first, so that inliers are on top.
         rows = rows[np.argsort(~self._outlier[rows], kind="stable")]
         # Annotators beyond all combinations of colour and symbol share one sprite.
-        style = 2 * np.minimum(self._annotator[rows], MOST_STYLES) + self._outlier[rows]
+        style = 2 * np.minimum(self._annotator[rows], MAX_STYLES) + self._outlier[rows]
         kinds, indices = np.unique(style, return_inverse=True)
         sprites = [_sprite(int(kind) // 2, bool(kind % 2), radius, ratio) for kind in kinds]
         half = sprites[0].deviceIndependentSize().width() / 2

@@ -68,7 +68,7 @@ def paint_scale_bar(
     return QRectF(box.topLeft() * text_size(), box.size() * text_size())
 
 
-MOST_PARTIAL = 2_000
+MAX_PARTIAL = 2_000
 EDGE, RING = 12, 8.0
 
 
@@ -178,7 +178,7 @@ def paint_partial(
     """Paint the components found so far by a running job, with thin lines and without states."""
     left, top, right, bottom = viewport.visible
     x, y = mean[:, 0], mean[:, 1]
-    rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MOST_PARTIAL]
+    rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MAX_PARTIAL]
     shapes = ellipses(covariance[rows], coverage)
     radii, angles = shapes[:, :2], np.degrees(shapes[:, 2])
     painter.setBrush(Qt.BrushStyle.NoBrush)

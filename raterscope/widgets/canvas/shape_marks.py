@@ -103,7 +103,7 @@ GRIP = 9
 FEW_POINTS = 100
 """Maximum number of points of a shape that are all painted."""
 
-MOST_TAGS = 60
+MAX_TAGS = 60
 """Maximum number of visible shapes with a label."""
 
 
@@ -187,7 +187,7 @@ def paint_grips(
 def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[ShapeMark, QRectF]]:
     """Return the rectangles of the labels of visible shapes; none of too many shapes."""
     position = within(shapes, viewport.visible)
-    if len(position) > MOST_TAGS:
+    if len(position) > MAX_TAGS:
         return []
     return [
         (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_label_position(shape))), shape.text))

@@ -30,7 +30,7 @@ from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.parts import FormDialog, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
-MOST_NAMES = 500
+MAX_NAMES = 500
 """Maximum number of names in the dialog, the most frequent first."""
 
 _LARGEST = 1_000_000
@@ -236,7 +236,7 @@ class ImportDialog(FormDialog):
             table = self.names[names.kind]
             extra: list[QWidget] = [self.raters] if names.kind == "structure" else []
             extra += [self.scale] if names.kind == "class" else []
-            more = len(names.names) - MOST_NAMES
+            more = len(names.names) - MAX_NAMES
             if more > 0:
                 extra.append(plain_label(f"{more:,} less frequent names are not listed.", "second"))
             vertical(*extra, (table, 1), inside=page, margins=(0, 8, 0, 0), spacing=8)
@@ -355,13 +355,13 @@ def _length_field(name: str, parent: QWidget) -> QSpinBox:
 
 
 def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> QTableWidget:
-    table = QTableWidget(min(len(rows), MOST_NAMES), len(header))
+    table = QTableWidget(min(len(rows), MAX_NAMES), len(header))
     table.setAccessibleName(name)
     table.setHorizontalHeaderLabels(list(header))
     table.verticalHeader().hide()
     table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    for row, cells in enumerate(rows[:MOST_NAMES]):
+    for row, cells in enumerate(rows[:MAX_NAMES]):
         for column, text in enumerate(cells):
             table.setItem(row, column, QTableWidgetItem(text))
     head = table.horizontalHeader()
@@ -401,7 +401,7 @@ class _NamesTable(QTableWidget):
     """Names with the number of their annotations, and the names under which they are imported."""
 
     def __init__(self, offer: NamesOffer) -> None:
-        listed = sorted(offer.names, key=lambda name: -offer.names[name])[:MOST_NAMES]
+        listed = sorted(offer.names, key=lambda name: -offer.names[name])[:MAX_NAMES]
         keys: dict[int, Callable[[str], Any]] = {NAME: str.casefold, COUNT: lambda name: -offer.names[name]}
         super().__init__(len(listed), 3 if offer.programs is None else 4)
         self.setAccessibleName(offer.title)

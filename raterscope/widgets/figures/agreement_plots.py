@@ -27,7 +27,7 @@ LARGEST_CELL = 40
 GAP = 1.0
 TOUCHING = 5.0
 """Size of a cell, in pixels, below which cells have no gap."""
-SAMPLE_EDGE, LEAST_BAR = 22, 90
+SAMPLE_EDGE, MIN_BAR = 22, 90
 """Space for colours instead of names, and minimum width of the colour bar, in pixels."""
 NAMES_FROM, NARROWEST_NAMES = 18, 60
 """Minimum height of a cell, and width beside the cells, for names; otherwise lines replace names."""
@@ -181,7 +181,7 @@ class _Matrix(Figure[tuple[int, int]]):
             painter.drawRect(
                 QRectF(grid.left() + column * side, grid.top() + row * side, side - GAP, side - GAP)
             )
-        width = min(max(grid.width(), LEAST_BAR), self.room.width())
+        width = min(max(grid.width(), MIN_BAR), self.room.width())
         left = min(grid.left(), self.room.width() - width)
         bar = QRectF(left, grid.bottom() + 8, width, BAR_HEIGHT)
         paint_colour_bar(painter, bar, VIRIDIS, self._low, 1.0, self._label)

@@ -280,10 +280,10 @@ REACH = 8.0
 PREFERENCE = 2.0
 """Preference for lines of biased annotators when pointing, in pixels."""
 
-MOST_POINTS, MOST_PAINTED = 200_000, 20_000
+MAX_POINTS, MAX_PAINTED = 200_000, 20_000
 """Maximum number of points to draw separate lines, in a file and on screen; otherwise an image is drawn."""
 
-MOST_CROSSES = 120
+MAX_CROSSES = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,7 +457,7 @@ class _Lines(ChartFigure):
         positions, bias = self._positions(path), path.bias[:, self._tested]
         ends = np.array([min(float(bias.min(initial=0.0)), 0.0), max(float(bias.max(initial=0.0)), 0.0)])
         ends = np.array([-1.0, 1.0]) if ends[0] == ends[1] else ends
-        bad = np.flatnonzero(self._tested & (self._behaviour == BAD))[:MOST_CROSSES]
+        bad = np.flatnonzero(self._tested & (self._behaviour == BAD))[:MAX_CROSSES]
         marks: list[Mark] = [
             Points(x=positions[[0, -1]], y=ends, size=0.0, pointable=False),
             Segments(x=EVERYWHERE, y=np.zeros((1, 2)), ink="second"),
@@ -525,7 +525,7 @@ class _Lines(ChartFigure):
         path, plan = self._path, self.plan
         assert path is not None
         drawing = painter.paintEngine().type() == QPaintEngine.Type.SVG
-        if self._picturing and path.bias.size <= (MOST_POINTS if drawing else MOST_PAINTED):
+        if self._picturing and path.bias.size <= (MAX_POINTS if drawing else MAX_PAINTED):
             chart = replace(self.chart, marks=(*self._line_marks(path), *self.chart.marks))
             plan = replace(plan, chart=chart)
         else:

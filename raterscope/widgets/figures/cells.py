@@ -212,7 +212,7 @@ NAME_GAP = 6
 """Gap between the names of two tiles, in pixels."""
 NAMES_FROM = 44
 GAPS_FROM = 6
-LEAST_SHARE = 0.6
+MIN_SHARE = 0.6
 """Width of the matrix with the fewest votes, relative to that with the most votes."""
 DIMMED = 0.22
 UNKNOWN = 256
@@ -318,7 +318,7 @@ class TilePainter:
     def _targets(self, grid: Grid, first: int, top: int, indices: NDArray[np.int64]) -> list[QRectF]:
         """Return the rectangle of each matrix, scaled by votes, at the lower left of its tile."""
         _, rows, cells = self.tiles.mean.shape
-        share = LEAST_SHARE + (1 - LEAST_SHARE) * np.asarray(self.tiles.size, dtype=float)[indices]
+        share = MIN_SHARE + (1 - MIN_SHARE) * np.asarray(self.tiles.size, dtype=float)[indices]
         width, height = grid.width * share / cells, grid.height * share / rows
         gaps = np.minimum(width, height) >= GAPS_FROM
         width, height = np.where(gaps, np.floor(width), width), np.where(gaps, np.floor(height), height)

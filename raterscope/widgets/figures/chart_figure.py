@@ -494,7 +494,7 @@ class ColumnFigure(Figure[Column]):
             if len({box.left for box in boxes}) == 1:
                 left = max(plan.box.left for plan in plans) - boxes[0].left
                 plans = [
-                    lay_out(chart, box, text_width, titled=title, least_left=left)
+                    lay_out(chart, box, text_width, titled=title, min_left=left)
                     for chart, box, title in parts
                 ]
             self._plans = plans

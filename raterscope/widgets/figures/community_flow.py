@@ -160,18 +160,18 @@ def lay_out(
 
 NOTHING = "Find communities to see how they change over time."
 SAME = "Every community goes on from the first moment to the last."
-MOST_LISTED = 4
+MAX_LISTED = 4
 """Maximum number of events listed; the others are in the tooltip."""
 
 HEAD = 20.0
 LINE = 15.0
 STRIP, PAD = 4.0, 5.0
-LEAST_LINE, LEAST_MATRIX = 11.0, 24.0
+MIN_LINE, MIN_MATRIX = 11.0, 24.0
 BAND, FAINT = 120, 36
 TINT = 0.1
 """Opacity of a block's background; text in its colour stays readable on it."""
 
-MOST_RATES = 12
+MAX_RATES = 12
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ class CommunityFlow(FigurePanel):
         """Show communities over time."""
         self.figure.show_flow(view)
         sentences = [event.text for event in view.events]
-        more = "" if len(sentences) <= MOST_LISTED else f" And {len(sentences) - MOST_LISTED:,} more."
-        self._summary.setText(" ".join(sentences[:MOST_LISTED]) + more or SAME)
+        more = "" if len(sentences) <= MAX_LISTED else f" And {len(sentences) - MAX_LISTED:,} more."
+        self._summary.setText(" ".join(sentences[:MAX_LISTED]) + more or SAME)
         self._summary.setToolTip(plain_tip(" ".join(sentences)) if more else "")
         self._summary.show()
         self.header.set_subtitle(view.caption)
@@ -361,7 +361,7 @@ class _Flow(Figure[Part]):
         if view.prototypes is None or community == len(view.numbers[moment]):
             return ""
         matrix = view.prototypes[moment][community]
-        if matrix.size > MOST_RATES:
+        if matrix.size > MAX_RATES:
             return ""
         rows = zip(view.classes, matrix, strict=True)
         return "".join(
@@ -432,7 +432,7 @@ class _Flow(Figure[Part]):
         view, palette = self._view, theme.current()
         assert view is not None
         inner = block.box.adjusted(STRIP + PAD, 0, -PAD, 0)
-        if inner.height() < LEAST_LINE:
+        if inner.height() < MIN_LINE:
             return
         line = QRectF(inner.left(), inner.top() + 1, inner.width(), min(LINE, inner.height() - 1))
         size = f"{int(view.sizes[block.moment][block.community]):,}"
@@ -447,12 +447,12 @@ class _Flow(Figure[Part]):
             return
         painter.setFont(theme.font(theme.CAPTION))
         remaining = inner.bottom() - 3
-        matrix = LEAST_MATRIX if view.prototypes is not None else 0.0
+        matrix = MIN_MATRIX if view.prototypes is not None else 0.0
         for words in self._name(block, int((remaining - line.bottom() - matrix) / LINE)):
             line.translate(0, LINE - 1)
             paint_text(painter, line, words, ink)
         left = QRectF(inner.left(), line.bottom() + 2, inner.width(), remaining - line.bottom() - 2)
-        if view.prototypes is not None and left.height() >= LEAST_MATRIX - 2:
+        if view.prototypes is not None and left.height() >= MIN_MATRIX - 2:
             paint_rates(painter, left, view.prototypes[block.moment][block.community])
 
     def _name(self, block: Block, lines: int) -> list[str]:

@@ -31,7 +31,7 @@ from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanva
 from raterscope.widgets.theme import set_lengths
 
 NO_ANNOTATORS = "Select annotators to see how far they belong to each community."
-MOST_BARS = 12
+MAX_BARS = 12
 
 
 class ParticipationBars(FigurePanel):
@@ -78,7 +78,7 @@ class _Bars(ChartFigure):
     def show_shares(
         self, shares: NDArray[np.floating], names: list[str], communities: tuple[str, ...]
     ) -> None:
-        if len(names) > MOST_BARS:
+        if len(names) > MAX_BARS:
             # Annotators of one community side by side, those with the largest participation first.
             main = shares.argmax(axis=1) if shares.size else np.zeros(0, int)
             order = np.lexsort((-shares.max(axis=1, initial=0.0), main))
@@ -92,7 +92,7 @@ class _Bars(ChartFigure):
 
     @property
     def _dense(self) -> bool:
-        return len(self._names) > MOST_BARS
+        return len(self._names) > MAX_BARS
 
     def _show(self) -> None:
         """Describe the bars; with more annotators than pixels, neighbours are averaged."""

@@ -25,7 +25,7 @@ NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 330)
 """Widths of the wall, in pixels, below which parts of the header are hidden, one after the other."""
 NO_MATCH = "No annotator matches."
-MOST_RATES = 12
+MAX_RATES = 12
 
 
 class Measure(NamedTuple):
@@ -202,7 +202,7 @@ class ConfusionWall(QWidget):
             parts.append("excluded")
         text = ", ".join(parts)
         rates = view.mean[row_index]
-        if rates.size > MOST_RATES or np.isnan(rates).any():
+        if rates.size > MAX_RATES or np.isnan(rates).any():
             return text
         rows = [
             f"{name}: "

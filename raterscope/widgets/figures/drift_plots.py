@@ -128,10 +128,10 @@ def paint_label(
     painter.restore()
 
 
-MOST_TOGETHER = 6
+MAX_OVERLAID = 6
 """Maximum number of classes drawn one above the other; with more classes, one is drawn at a time."""
 
-MOST_BANDS = 4
+MAX_BANDS = 4
 
 EVERY = -1
 AXES = {
@@ -170,7 +170,7 @@ class RowLines(QWidget):
     def _offer(self, classes: tuple[str, ...]) -> None:
         with QSignalBlocker(self.choice):
             self.choice.clear()
-            if len(classes) <= MOST_TOGETHER:
+            if len(classes) <= MAX_OVERLAID:
                 self.choice.addItem("every true class", EVERY)
             for row, name in enumerate(classes):
                 self.choice.addItem(f"true {name}", row)
@@ -242,7 +242,7 @@ def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
     """
     x, mean = view.positions(row, aligned=aligned), view.mean[:, row]
     # The intervals of many outputs overlap: only those of the most frequent outputs are drawn.
-    banded = set(np.argsort(-mean.max(axis=0), kind="stable")[:MOST_BANDS].tolist())
+    banded = set(np.argsort(-mean.max(axis=0), kind="stable")[:MAX_BANDS].tolist())
     changes = np.array([x[step] for step, of, _ in view.changes if of == row], dtype=float)
     marks: list[Mark] = [
         Segments(
@@ -282,7 +282,7 @@ def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
 NAME = 84.0
 TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
 REACH = 10.0
-MOST_POINTS = 1200
+MAX_POINTS = 1200
 """Maximum number of points of all paths together, because they are drawn in every frame."""
 
 FAINT = 80
@@ -403,7 +403,7 @@ class TernaryPlot(Figure[Part]):
         if self._view is None:
             return
         for row in range(len(self._view.classes)):
-            most = max(MOST_POINTS // len(self._view.classes), 8)
+            most = max(MAX_POINTS // len(self._view.classes), 8)
             # Skip most points if there are far more than can be drawn.
             steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
             points = self._pixels(row, steps)

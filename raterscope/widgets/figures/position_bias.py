@@ -299,7 +299,7 @@ class StatisticsView:
     statistic: NDArray[np.floating]  # (D, p): W; NaN for untested annotators
     names: tuple[str, ...]  # (p,)
     numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
-    least_share: float  # minimum share of draws of a flagged annotator
+    min_share: float  # minimum share of draws of a flagged annotator
     cut: RateCut
     p_values: bool = False  # whether the statistic is -log10 of p values of a test without draws
 
@@ -395,7 +395,7 @@ class StatisticBars(ColumnFigure):
         order, draw = self._order, self._draw
         flagged = cut.flagged[order]
         if draw is None:
-            values, limit = np.asarray(cut.share)[order], view.least_share
+            values, limit = np.asarray(cut.share)[order], view.min_share
         else:
             values, limit = np.asarray(view.statistic)[draw, order], float(cut.at[draw])
         low = float(values.min(initial=0.0))

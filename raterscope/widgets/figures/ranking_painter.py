@@ -192,7 +192,7 @@ class Rows:
 FAINT_FROM, FAINTEST = 60, 70
 """Number of visible lines above which lines are fainter, and minimum opacity, of 255."""
 
-MOST_PASSING = 250
+MAX_PASSING = 250
 """Maximum number of lines to also paint those without a visible card."""
 
 
@@ -240,7 +240,7 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
     begin, end = rows.top(BEFORE) + rows.side + 3, rows.top(AFTER) - 3
     starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
     visible = rows.passing()
-    if int(visible.sum()) > MOST_PASSING:
+    if int(visible.sum()) > MAX_PASSING:
         visible = rows.visible(BEFORE) | rows.visible(AFTER)
     number = int((visible & view.swapped).sum())
     alpha = 255 if number <= FAINT_FROM else max(round(255 * FAINT_FROM / number), FAINTEST)

@@ -37,7 +37,7 @@ NEAR = 12.0
 FEW_LINES, FEW_MARKS = 400, 60
 STRENGTHS = (0.15, 0.35, 0.7)
 """Colours of the weakest, middle and strongest third of links, from the background (0) to the text (1)."""
-MOST_LINES = 4000
+MAX_LINES = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,7 @@ class _Similarity(Figure[tuple[int, int]]):
         network, points = self._network, self._positions()
         if network is None:
             return
-        order = np.argsort(network.weights, kind="stable")[-MOST_LINES:]
+        order = np.argsort(network.weights, kind="stable")[-MAX_LINES:]
         lines = np.hstack([points[network.edges[order, 0]], points[network.edges[order, 1]]])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(lines) <= FEW_LINES)
         ground, words = QColor(theme.current().surface), QColor(theme.current().third)

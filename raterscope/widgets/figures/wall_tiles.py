@@ -32,7 +32,7 @@ from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 MARGIN = 8
 SMALLEST, USUAL, LARGEST = 20, 66, 220
 ZOOM = 1.2
-MOST_BY_ITSELF = 160
+MAX_AUTOMATIC_SIDE = 160
 
 
 class WallTiles(QAbstractScrollArea):
@@ -159,7 +159,7 @@ class WallTiles(QAbstractScrollArea):
         return next(
             (
                 side
-                for side in range(MOST_BY_ITSELF, usual, -6)
+                for side in range(MAX_AUTOMATIC_SIDE, usual, -6)
                 if self._height(self._grid(side)) <= self.room().height()
             ),
             usual,

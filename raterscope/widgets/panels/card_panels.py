@@ -152,8 +152,8 @@ NOTHING = "Find communities of annotators with similar answers."
 WIDTH, PAD = 148, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
-MOST_LINES = 5
-MOST_RATES_IN_TIP = 12
+MAX_LINES = 5
+MAX_RATES_IN_TIP = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +304,7 @@ class _Card(PaintedButton):
         name = self._view.names[index]
         text = name if name.startswith("community ") else f"{index + 1} {name}"
         room = WIDTH - 2 * PAD - SYMBOL
-        return in_lines(text, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
+        return in_lines(text, QFontMetrics(theme.font(bold=True)), room, MAX_LINES)
 
     def _lines(self) -> list[str]:
         view, index = self._view, self._index
@@ -318,7 +318,7 @@ class _Card(PaintedButton):
 
     def _rates_in_words(self) -> str:
         view = self._view
-        if view.prototype is None or view.prototype[0].size > MOST_RATES_IN_TIP:
+        if view.prototype is None or view.prototype[0].size > MAX_RATES_IN_TIP:
             return ""
         rows = zip(view.classes, view.prototype[self._index], strict=True)
         return "".join(
@@ -393,7 +393,7 @@ NO_MATCHES = {
 }
 """Message for an empty list, by filter."""
 
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 """Minimum probability to show the second class."""
 
 WHOLE_ROW = 3
@@ -453,7 +453,7 @@ def posterior_text(classes: Sequence[str], posterior: NDArray[np.floating]) -> s
     if len(classes) <= WHOLE_ROW:
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
-    two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
+    two = two[[True, posterior[two[1]] >= MIN_SHARE]]
     return ", ".join(f"{_apart(classes[index])} {posterior[index]:.2f}" for index in two)
 
 

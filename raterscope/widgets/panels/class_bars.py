@@ -25,13 +25,13 @@ from raterscope.widgets.theme import set_lengths
 CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
 HIGH, LOW_BAR = 32, 23
 """Heights of a line, in pixels: with the bar below the name, and beside it."""
-FEWEST_LINES = 2
+MIN_LINES = 2
 """Number of classes that are always visible."""
 FEW = 3
 """Maximum number of classes with high lines."""
 NAME_SHARE = 0.45
 """Share of a low line that the name takes."""
-LEAST_BAR = 40.0
+MIN_BAR = 40.0
 """Minimum width of a bar, and minimum width of a bar with the number of votes beside it."""
 FOLDED, UNFOLDED = "▸", "▾"
 MARKS = f"{FOLDED}{UNFOLDED} "
@@ -113,7 +113,7 @@ class ClassBars(LineList[ClassBar]):
         self._kind.longest *= many
         self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
         self.set_lines(bars)
-        lines = min(max(len(bars), 1), FEWEST_LINES)
+        lines = min(max(len(bars), 1), MIN_LINES)
         set_lengths(self, minimumHeight=lines * self._kind.height + 2 * self.frameWidth())
 
     KEY_HELP = KeyHelp("In the classes of a task", (("Return", "decide for this class"),))
@@ -179,14 +179,14 @@ class _BarKind(LineKind[ClassBar]):
         bar = QRectF(left, box.bottom() - 10, right - left, 5)
         if low:
             share = NAME_SHARE * (right - left)
-            if line.votes > 0 and right - left - max(share, self.longest) - VOTES_ROOM >= LEAST_BAR:
+            if line.votes > 0 and right - left - max(share, self.longest) - VOTES_ROOM >= MIN_BAR:
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
                 text = counted(line.votes, "vote")
                 paint_text(painter, room, text, palette.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4
-            share = max(NAME_SHARE * (right - left), min(self.longest, right - left - LEAST_BAR))
+            share = max(NAME_SHARE * (right - left), min(self.longest, right - left - MIN_BAR))
             name = QRectF(left, box.top(), share, box.height())
             bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
         if line.note:

@@ -398,7 +398,7 @@ def worst_confusions(view: MatrixView) -> list[Confusion]:
     ]  # fmt: skip
 
 
-LEAST_MATRIX, AROUND_ROWS = 176, 80
+MIN_MATRIX, AROUND_ROWS = 176, 80
 """Minimum height of the panel, and height of everything besides the rows, with the subtitle."""
 
 
@@ -434,7 +434,7 @@ class ConfusionPanel(FigurePanel):
 
         It is not enforced: in a small window the matrix becomes lower, instead of covering the widgets below.
         """
-        return super().minimumSizeHint().expandedTo(QSize(0, pixels(LEAST_MATRIX)))
+        return super().minimumSizeHint().expandedTo(QSize(0, pixels(MIN_MATRIX)))
 
     def show_matrix(self, view: MatrixView) -> None:
         """Show a matrix; for the same classes, the mode is kept if possible."""

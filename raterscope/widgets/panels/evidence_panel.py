@@ -30,7 +30,7 @@ _SIDE = 152
 """Preferred side of the square."""
 
 NARROWEST, LOWEST = 320, 360
-MOST_CLASSES = 6
+MAX_CLASSES = 6
 """Maximum number of visible classes; more classes scroll."""
 
 CHOOSE = (
@@ -39,7 +39,7 @@ CHOOSE = (
 )
 COVERED = "Votes, names and the model's answer are hidden until you decide."
 SMALL_SIDE, HIGH = 128, 540
-MOST_SAY = 3
+MAX_STATEMENTS = 3
 
 TONES = {
     "detected": "accent",
@@ -137,7 +137,7 @@ class EvidencePanel(QWidget):
         covered = evidence.covered
         self.classes.show_bars(evidence.classes, low=True)
         self._named.setVisible(bool(evidence.classes))
-        lines = min(len(evidence.classes), MOST_CLASSES)
+        lines = min(len(evidence.classes), MAX_CLASSES)
         self.classes.setFixedHeight(lines * LOW_BAR + 2 * self.classes.frameWidth())
         self._covered.setText(COVERED)
         self._before.setText(evidence.before)
@@ -227,7 +227,7 @@ class EvidencePanel(QWidget):
         self._why_title = plain_label("WHY", "caption")
         self._why = plain_label("", "second", wrap=True, selectable=True)
         self._rows = [
-            (plain_label("", "small"), plain_label(selectable=True, wrap=True)) for _ in range(MOST_SAY)
+            (plain_label("", "small"), plain_label(selectable=True, wrap=True)) for _ in range(MAX_STATEMENTS)
         ]
         part = QWidget()
         grid = QGridLayout()
@@ -239,7 +239,7 @@ class EvidencePanel(QWidget):
         for row, (source, statement) in enumerate(self._rows, start=1):
             grid.addWidget(source, row, 0, Qt.AlignmentFlag.AlignBaseline)
             grid.addWidget(statement, row, 1, Qt.AlignmentFlag.AlignBaseline)
-        grid.addWidget(self._why, MOST_SAY + 1, 0, 1, 2)
+        grid.addWidget(self._why, MAX_STATEMENTS + 1, 0, 1, 2)
         vertical(rule(), grid, inside=part)
         return part
 
@@ -406,7 +406,7 @@ class _VoterKind(LineKind[VoterLine]):
         )
 
 
-LEAST_LIST = 48
+MIN_LIST = 48
 NEIGHBOURS, RUNS = 1, 2
 READING = "Reading the other runs…"
 ALONE = "No other spot nearby."
@@ -422,7 +422,7 @@ class _SpotTabs(TabPages):
         self.near = EvidenceLines("Spots nearby")
         self.runs = EvidenceLines("The spot in other runs")
         for view in (self.voters, self.near.view, self.runs.view):
-            set_lengths(view, minimumHeight=LEAST_LIST)
+            set_lengths(view, minimumHeight=MIN_LIST)
             view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.tabBar().setAccessibleName("About the spot")
         for title, tip, part in (

@@ -189,7 +189,7 @@ class RaterTreePanel(QWidget):
 
 PICTURE, ROW, PAD = 112, 18, 10
 WIDTH = 280
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 NO_ALTERNATIVES = "Fuse with more than one consensus to separate raters who drew different structures."
@@ -311,12 +311,12 @@ class _Card(PaintedButton):
 
     def _paint_members(self, painter: QPainter, line: QRectF) -> None:
         palette, members = theme.current(), self._shown.members
-        for name, number, share in members[:MOST_NAMED]:
+        for name, number, share in members[:MAX_NAMED]:
             belongs = share >= 0.5
             paint_rater(painter, QRectF(line.left(), line.top(), 16, line.height()), number)
             tone = palette.text if belongs else palette.third
             paint_text(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
             paint_text(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
             line = line.translated(0, ROW)
-        if len(members) > MOST_NAMED:
-            paint_text(painter, line, f"{len(members) - MOST_NAMED} more", palette.second)
+        if len(members) > MAX_NAMED:
+            paint_text(painter, line, f"{len(members) - MAX_NAMED} more", palette.second)

@@ -22,9 +22,9 @@ from raterscope.widgets.parts import Header, Menu, Placeholder, announce, plain_
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112
-MOST_IN_SIGHT = 9
+MAX_VISIBLE_ROWS = 9
 """Maximum number of raters for which the list requests space."""
-LEAST_MM = 0.05
+MIN_MM = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RegionVote:
         """Describe the distance: "6.1 mm beyond"."""
         if math.isnan(self.distance_mm):
             return ""
-        if abs(self.distance_mm) < LEAST_MM:
+        if abs(self.distance_mm) < MIN_MM:
             return "as consensus"
         away = abs(self.distance_mm)
         figure = f"{away:.0f}" if away >= 99.95 else f"{away:.1f}"
@@ -72,7 +72,7 @@ class RegionVotes(ChoiceList[RegionVote]):
 
     def sizeHint(self) -> QSize:
         """Return a height that fits the raters, up to a limit."""
-        rows = min(max(len(self.lines), 2), MOST_IN_SIGHT)
+        rows = min(max(len(self.lines), 2), MAX_VISIBLE_ROWS)
         return QSize(pixels(120), rows * pixels(_VoteKind.height) + 2 * self.frameWidth())
 
     def minimumSizeHint(self) -> QSize:

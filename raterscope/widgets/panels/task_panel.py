@@ -179,10 +179,10 @@ SHARES = ((7, 3), (5, 4))
 LEAST = QSize(256, 224)
 """Fixed minimum width, so that the layout can adapt when the panel shrinks."""
 
-LEAST_VOTES = 24
+MIN_VOTES = 24
 INDENT = "    "
 CERTAIN = 0.95
-MOST_LETTERS = 24
+MAX_CHARACTERS = 24
 """Maximum length of a task's name in the message on a contradiction, because it may be a long text."""
 
 
@@ -279,7 +279,7 @@ class TaskView:
         reasons = "; against ".join(
             f"{_enumerated(words)} for {self.classes[other]}" for other, words in against.items()
         )
-        name = self.name if len(self.name) <= MOST_LETTERS else f"{self.name[:MOST_LETTERS].rstrip()}…"
+        name = self.name if len(self.name) <= MAX_CHARACTERS else f"{self.name[:MAX_CHARACTERS].rstrip()}…"
         return f"{name.rstrip(' .')}: you decided {self.classes[number]} against {reasons}."
 
 
@@ -307,7 +307,7 @@ class TaskPanel(QWidget):
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         self._fill(page)
         set_lengths(self, minimumWidth=LEAST.width())
-        self.votes.setMinimumHeight(LEAST_VOTES)
+        self.votes.setMinimumHeight(MIN_VOTES)
         self.bars.folded.connect(self._on_folded)
         self.search.clicked.connect(self.find_class)
         self.show_task(None)

@@ -32,7 +32,7 @@ WIDTHS: dict[Form, int] = {
 }  # fmt: skip
 WIDEST = 1.6
 """Maximum width of a column, as a multiple of its default width."""
-MOST_WORDS = 220
+MAX_WORDS = 220
 """Maximum width of a text column, in unscaled pixels; the tooltip shows the full text."""
 PADDING = 20
 """Padding beside the text of a cell or header, in unscaled pixels."""
@@ -396,7 +396,7 @@ class AnnotatorGridView(QWidget):
             title = self.view.horizontalHeader().fontMetrics().horizontalAdvance(f"{column.title} \u25be")
             return max(usual, title + pixels(PADDING))
         words = QFontMetrics(theme.font()).horizontalAdvance(column.longest) + PADDING
-        return max(usual, pixels(min(words, MOST_WORDS)))
+        return max(usual, pixels(min(words, MAX_WORDS)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Divide the space among the columns."""

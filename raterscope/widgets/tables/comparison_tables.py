@@ -82,7 +82,7 @@ Figures = tuple[float, float, float]
 Write = Callable[[float, float, float], str]
 
 NOT_KNOWN: Figures = (math.nan, math.nan, math.nan)
-_LEAST_HEIGHT = 28
+_MIN_HEIGHT = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class ComparisonTable(TitledPage):
         super().__init__(Header("Runs compared"), self.view, nothing, margins=(12, 8, 12, 4))
         self._model = _ComparisonModel(tuple(measures), self, subject)
         set_up_view(self.view, self._model, "Runs compared", ComparisonDelegate())
-        set_lengths(self.view.verticalHeader(), minimumSectionSize=_LEAST_HEIGHT)
+        set_lengths(self.view.verticalHeader(), minimumSectionSize=_MIN_HEIGHT)
         self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header = self.view.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

@@ -199,7 +199,7 @@ without a note, for which other columns are hidden.
 """
 EDGES = 24
 """Margins above, between and below titles and raters."""
-MOST_IN_SIGHT, LEAST_IN_SIGHT = 9, 3
+MAX_VISIBLE_ROWS, MIN_VISIBLE_ROWS = 9, 3
 """Number of raters for which the table requests space, and minimum number in a low window."""
 LAST_KEPT = ("weight", "bias mm", "Dice", "HD95 mm", "spread", "dof", "sens.", "spec.", "HD")
 """Columns by priority; those that do not fit are in the name's tooltip."""
@@ -234,11 +234,11 @@ class RaterTable(ShownTable[RaterRow]):
 
     def sizeHint(self) -> QSize:
         """Return a height that fits the raters, up to a limit."""
-        return self._fitted(super().sizeHint(), MOST_IN_SIGHT)
+        return self._fitted(super().sizeHint(), MAX_VISIBLE_ROWS)
 
     def minimumSizeHint(self) -> QSize:
         """Return a height that fits some raters."""
-        return self._fitted(super().minimumSizeHint(), LEAST_IN_SIGHT)
+        return self._fitted(super().minimumSizeHint(), MIN_VISIBLE_ROWS)
 
     def _fitted(self, hint: QSize, most: int) -> QSize:
         if self.model.rows:

@@ -20,7 +20,7 @@ PLANES = ("axial", "coronal", "sagittal")
 _GAP = 1e-6
 """Gap between slices, as a share of their distance, above which slices are missing."""
 
-_FINE, _MOST_FINE = 0.1, 1024
+_FINE, _MAX_FINE = 0.1, 1024
 """Size in mm of a pixel across uneven slices, and maximum number of such pixels."""
 
 _NORMAL = {"axial": 2, "coronal": 1, "sagittal": 0}
@@ -129,7 +129,7 @@ class Plane:
         part, first = self.with_gaps(part, first)
         axis = 0 if self.down == 0 else 1
         edges = self._uneven[0][first[axis] : first[axis] + part.shape[axis] + 1]
-        count = int(np.clip(np.ceil((edges[-1] - edges[0]) / _FINE), len(edges) - 1, _MOST_FINE))
+        count = int(np.clip(np.ceil((edges[-1] - edges[0]) / _FINE), len(edges) - 1, _MAX_FINE))
         values = edges[0] + (np.arange(count) + 0.5) * (edges[-1] - edges[0]) / count
         cells = np.clip(np.searchsorted(edges, values, "right") - 1, 0, len(edges) - 2)
         return np.asarray(np.take(part, cells, axis=axis))

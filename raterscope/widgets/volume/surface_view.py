@@ -141,7 +141,7 @@ ROOM = 1.15
 MARGIN = 0.3
 """Margin of the slices around the surface, as a share of its size."""
 
-MOST_PIXELS = 256
+MAX_PIXELS = 256
 _OPACITY = 0.75
 _WIRE_ALPHA = 0.55
 _LETTER_ROOM = 10.0
@@ -538,7 +538,7 @@ def _slice_meshes(scene: Scene, grid: Grid, surface: Surface) -> Iterator[tuple[
         cells: list[int | slice] = [slice(first[axis], last[axis] + 1) for axis in range(3)]
         cells[normal] = at
         part = scene.values[tuple(cells)]
-        step = max(1, -(-max(part.shape[:2]) // MOST_PIXELS))
+        step = max(1, -(-max(part.shape[:2]) // MAX_PIXELS))
         shares = np.zeros((len(levels), 2, 4))
         shares[..., 0] = (0.0, 1.0)
         shares[..., 1] = ((levels - levels[0]) / (levels[-1] - levels[0]))[:, None]

@@ -100,7 +100,7 @@ def test_louvain_finds_the_communities_of_another_implementation(seed: int) -> N
 def test_neither_the_order_of_annotators_nor_repeated_votes_matter(method: str) -> None:
     task, annotator, _ = _shifts(4, 8, 15, 0.4, 3)
     order = np.random.default_rng(3).permutation(32)
-    settings = CommonTaskSettings(method=method, least_tasks=1)
+    settings = CommonTaskSettings(method=method, min_tasks=1)
     first = common_task_communities(task, annotator, 400, 32, settings)
     twice = common_task_communities(np.tile(task, 2), np.tile(order[annotator], 2), 400, 32, settings)
     np.testing.assert_array_equal(first.of(32), twice.of(32)[order])
@@ -120,7 +120,7 @@ def test_many_annotators_are_grouped_by_their_closest_links(monkeypatch: pytest.
 def test_those_of_few_tasks_and_those_alone_are_skipped_with_a_notice(method: str) -> None:
     task = [*range(5), *range(5), *range(5, 10), 0]
     annotator = [0] * 5 + [1] * 5 + [2] * 5 + [3]
-    settings = CommonTaskSettings(method=method, least_tasks=3)
+    settings = CommonTaskSettings(method=method, min_tasks=3)
     result = common_task_communities(task, annotator, 10, 4, settings)
     assert result.of(4).tolist() == [0, 0, -1, -1]
     assert result.notices == (

@@ -108,7 +108,7 @@ def test_modularity_is_that_of_the_whole_network(monkeypatch: pytest.MonkeyPatch
 def test_those_of_few_votes_are_skipped_with_a_notice() -> None:
     mean, _, votes = planted(FIVE[1:3], 10, 60, 5)
     votes[[3, 12]] = 4
-    result = communities(mean, votes, CommunitySettings(least_votes=5))
+    result = communities(mean, votes, CommunitySettings(min_votes=5))
     assert 3 not in result.members
     assert result.of(20)[[3, 12]].tolist() == [-1, -1]
     assert set(result.of(20)[:10]) - {-1} != set(result.of(20)[10:]) - {-1}
@@ -118,7 +118,7 @@ def test_those_of_few_votes_are_skipped_with_a_notice() -> None:
 def test_annotators_of_many_votes_can_be_left_out_too() -> None:
     mean, _, votes = planted(FIVE[:2], 20, 60, 6)
     votes[7] = votes.max() + 100
-    result = communities(mean, votes, CommunitySettings(most_votes=float(votes[7] - 1)))
+    result = communities(mean, votes, CommunitySettings(max_votes=float(votes[7] - 1)))
     assert result.of(40)[7] == -1
     assert len(result.members) == 39
     assert result.notices == (
@@ -128,7 +128,7 @@ def test_annotators_of_many_votes_can_be_left_out_too() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_few_annotators_and_identical_annotators(method: str) -> None:
-    settings = CommunitySettings(method=method, least_votes=0)
+    settings = CommunitySettings(method=method, min_votes=0)
     mean, _, votes = planted(FIVE[:2], 1, 60, 6)
     nobody = communities(mean[:0], votes[:0], settings)
     assert (nobody.count, nobody.of(0).tolist(), nobody.prototype.shape) == (0, [], (0, 2, 3))

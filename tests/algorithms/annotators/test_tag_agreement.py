@@ -41,7 +41,7 @@ def test_alpha_is_that_of_nltk_and_lies_within_its_interval() -> None:
 
 
 def test_random_tasks_stand_for_more_sets_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "MOST_SETS", 200)
+    monkeypatch.setattr(agreement, "MAX_SETS", 200)
     random = np.random.default_rng(1)
     sets = random.random((600, 1, 20)) < 0.3
     sets = (sets ^ (random.random((600, 2, 20)) < 0.02)).reshape(-1, 20)

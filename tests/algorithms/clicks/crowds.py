@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from raterscope.algorithms.clicks import Clicks, Votes
 
-FEWEST_PAIRS = 10
+MIN_PAIRS = 10
 """Pairs from which on a displacement is estimated."""
 
 
@@ -100,7 +100,7 @@ def displacement(positions: np.ndarray, truth: np.ndarray, reach: float) -> np.n
         distance, nearest = cKDTree(truth + shift).query(positions)
         back = cKDTree(positions).query(truth + shift)[1]
         pairs = (back[nearest] == np.arange(len(positions))) & (distance < reach)
-        if pairs.sum() < FEWEST_PAIRS:
+        if pairs.sum() < MIN_PAIRS:
             break
         shift = np.median(positions[pairs] - truth[nearest[pairs]], axis=0)
     return shift

@@ -107,7 +107,7 @@ def test_a_task_without_votes_has_the_shares_inside_its_set():
 
 
 def test_one_confusion_matrix_of_many_classes_keeps_to_the_sets(monkeypatch):
-    monkeypatch.setattr(data, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(data, "MAX_ENTRIES", 10)
     labels, truth = crowd(7)
     sets = parents_of(truth, range(0, 150, 4))
     fusion = run(labels.restricted(sets), plan("pooled"))

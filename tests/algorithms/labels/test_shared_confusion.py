@@ -30,13 +30,13 @@ def crowd(seed, classes, annotators=40, tasks=600, each=4):
 
 @pytest.fixture
 def small_limit(monkeypatch):
-    monkeypatch.setattr(data, "MOST_ENTRIES", 1000)
+    monkeypatch.setattr(data, "MAX_ENTRIES", 1000)
 
 
 def test_one_matrix_for_all_is_as_right_as_one_for_each(monkeypatch):
     labels, truth, _ = crowd(1, 30)
     own = run(labels, LabelPlan())
-    monkeypatch.setattr(data, "MOST_ENTRIES", 1000)
+    monkeypatch.setattr(data, "MAX_ENTRIES", 1000)
     shared = run(labels, LabelPlan())
     vote = majority(labels)
 

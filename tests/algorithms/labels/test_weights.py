@@ -71,7 +71,7 @@ def test_ordered_and_very_many_classes_weigh_too(monkeypatch):
     ordered = replace(LABELS, ordered=True)
     full, part = posterior(ordered, "pooled"), posterior(ordered.reweighed(SOME, 0.2), "pooled")
     assert not np.allclose(full, part, atol=0.02)
-    monkeypatch.setattr("raterscope.algorithms.labels.data.MOST_ENTRIES", 1)
+    monkeypatch.setattr("raterscope.algorithms.labels.data.MAX_ENTRIES", 1)
     full, without = posterior(LABELS, "pooled"), posterior(LABELS.without(SOME), "pooled")
     assert posterior(LABELS.reweighed(SOME, 1 - 1e-7), "pooled") == pytest.approx(full, abs=1e-4)
     assert posterior(LABELS.reweighed(SOME, 1e-9), "pooled") == pytest.approx(without, abs=0.01)

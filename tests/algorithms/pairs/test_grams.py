@@ -153,13 +153,13 @@ def test_a_fit_without_noise_leaves_none():
 
 
 def test_more_linked_items_than_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(grams_module, "MOST_LINKED", 8)
+    monkeypatch.setattr(grams_module, "MAX_LINKED", 8)
     with pytest.raises(PairsError, match="9 items are linked by comparisons; expected at most 8"):
         gram_matrices(scattered())
 
 
 def test_more_annotators_than_fit_are_refused_unless_they_are_not_tested(monkeypatch):
-    monkeypatch.setattr(grams_module, "MOST_TESTED", 11)
+    monkeypatch.setattr(grams_module, "MAX_TESTED", 11)
     pairs = scattered()
     with pytest.raises(PairsError, match="12 annotators are to be tested; expected at most 11"):
         gram_matrices(pairs)

@@ -196,7 +196,7 @@ def test_the_report_lists_failed_cases_and_shows_the_most_disputed(gathered, tmp
     (failed,) = [case for case in gathered.settings.cohort if not case.is_done]
     assert (failed.case, failed.status) == ("bad", "bad input")
     assert "bad.csv, line 2" in failed.reason
-    monkeypatch.setattr(sections, "MOST_SHOWN", 1)
+    monkeypatch.setattr(sections, "MAX_SHOWN", 1)
     assert main(["report", str(gathered.path), "-o", str(tmp_path / "r.html")]) == 0
     text = (tmp_path / "r.html").read_text()
     assert "bad.csv, line 2" in text

@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_read_is_read_once_and_refused_each_time(tmp_path:
 def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch) -> None:
     """The first files stay, the last one is there, those between are read again when they are asked for."""
     paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(5)]
-    monkeypatch.setattr(sources, "_MOST_MEMORY", 2 * paths[0].stat().st_size)
+    monkeypatch.setattr(sources, "_MAX_MEMORY", 2 * paths[0].stat().st_size)
     files = Sources()
     opened = [files.open(path) for path in paths if files.open(path).document()]
     assert [source.memory > 0 for source in opened] == [True, True, False, False, True]
@@ -92,7 +92,7 @@ def test_what_was_released_is_held_until_a_question_is_answered(tmp_path: Path, 
     source.document()
     files.release(path)
     assert source.memory > 0
-    monkeypatch.setattr(sources, "_MOST_MEMORY", 1)
+    monkeypatch.setattr(sources, "_MAX_MEMORY", 1)
     files.release(path)
     assert source.memory == 0
     files.close()

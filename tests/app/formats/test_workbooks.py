@@ -121,6 +121,6 @@ def test_a_sheet_of_opendocument_is_read_within_the_limit_of_cells(tmp_path, mon
     assert (table.header, [list(column) for column in table.columns]) == (
         ("task", "label"), [["t1"] * 2, ["cat"] * 2],
     )  # fmt: skip
-    monkeypatch.setattr(workbooks, "_MOST_CELLS", 5)
+    monkeypatch.setattr(workbooks, "_MAX_CELLS", 5)
     with pytest.raises(InputError, match="has 3 rows and 2 columns"):
         read_table(path)

@@ -18,7 +18,7 @@ from tests.app.study.made import a_fusion
 from tests.app.study.worker import place_of
 
 KILLS = 15
-MOST_DONE = 6
+MAX_DONE = 6
 LONGEST_AFTER = 0.02
 
 
@@ -43,7 +43,7 @@ def test_kills_lose_nothing_that_was_shown_as_done(worker: subprocess.Popen[str]
     runs: set[int] = set()
     imports = 0
     for life in range(KILLS):
-        answers = live_and_die(worker, life, random.randint(0, MOST_DONE), random.uniform(0.0, LONGEST_AFTER))
+        answers = live_and_die(worker, life, random.randint(0, MAX_DONE), random.uniform(0.0, LONGEST_AFTER))
         assert not [words for words in answers if words[0] == "broken"]
         decisions.update({int(words[1]): words[2:] for words in answers if words[0] == "decision"})
         fresh = {int(words[1]) for words in answers if words[0] == "run"}

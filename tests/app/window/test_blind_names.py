@@ -29,13 +29,13 @@ ROLES = (
     Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole,
     Qt.ItemDataRole.AccessibleDescriptionRole, Qt.ItemDataRole.EditRole,
 )  # fmt: skip
-MOST_ROWS, TOP = 40, QModelIndex()
+MAX_ROWS, TOP = 40, QModelIndex()
 
 
 def cells(model: QAbstractItemModel):
     for column in range(1 if isinstance(model, QAbstractListModel) else model.columnCount(TOP)):
         yield model.headerData(column, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole)
-        for row in range(min(model.rowCount(TOP), MOST_ROWS)):
+        for row in range(min(model.rowCount(TOP), MAX_ROWS)):
             for role in ROLES:
                 yield model.index(row, column).data(role)
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from raterscope.widgets import theme
 from tests.app.driving import idle, press
 
-MOST_STEPS = 60
+MAX_STEPS = 60
 
 
 def _ready(window, qtbot):
@@ -38,7 +38,7 @@ def test_all_that_takes_keys_is_reached_visibly_and_esc_moves_to_the_canvas(fuse
     for _ in range(8):
         _press(qtbot, Qt.Key.Key_F6)
         first = QApplication.focusWidget()
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             reached.add(QApplication.focusWidget())
             _press(qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier)
             if QApplication.focusWidget() is first:

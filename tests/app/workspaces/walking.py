@@ -5,7 +5,7 @@ import re
 from raterscope.app.study import Study
 from tests.app.driving import press
 
-MOST_STEPS = 60
+MAX_STEPS = 60
 
 
 def left(window) -> int:
@@ -22,13 +22,13 @@ def nothing_left(window) -> bool:
 def walk(window, qtbot, keys, position, check=lambda: None) -> list[int]:
     """Press keys in turn until the window says that nothing is left; gives what was left after each."""
     observed = [left(window)]
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         press(window, qtbot, keys[step % len(keys)], on=position)
         observed.append(left(window))
         check()
         if nothing_left(window):
             return observed
-    raise AssertionError(f"still {observed[-1]} left after {MOST_STEPS} keys: {observed}")
+    raise AssertionError(f"still {observed[-1]} left after {MAX_STEPS} keys: {observed}")
 
 
 def decisions(window, path):

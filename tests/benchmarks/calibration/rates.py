@@ -19,7 +19,7 @@ from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from tests.benchmarks.calibration import Row
 
-_LEAST_ROW, _LEAST_CROWD_ROW, _LEAST_VOTES = 10, 30, 25
+_MIN_ROW, _MIN_CROWD_ROW, _MIN_VOTES = 10, 30, 25
 """Votes with known truth of a row, of a crowd's row, and of an annotator whose accuracy is compared."""
 
 _CHANGED, _CONSTANT = 600, 1000
@@ -103,7 +103,7 @@ def _against_truth(labels: Labels, truth: ClassArray, fusion: LabelFusion) -> Me
     share = counts / np.maximum(votes, 1)[:, :, None]
     clusters = np.zeros((len(labels.tasks), counts.shape[2]))
     np.add.at(clusters, (labels.task[known], answers), 1.0)
-    return _compared(rates, share, votes >= _LEAST_ROW, counts, (clusters, truth))
+    return _compared(rates, share, votes >= _MIN_ROW, counts, (clusters, truth))
 
 
 def _compared(
@@ -130,7 +130,7 @@ def _compared(
     votes = counts.sum(axis=(1, 2))
     right = np.trace(counts, axis1=1, axis2=2) / np.maximum(votes, 1)
     mean, low, high = rates.accuracies()
-    some, many = votes >= _LEAST_ROW, votes >= _LEAST_VOTES
+    some, many = votes >= _MIN_ROW, votes >= _MIN_VOTES
     total = counts.sum(axis=0)
     rows = total.sum(axis=1)
     share = total / np.maximum(rows, 1)[:, None]
@@ -146,7 +146,7 @@ def _compared(
         "accuracies": _inside((low, high), right, some, mean, _sampled(mean, votes, rates.votes)),
         _UNCORRECTED: _inside((low, high), right, some, mean, None),
         "crowd's entries": _inside(
-            (crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW, together.mean[0], of_crowd
+            (crowd[0][0], crowd[1][0]), share, rows >= _MIN_CROWD_ROW, together.mean[0], of_crowd
         ),
         "errors": (np.abs(mean - right)[many], np.empty(0)),
     }
@@ -199,7 +199,7 @@ def _simulated(seed: int, classes: int, annotators: int, tasks: int) -> Measured
     labels = _labels(task, annotator, np.minimum(above.sum(axis=1), classes - 1), classes)
     counts = np.zeros(true.shape)
     np.add.at(counts, (annotator, truth[task], labels.label), 1.0)
-    return _compared(rates_of(labels, pooled(labels)), true, counts.sum(axis=2) >= _LEAST_ROW // 2, counts)
+    return _compared(rates_of(labels, pooled(labels)), true, counts.sum(axis=2) >= _MIN_ROW // 2, counts)
 
 
 def _changes(

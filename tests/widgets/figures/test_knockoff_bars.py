@@ -29,7 +29,7 @@ def view(**more) -> StatisticsView:
         "statistic": STATISTIC,
         "names": ("ann", "bob", "<b>cy</b>", "dee", "eve"),
         "numbers": np.array([70, 21, 12, 3, 5]),
-        "least_share": 0.5,
+        "min_share": 0.5,
         "cut": cut(0.1),
     }
     return StatisticsView(**{**fields, **more})

@@ -181,8 +181,8 @@ def _errors(codec: str) -> str:
     return "surrogateescape" if codec == "utf-8" else "surrogatepass" if "16" in codec else "replace"
 
 
-_MOST_LINES = 100
-_MOST_COLUMNS = 1000
+_MAX_LINES = 100
+_MAX_COLUMNS = 1000
 _LONGEST_HEADER = 100_000
 _END = "\x1e\x1e"
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -226,7 +226,7 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
         return None
     delimiter, skip = detect_delimiter(lines[first], path)
     begin = first + skip
-    some = lines[begin : begin + _MOST_LINES + 1]
+    some = lines[begin : begin + _MAX_LINES + 1]
     ended = ended and begin + len(some) == len(lines)
     records = split_records(some, delimiter, None, path, codec, 0, ended)
     if records.refused and (not records.rows or records.refused[0][0] < records.at[0]):
@@ -237,7 +237,7 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
         row = header_cells([repair_cell(cell) for cell in records.rows[0]], path)
     except ValueError:
         raise not_text_error(path) from None
-    if len(row) > _MOST_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
+    if len(row) > _MAX_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
         raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
     if not is_headed(row):
         return Header(delimiter, unique_names([""] * len(row)), begin)
@@ -274,19 +274,19 @@ def split_records(
         if stray is None and is_open:
             last = stop == len(lines)
             open_bytes = size_of(lines[at[-2] : stop], codec) + (rest if last else 0)
-            if stop - at[-2] >= _MOST_LINES or open_bytes > LONGEST or (last and ended):
+            if stop - at[-2] >= _MAX_LINES or open_bytes > LONGEST or (last and ended):
                 stray = len(rows) - 1
         if stray is not None:
             _add_rows(records, rows[:stray], at, width)
             records.refused.append((at[stray], _STRAY))
             records.line_count = at[stray] + 1
-            window = _MOST_LINES
+            window = _MAX_LINES
         elif is_open:
             _add_rows(records, rows[:-1], at, width)
             records.line_count = at[-2]
             if stop == len(lines):
                 break
-            window += _MOST_LINES
+            window += _MAX_LINES
         else:
             _add_rows(records, rows, at, width)
             records.line_count = stop
@@ -317,7 +317,7 @@ def _is_stray(
     """Return whether a row is joined by a stray quote, or is too long."""
     breaks = _breaks_in(row)
     some = lines[begin : begin + breaks + 1]
-    if breaks >= _MOST_LINES or size_of(some, codec) > LONGEST:
+    if breaks >= _MAX_LINES or size_of(some, codec) > LONGEST:
         return True
     if not breaks:
         return False
@@ -525,7 +525,7 @@ def _moment(cell: str, scale: float) -> float:
 
 
 HEADER = (*NEEDED, *WANTED)
-_MOST_KEYS = 200
+_MAX_KEYS = 200
 
 
 def is_json(lines: Iterable[str]) -> bool:
@@ -561,11 +561,11 @@ def _cells(
         values = decode_json(line)
     except ValueError as error:
         raise ValueError(f"{str(error).removeprefix('it ')}; expected an object with one click") from None
-    if not isinstance(values, dict) or len(values) > _MOST_KEYS:
+    if not isinstance(values, dict) or len(values) > _MAX_KEYS:
         raise ValueError("is not an object with one click")
     keys = tuple(values)
     if keys not in known:
-        if len(known) > _MOST_KEYS:
+        if len(known) > _MAX_KEYS:
             known.clear()
         known[keys] = _assigned(keys, path, mapping)
     return [_cell(values, known[keys].get(field), field) for field in HEADER]

@@ -44,8 +44,8 @@ from raterscope.app.formats.growing_files.records import (
     table_of,
 )
 from raterscope.app.formats.growing_files.state import (
-    MOST_FILES,
-    MOST_KEPT,
+    MAX_FILES,
+    MAX_KEPT,
     Classification,
     Exports,
     FilePosition,
@@ -59,7 +59,7 @@ from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.tables import Faults, Table, assign_columns
 from raterscope.text import counted
 
-_MOST_MESSAGES = 10
+_MAX_MESSAGES = 10
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Findings:
     def refuse(self, line: int, problem: str, field: str | None = None) -> None:
         """Count a skipped line; each of the first lines has a message."""
         self.refused += 1
-        if self.refused <= _MOST_MESSAGES:
+        if self.refused <= _MAX_MESSAGES:
             self.messages.append(str(InputError(problem, file=self.path, line=line, field=field)))
 
     def note_untimed(self, cells: Sequence[tuple[int, str]]) -> None:
@@ -109,8 +109,8 @@ class _Findings:
     def notices(self) -> tuple[str, ...]:
         """Return the messages for the user."""
         name, messages = plain(self.path.name, 200), list(self.messages)
-        if self.refused > _MOST_MESSAGES:
-            messages.append(f"{name}: {counted(self.refused - _MOST_MESSAGES, 'more bad line')} skipped.")
+        if self.refused > _MAX_MESSAGES:
+            messages.append(f"{name}: {counted(self.refused - _MAX_MESSAGES, 'more bad line')} skipped.")
         if self.untimed > 1:
             messages.append(f"{name}: {counted(self.untimed - 1, 'more row')} without a readable time.")
         if self.repeated:
@@ -129,7 +129,7 @@ def _refuse(path: Path, before: FilePosition | None, stamp: Stamp, error: InputE
 
 
 _BLOCK = 1 << 20
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 @dataclass
@@ -140,11 +140,11 @@ class _Reading:
     exports: Exports
     mapping: Mapping[str, str] | None
     watch: Watch
-    most_rows: int
+    max_rows: int
     ended: bool
 
     def __post_init__(self) -> None:
-        self.rows_left, self.bytes_left = self.most_rows, _MOST_BYTES
+        self.rows_left, self.bytes_left = self.max_rows, _MAX_BYTES
 
     @property
     def is_done(self) -> bool:
@@ -198,7 +198,7 @@ class _Reading:
                 return True
             else:
                 size *= 2
-            fraction = 1 - max(self.rows_left, 1) / (self.most_rows + 1)
+            fraction = 1 - max(self.rows_left, 1) / (self.max_rows + 1)
             self.watch(fraction, f"reading {plain(findings.path.name)}")
         return False
 
@@ -313,7 +313,7 @@ class _Reading:
 
 
 _SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
-_FULL = f"more than {MOST_KEPT:,} rows or {MOST_FILES:,} files cannot be distinguished; no more are read."
+_FULL = f"more than {MAX_KEPT:,} rows or {MAX_FILES:,} files cannot be distinguished; no more are read."
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
@@ -336,7 +336,7 @@ def look(
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
     *,
-    most_rows: int = 100_000,
+    max_rows: int = 100_000,
     ended: bool = False,
 ) -> Growth:
     """Read the rows added to a file or a folder since the last look.
@@ -350,7 +350,7 @@ def look(
         files, read in the order of their names. It need not exist yet.
     `position`: where the last look ended; without it everything is read.
     `mapping`: fields of columns, named by hand: annotator, image, x, y, time, width, height, ignore.
-    `most_rows`: limit of rows for one look.
+    `max_rows`: limit of rows for one look.
     `ended`: whether the source is complete; then a last line without a line end is read too.
     """
     source = Path(source)
@@ -365,10 +365,10 @@ def look(
     if not changed:
         return Growth(None, replace(position, absent=absent), tuple(notices))
     memory = Memory(position.files)
-    reading = _Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
+    reading = _Reading(memory, Exports(position.exports), mapping, watch, max_rows, ended)
     files, all_findings = dict(position.files), list[_Findings]()
     for path, stamp in changed:
-        if len(memory) >= MOST_KEPT or (path.name not in files and len(files) >= MOST_FILES):
+        if len(memory) >= MAX_KEPT or (path.name not in files and len(files) >= MAX_FILES):
             full = True
             continue
         try:

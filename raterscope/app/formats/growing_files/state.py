@@ -30,15 +30,15 @@ from raterscope.app.formats.growing_files.records import HEADER, Rows, repair_ta
 from raterscope.app.formats.tables import LONGEST_NAME, Faults, Table, seconds_or_nan
 from raterscope.app.formats.zooniverse import is_export, name_subject, parse_classifications, read_frame_sizes
 
-MOST_FILES = 20_000
-MOST_KEPT = 2_000_000
+MAX_FILES = 20_000
+MAX_KEPT = 2_000_000
 """Maximum number of stored row identities, 8 bytes each: a position needs at most about 40 MB."""
 
 _BYTES_PER_ROW = 8
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 Waiting = tuple[str, str, str, float | None, float | None, float | None]
-_Kept = Annotated[bytes, msgspec.Meta(max_length=2 * MOST_KEPT * _BYTES_PER_ROW)]
+_Kept = Annotated[bytes, msgspec.Meta(max_length=2 * MAX_KEPT * _BYTES_PER_ROW)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Position:
         files = position.files.values()
         kept = [position.exports.owned, *(rows for file in files for rows in (file.seen, file.again or b""))]
         is_complete = all(len(rows) % _BYTES_PER_ROW == 0 for rows in kept)
-        if not is_complete or len(files) > MOST_FILES or not all(map(_is_sound, files)):
+        if not is_complete or len(files) > MAX_FILES or not all(map(_is_sound, files)):
             raise InputError("is not a position in a growing source: its parts do not fit together")
         return position
 
@@ -243,8 +243,8 @@ def _packed(rows: UintArray) -> bytes:
 
 _Row = tuple[str, str, tuple[float, float, float, float, float], int]
 
-_MOST_WAITING = 2000
-_MOST_WORKFLOWS = 1000
+_MAX_WAITING = 2000
+_MAX_WORKFLOWS = 1000
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ class Exports:
         rows: list[_Row] = []
         for item in classifications:
             is_new = item.is_drawing and item.workflow not in self._drawing
-            if is_new and len(self._drawing) < _MOST_WORKFLOWS:
+            if is_new and len(self._drawing) < _MAX_WORKFLOWS:
                 self._drawing.add(item.workflow)
                 rows += [_row_of(look, item.line) for look in self._waiting if look[0] == item.workflow]
                 self._waiting = [look for look in self._waiting if look[0] != item.workflow]
@@ -343,8 +343,8 @@ class Exports:
                 rows += [
                     (item.person, image, (x, y, item.time, width, height), item.line) for x, y in positions
                 ]
-        self.forgotten += max(len(self._waiting) - _MOST_WAITING, 0)
-        self._waiting = self._waiting[-_MOST_WAITING:]
+        self.forgotten += max(len(self._waiting) - _MAX_WAITING, 0)
+        self._waiting = self._waiting[-_MAX_WAITING:]
         numbers = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 5)
         column = iter(numbers.T.copy())
         line = np.array([row[3] for row in rows], dtype=np.int64)

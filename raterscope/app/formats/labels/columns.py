@@ -322,7 +322,7 @@ LONGEST_TEXT = 100_000
 CONTENT = "content"
 """Field of a column with contents of tasks."""
 
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 _SHORT = 120
 _WORDS = (
     "text|sentence|tweet|passage|paragraph|document|context|prompt|instruction|query|response|reply|completion|"
@@ -345,7 +345,7 @@ def content_columns(
     by_hand = mapping or {}
     free = [name for name in table.header if name not in assigned.values() and name not in by_hand]
     usual = {name for name in free if _FIELDS.fullmatch(name.strip())}
-    return [name for name in table.header if name in usual or by_hand.get(name) == CONTENT][:MOST_FIELDS]
+    return [name for name in table.header if name in usual or by_hand.get(name) == CONTENT][:MAX_FIELDS]
 
 
 def without_contents(mapping: Mapping[str, str] | None) -> dict[str, str]:

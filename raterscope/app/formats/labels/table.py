@@ -399,7 +399,7 @@ VOTES = "votes"
 
 _BESIDE_VOTES = frozenset({"task", "truth", "picture", "ignore"})
 
-_MOST_COMMON = 30
+_MAX_COMMON = 30
 """Maximum number of distinct answers in a table whose annotator columns are detected only by their answers.
 """
 
@@ -472,7 +472,7 @@ def _has_meaning(name: str) -> bool:
 
 def _holds_few_answers(table: Table, name: str) -> bool:
     answers = {cell.strip() for cell in table.column(name)} - {""}
-    return 1 < len(answers) <= min(_MOST_COMMON, len(table) // 2)
+    return 1 < len(answers) <= min(_MAX_COMMON, len(table) // 2)
 
 
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
@@ -484,7 +484,7 @@ def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
         return False
     answers = [{cell.strip() for cell in table.column(name)} - {""} for name in columns]
     together = set().union(*answers)
-    few = 1 < len(together) <= min(_MOST_COMMON, len(table) // 2)
+    few = 1 < len(together) <= min(_MAX_COMMON, len(table) // 2)
     usual = [some for some in answers if 2 * len(some) >= len(together)]
     return few and 4 * len(usual) >= 3 * len(answers) and set().union(*usual) == together
 

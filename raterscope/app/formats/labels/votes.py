@@ -26,7 +26,7 @@ from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, gr
 from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.text import counted, natural
 
-_MOST_OUTPUTS = 1000
+_MAX_OUTPUTS = 1000
 _SEPARATORS = (JOINT, ";", "|")
 """Separators of the tags of an answer; the first joins the values of a list."""
 
@@ -38,10 +38,10 @@ TAGS = "tags"
 """Field of a column with the tags of a vote; and the name of a set of tags without a name."""
 
 ABSENT_PRESENT = ("absent", "present")
-MOST_TAGS = 200
-_LEAST_ROWS = 5
-_LEAST_SHARE = 0.05
-_LEAST_USES = 3
+MAX_TAGS = 200
+_MIN_ROWS = 5
+_MIN_SHARE = 0.05
+_MIN_USES = 3
 """Minimum mean number of uses of a tag; parts of sentences are hardly repeated."""
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
@@ -73,7 +73,7 @@ def order_outputs(
         names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
         notices = _case_notices(list(names))
     outputs = tuple(dict.fromkeys(names.values()))
-    if len(outputs) > _MOST_OUTPUTS and not _have_common_tags(outputs):
+    if len(outputs) > _MAX_OUTPUTS and not _have_common_tags(outputs):
         raise _too_many_outputs(outputs, path, field)
     number = {name: at for at, name in enumerate(outputs)}
     output = [number[names[text]] if text in names else -1 for text in texts]
@@ -300,7 +300,7 @@ def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
         understood = _understand(files)
         if understood is None:
             for file in files:
-                if len(file.outputs) > _MOST_OUTPUTS:
+                if len(file.outputs) > _MAX_OUTPUTS:
                     raise _too_many_outputs(file.outputs, file.path)
             continue
         name = next((file.question for file in files if file.question), "")
@@ -412,7 +412,7 @@ class _Tags:
     separators: tuple[str, ...]  # between the tags of a label
     tags: tuple[str, ...]
     by_rows: bool  # whether the rows of an annotator and a task are one set
-    skipped: int = 0  # rare tags beyond `MOST_TAGS`
+    skipped: int = 0  # rare tags beyond `MAX_TAGS`
 
     def contained(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Return whether each label contains each tag: (labels, tags)."""
@@ -430,7 +430,7 @@ class _Tags:
         text = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}."
         text += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
         if self.skipped:
-            text += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."
+            text += f" The {counted(self.skipped, 'rarest tag')} beyond {MAX_TAGS} were skipped."
         return text
 
 
@@ -456,7 +456,7 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
     for name, count in uses.items():
         for tag in dict.fromkeys(_parts_of(name, separators)):
             of_tag[tag] = of_tag.get(tag, 0) + count
-    often = sorted(of_tag, key=lambda tag: (-of_tag[tag], natural(tag)))[:MOST_TAGS]
+    often = sorted(of_tag, key=lambda tag: (-of_tag[tag], natural(tag)))[:MAX_TAGS]
     return _Tags(separators, tuple(sorted(often, key=natural)), by_rows, len(of_tag) - len(often))
 
 
@@ -465,7 +465,7 @@ def _separates(separator: str, uses: Mapping[str, int]) -> bool:
     joint = sum(count for name, count in uses.items() if len(_parts_of(name, [separator])) > 1)
     parts = {part for name in uses for part in _parts_of(name, [separator])}
     given = sum(count * len(_parts_of(name, [separator])) for name, count in uses.items())
-    return joint >= max(_LEAST_ROWS, _LEAST_SHARE * sum(uses.values())) and given >= _LEAST_USES * len(parts)
+    return joint >= max(_MIN_ROWS, _MIN_SHARE * sum(uses.values())) and given >= _MIN_USES * len(parts)
 
 
 def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:
@@ -495,7 +495,7 @@ def _several_rows(files: Sequence[LabelTable]) -> bool:
 
 
 def _fewest_several(pairs: int) -> float:
-    return max(_LEAST_ROWS, 2 * _LEAST_SHARE * pairs)
+    return max(_MIN_ROWS, 2 * _MIN_SHARE * pairs)
 
 
 def _most_repeats(table: LabelTable) -> int:
@@ -574,5 +574,5 @@ def _parts_of(answer: str, separators: Sequence[str] = _SEPARATORS) -> list[str]
 def _too_many_outputs(outputs: Sequence[str], path: Path, field: str = "label") -> InputError:
     """Return the error for more different answers than can be fused."""
     return InputError(
-        f"has {len(outputs):,} different labels; expected at most {_MOST_OUTPUTS:,}", file=path, field=field
+        f"has {len(outputs):,} different labels; expected at most {_MAX_OUTPUTS:,}", file=path, field=field
     )

@@ -63,12 +63,12 @@ from raterscope.app.formats.masks.shapes import (
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import is_number, refuse_size, text_of
 
-_MOST_KEPT = 2_000_000_000
+_MAX_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
 _KEPT_A_BYTE = 20
-_MOST_STRUCTURES = 20
+_MAX_STRUCTURES = 20
 _NAMED = 10
-_MOST_BOXES = 1_000_000
+_MAX_BOXES = 1_000_000
 
 Origin = tuple[int, int, int]
 Voxel = TypeVar("Voxel", np.bool_, np.float32)
@@ -107,7 +107,7 @@ def split_labels(
     from scipy.ndimage import find_objects
 
     highest = max(labels, default=0)
-    boxes = find_objects(values, highest) if 0 < highest <= _MOST_BOXES else None
+    boxes = find_objects(values, highest) if 0 < highest <= _MAX_BOXES else None
     for at, label in enumerate(labels):
         watch(at / len(labels), "separating labels")
         box = (
@@ -133,7 +133,7 @@ def refuse_total(path: Path, voxels: int) -> None:
     `path`: the file, which may have 300 million voxels and 20 more for each byte. `voxels`: voxels in the
     boxes of all its marks, counted before drawing.
     """
-    most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
+    most = min(_MAX_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:
         text = f"marks {voxels / 1e6:,.0f} million pixels in total"
         raise InputError(f"{text}; expected {most // 1_000_000:,} million at most, cut it up", file=path)
@@ -200,7 +200,7 @@ class MaskCollector:
         for _, item, structure in self._marks:
             marked.setdefault(item, {})[structure] = None
         all_structures = dict.fromkeys(structure for _, _, structure in self._marks)
-        fallback = all_structures if 0 < len(all_structures) <= _MOST_STRUCTURES else {}
+        fallback = all_structures if 0 < len(all_structures) <= _MAX_STRUCTURES else {}
         masks = []
         for at, ((annotator, item), grid) in enumerate(self._looks.items()):
             watch(at / len(self._looks), "drawing marks")

@@ -43,7 +43,7 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import check_shape, file_errors, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
-_MOST_FRAMES = 200_000
+_MAX_FRAMES = 200_000
 _SAME = 1e-3
 _UNEVEN = 0.05
 _FLAT_TURN = 1e-4
@@ -86,8 +86,8 @@ def read_dicom_seg(
         ).startswith("TILED"):
             raise InputError("has segments of tiles of a slide, which cannot be read", file=path)
         count, rows, columns = (int(dataset.get(name) or 0) for name in ("NumberOfFrames", "Rows", "Columns"))
-        if count > _MOST_FRAMES:
-            raise InputError(f"claims {count:,} frames; expected {_MOST_FRAMES:,} at most", file=path)
+        if count > _MAX_FRAMES:
+            raise InputError(f"claims {count:,} frames; expected {_MAX_FRAMES:,} at most", file=path)
         check_shape(path, (max(count, 1), rows, columns))
         frames = _frames(dataset, max(count, 1))
         total = len(frames)

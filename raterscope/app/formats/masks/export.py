@@ -175,7 +175,7 @@ def check_geometry(
 
 
 _SCANNER = 1
-_MOST_IN_ONE = 255
+_MAX_LABELS_PER_FILE = 255
 _DESCRIPTION = 79
 """Length of the description in the header, bytes."""
 
@@ -218,7 +218,7 @@ def write_nifti(
 
 def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
     """Combine masks to one label map; None if they overlap."""
-    if len(masks) > _MOST_IN_ONE:
+    if len(masks) > _MAX_LABELS_PER_FILE:
         return None
     labels = np.zeros(grid.shape, dtype=np.uint8)
     for label, mask in enumerate(masks, start=1):

@@ -15,7 +15,7 @@ from PIL import Image
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.images import MOST_PIXELS
+from raterscope.app.formats.images import MAX_PIXELS
 from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.records import MaskTable, RaterMask
@@ -23,15 +23,15 @@ from raterscope.app.formats.signatures import SNIFFED, image_kind
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed, refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
-_MOST_LABELS = 1000
-_MOST_COLOURS = 64
+_MAX_LABELS = 1000
+_MAX_COLOURS = 64
 _FEW = 32
 _MANY = 256
 LARGEST_CHECKED = 64_000_000
 """Maximum number of voxels of a file that is checked for masks."""
 
 _SHADES = 48
-_FEWEST_LEVELS, _EQUAL_LEVELS, _NEXT_LEVEL = 5, 0.5, 0.8
+_MIN_LEVELS, _EQUAL_LEVELS, _NEXT_LEVEL = 5, 0.5, 0.8
 """Criteria of a grey image: minimum number of values, maximum share of equal neighbours, or else minimum
 share of changes by one level.
 """
@@ -104,7 +104,7 @@ class LabelMap:
 
         Labels form patches, most of which border on the background.
         """
-        if labels < _FEWEST_LEVELS:
+        if labels < _MIN_LEVELS:
             return False
         rows = self.values[..., :: -(-self.values.size // _GREY_SAMPLE), :]
         levels = np.searchsorted(np.unique(rows), rows)
@@ -253,10 +253,10 @@ def _label_masks(
     small = values.dtype.kind in "iu" and values.dtype.itemsize <= 4
     if not small and not (np.abs(values) < 2**53).all():  # NaN too
         raise InputError("has values that are not labels; expected integers", file=path)
-    labels = _labels(values, _MOST_LABELS) if values.size else []
+    labels = _labels(values, _MAX_LABELS) if values.size else []
     if labels is None or min(labels, default=0) < 0:
         raise InputError(
-            f"has {'negative values' if labels else f'more than {_MOST_LABELS} different values'}; "
+            f"has {'negative values' if labels else f'more than {_MAX_LABELS} different values'}; "
             "expected a mask, a label map or probabilities from 0 to 1",
             file=path,
         )
@@ -330,7 +330,7 @@ def _number_colours(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDAr
         first, lengths = _runs(packed)
         colours, index = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
         count = np.bincount(index, weights=np.concatenate([count, lengths])).astype(np.int64)
-        if len(colours) > _MOST_COLOURS:
+        if len(colours) > _MAX_COLOURS:
             raise InputError(_too_many_colours(), file=path)
     rank, chosen = _rank_colours(colours, count)
     values = np.empty(pages.shape[:-1], dtype=np.uint8)
@@ -379,7 +379,7 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
     file.seek(0)
     with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         width, height, kind, mode = *image.size, image.format, image.mode
-    _refuse_large(path, width * height, MOST_PIXELS)
+    _refuse_large(path, width * height, MAX_PIXELS)
     form = png_form(file) if kind == "PNG" and mode in ("RGB", "RGBA") else None
     if form is None or form[1] != np.uint8:
         return None
@@ -391,7 +391,7 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
         first, lengths = _runs(packed)
         band_colours, index = np.unique(packed[first], return_inverse=True)
         colours = np.concatenate([colours, band_colours[~np.isin(band_colours, colours)]])
-        if len(colours) > _MOST_COLOURS and not _is_grey(colours).all():
+        if len(colours) > _MAX_COLOURS and not _is_grey(colours).all():
             raise InputError(_too_many_colours(), file=path)
         order = np.argsort(colours)
         number = order[np.searchsorted(colours, band_colours, sorter=order)][index]
@@ -417,7 +417,7 @@ def _is_grey(colours: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 def _too_many_colours() -> str:
-    return f"has more than {_MOST_COLOURS} colours; expected a mask with one colour per structure"
+    return f"has more than {_MAX_COLOURS} colours; expected a mask with one colour per structure"
 
 
 def _refuse_large(path: Path, pixels: int, most: int) -> None:
@@ -430,7 +430,7 @@ def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
     file.seek(0)
     with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         if image.mode in ("RGB", "RGBA"):
-            _refuse_large(path, image.width * image.height, MOST_PIXELS // 4)
+            _refuse_large(path, image.width * image.height, MAX_PIXELS // 4)
             colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)
             for row in range(0, image.height, _BAND):
                 band = image.crop((0, row, image.width, min(row + _BAND, image.height)))

@@ -40,8 +40,8 @@ SIDE = 512
 """Number of rows and columns of all CTs in the collection."""
 
 _LISTED = 30
-_MOST_SLICES = 5000
-_MOST_NODULES = 600
+_MAX_SLICES = 5000
+_MAX_NODULES = 600
 
 
 @dataclass
@@ -101,8 +101,8 @@ def read_lidc(
     uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
     grid, slices, notices = _find_grid(path, uid, nodules, volumes)
     notices += _drop_unplaced(nodules, slices)
-    if len(nodules) > _MOST_NODULES:
-        text = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
+    if len(nodules) > _MAX_NODULES:
+        text = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MAX_NODULES} at most"
         raise InputError(text, file=path)
     refuse_total(path, sum(_voxels(nodule, slices) for nodule in nodules))
     for at, nodule in enumerate(nodules):
@@ -165,8 +165,8 @@ def _find_grid(
     steps = steps[steps > 0.01]
     step = float(steps.min()) if len(steps) else 1.0
     count = round((heights[-1] - heights[0]) / step) + 1
-    if count > _MOST_SLICES:
-        raise InputError(f"has outlines on {count:,} slices; expected {_MOST_SLICES:,} at most", file=path)
+    if count > _MAX_SLICES:
+        raise InputError(f"has outlines on {count:,} slices; expected {_MAX_SLICES:,} at most", file=path)
     check_shape(path, (count, SIDE, SIDE))
     grid = Grid((count, SIDE, SIDE), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, step, heights[0]), calibrated=False)
     message = (

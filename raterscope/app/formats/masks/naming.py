@@ -37,7 +37,7 @@ _IDLE = {
     "by", "of", "from", "binary", "output", "final", "manual", "manualsegmentation",
 }  # fmt: skip
 _MARK = re.compile(rf"({'|'.join(_IDLE)})\d+", re.IGNORECASE)
-_MOST_FIELDS = 6
+_MAX_FIELDS = 6
 _ENTITY = re.compile(r"([A-Za-z]+)-([A-Za-z0-9+]+)")
 _RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
 _STRUCTURES = ("label", "desc")
@@ -95,7 +95,7 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
         not fields
         or len(set(fields)) != len(fields)
         or set(fields) - set(_FIELDS)
-        or len(parts) > 2 * _MOST_FIELDS
+        or len(parts) > 2 * _MAX_FIELDS
     ):
         raise InputError(
             f'"{plain(pattern)}" is not a pattern of names; expected {{item}}, {{annotator}} or '

@@ -29,7 +29,7 @@ from raterscope.app.formats.untrusted import text_of
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
 _FIELD = re.compile(r"Segment(\d{1,6})_(Name|LabelValue|Layer|Color|Tags)")
-_MOST_SEGMENTS = 10_000
+_MAX_SEGMENTS = 10_000
 
 
 def has_segments(head: VoxelHead) -> bool:
@@ -87,7 +87,7 @@ def _segments(path: Path, header: Mapping[str, Any]) -> dict[int, dict[str, str]
         match = _FIELD.fullmatch(str(key))
         if match:
             segments.setdefault(int(match[1]), {})[match[2]] = str(value)
-    if not segments or len(segments) > _MOST_SEGMENTS:
+    if not segments or len(segments) > _MAX_SEGMENTS:
         raise InputError(f"has {len(segments):,} segments; expected some", file=path)
     return segments
 
@@ -102,7 +102,7 @@ def _number(path: Path, text: str | None, default: int) -> int:
         raise InputError(words, file=path) from None
 
 
-_MOST_LABELS = 255
+_MAX_LABELS = 255
 
 
 def write_seg_nrrd(
@@ -142,7 +142,7 @@ def _layers(
     placed = []
     for structure in structures:
         mask = np.asarray(structure.values, dtype=np.bool_)
-        free = (at for at, layer in enumerate(layers) if used[at] < _MOST_LABELS and not layer[mask].any())
+        free = (at for at, layer in enumerate(layers) if used[at] < _MAX_LABELS and not layer[mask].any())
         layer = next(free, len(layers))
         if layer == len(layers):
             layers.append(np.zeros(grid.shape, dtype=np.uint8))

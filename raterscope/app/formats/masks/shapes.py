@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _AT_ONCE = 4_000_000
-_MOST_CROSSINGS = 2_000_000_000
+_MAX_CROSSINGS = 2_000_000_000
 _SIDES = 360
 
 Patch = tuple[int, int, NDArray[np.bool_]]
@@ -80,7 +80,7 @@ def _crossings(
     downwards = (start[:, 1] <= end[:, 1])[:, None]
     above = np.where(downwards, start, end)
     run, rise = (np.where(downwards, end, start) - above).T
-    if spans.sum() > _MOST_CROSSINGS:
+    if spans.sum() > _MAX_CROSSINGS:
         raise ValueError("an outline crosses its rows too often")
     width = right - left
     turns = np.zeros((bottom - top, width), dtype=np.uint8)

@@ -129,7 +129,7 @@ LATERALITIES = {"left": _LEFT, "right": _RIGHT, "both": _BOTH}
 """Sides of the body, as modifiers of a type (CID 244)."""
 
 _SUFFIXES = {_LEFT: "_L", _RIGHT: "_R", _BOTH: "s"}
-_MOST_FOUND = 100
+_MAX_MATCHES = 100
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def find_code(text: str) -> tuple[Code, ...]:
     matches = [(meaning, code) for meaning, code in _folded() if all(word in meaning for word in words)]
     text = " ".join(words)
     matches.sort(key=lambda pair: 0 if pair[0] == text else 1 if pair[0].startswith(text) else 2)
-    return tuple(code for _, code in matches[:_MOST_FOUND])
+    return tuple(code for _, code in matches[:_MAX_MATCHES])
 
 
 @cache

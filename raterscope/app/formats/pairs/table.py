@@ -59,7 +59,7 @@ _NOTHING = {"", "na", "n/a", "null", "none", "<na>", "skip", "skipped", "no answ
 _SIGNS = {">": 1.0, "<": -1.0, "=": 0.0, "==": 0.0}
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _LARGEST = 1e6
-_MOST_STEPS = 10
+_MAX_STEPS = 10
 
 
 class ScaleError(ValueError):
@@ -162,7 +162,7 @@ def _scale(
     if steps[0] < 0 or steps[-1] == 0:
         return value, ()
     are_integers = bool((steps == np.round(steps)).all())
-    if are_integers and len(steps) > 2 and steps[-1] <= _MOST_STEPS:
+    if are_integers and len(steps) > 2 and steps[-1] <= _MAX_STEPS:
         raise ScaleError(
             f"has integers from {steps[0]:.0f} to {steps[-1]:.0f} and none below 0; "
             "expected numbers above 0 for left and below 0 for right"

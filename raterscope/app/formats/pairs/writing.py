@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
 from raterscope.algorithms.pairs.ranking import ranks
-from raterscope.algorithms.pairs.wins import MOST_COMPARED, count_wins
+from raterscope.algorithms.pairs.wins import MAX_COMPARED, count_wins
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
@@ -112,8 +112,8 @@ def write_wins(path: Path, pairs: Pairs) -> Path:
     Raises `InputError` if there are too many items, or if it cannot be written.
     """
     count = len(pairs.items)
-    if count > MOST_COMPARED:
-        problem = f"would have a row for every two of {count:,} items; expected at most {MOST_COMPARED:,}"
+    if count > MAX_COMPARED:
+        problem = f"would have a row for every two of {count:,} items; expected at most {MAX_COMPARED:,}"
         raise InputError(problem, file=path)
     wins = count_wins(pairs)
     compared, share = wins.compared(), wins.share()

@@ -56,7 +56,7 @@ FIELDS = (
 NEEDED = ("annotator", "image", "x", "y")
 WANTED = ("time", "width", "height", "read", "class")
 SIZES = ("image", "width", "height")
-_MOST_EMPTY = 100_000
+_MAX_EMPTY = 100_000
 
 
 def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
@@ -107,7 +107,7 @@ def read_image_sizes(table: Table) -> ClickTable:
     counts = np.zeros(len(table), dtype=np.int64)
     if "empty" in column:
         values = read_numbers(table, column["empty"], faults, empty=True)
-        wrong = (values < 0) | (values % 1 != 0) | (values > _MOST_EMPTY)
+        wrong = (values < 0) | (values % 1 != 0) | (values > _MAX_EMPTY)
         wrong &= ~np.isnan(values)
         faults.add(np.flatnonzero(wrong).tolist(), column["empty"], '"{cell}" is not a number of annotators')
         counts = np.where(wrong | np.isnan(values), 0, values).astype(np.int64)

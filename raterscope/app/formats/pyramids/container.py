@@ -182,7 +182,7 @@ def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
     return pyramid, np.frombuffer(data, _ENTRY)
 
 
-MOST_BYTES = 20_000_000_000
+MAX_BYTES = 20_000_000_000
 _SUFFIX, _UNFINISHED = ".pyramid", ".part"
 _ABANDONED = 3600.0
 """Time without a change after which an unfinished file counts as left by a crash and is removed, seconds."""
@@ -201,7 +201,7 @@ class PyramidCache:
     """Cache of pyramids by their source files."""
 
     folder: Path
-    most_bytes: int = MOST_BYTES  # limit for all of them together; the newest stays in any case
+    max_bytes: int = MAX_BYTES  # limit for all of them together; the newest stays in any case
 
     @classmethod
     def of_user(cls) -> PyramidCache:
@@ -280,7 +280,7 @@ class PyramidCache:
                     file.unlink()
                 elif file.suffix == _SUFFIX and file != newest:
                     others.append((status.st_mtime, status.st_size, file))
-        room = self.most_bytes - newest.stat().st_size
+        room = self.max_bytes - newest.stat().st_size
         for _, size, file in sorted(others, reverse=True):
             room -= size
             if room < 0:

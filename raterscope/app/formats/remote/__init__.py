@@ -27,7 +27,7 @@ MISSING = "reading from addresses and of OME-Zarr needs fsspec; `pip install rat
 LARGEST = 1 << 34
 """Maximum size of a downloaded file, bytes."""
 
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 _BLOCK = 1 << 22
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _VERSION = ("size", "ETag", "etag", "Last-Modified", "LastModified", "mtime", "created", "Content-MD5")
@@ -66,8 +66,8 @@ def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
         names = sorted(system.glob(path)) if "*" in path else [path]
         if not names:
             raise InputError(f"{_shown(address)}: no file matches")
-        if len(names) > _MOST_FILES:
-            raise InputError(f"{_shown(address)}: more than {_MOST_FILES:,} files match")
+        if len(names) > _MAX_FILES:
+            raise InputError(f"{_shown(address)}: more than {_MAX_FILES:,} files match")
         count = len(names)
         return [
             _fetch_file(system, name, folder, part(watch, index / count, (index + 1) / count))

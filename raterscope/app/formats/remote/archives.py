@@ -20,7 +20,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import file_name_part, open_output
 from raterscope.app.formats.remote.protocols import Archive, DimseArchive, Series, WebArchive
 
-MOST_INSTANCES = 50_000
+MAX_INSTANCES = 50_000
 _DRAWN = ("SEG", "RTSTRUCT")
 _NO_IMAGES = (*_DRAWN, "SR", "RTPLAN", "RTDOSE", "PR", "KO", "ANN")  # listed last: images name the new study
 
@@ -131,8 +131,8 @@ def _fetch(archive: Archive, series: Series, folder: Path, watch: Watch) -> list
 
     def receive(instance: Any) -> None:
         number = len(files) + 1
-        if number > MOST_INSTANCES:
-            raise InputError(f"the archive sends more than {MOST_INSTANCES:,} instances of one series")
+        if number > MAX_INSTANCES:
+            raise InputError(f"the archive sends more than {MAX_INSTANCES:,} instances of one series")
         watch(min(number / max(total, number), 1.0), f"fetching {series.modality} {number:,} of {total:,}")
         uid = pydicom.uid.UID(str(instance.SOPInstanceUID))
         if not uid.is_valid:

@@ -19,10 +19,10 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import draft_for
 
-MOST_VOXELS = 1 << 28
+MAX_VOXELS = 1 << 28
 """Maximum number of voxels of a level; of a larger image, a lower resolution is read."""
 
-_MOST_CHUNK = 1 << 30
+_MAX_CHUNK = 1 << 30
 _SPACE = ("z", "y", "x")
 _MILLIMETRES = {
     "angstrom": 1e-7, "nanometer": 1e-6, "micrometer": 1e-3, "millimeter": 1.0, "centimeter": 10.0,
@@ -96,9 +96,9 @@ def _choose(group: Any, levels: Sequence[dict[str, Any]]) -> tuple[Any, dict[str
     """Return the largest level that can be read, and its description."""
     for level in levels:
         array = group[str(level["path"])]
-        if math.prod(array.shape[-3:]) <= MOST_VOXELS:
+        if math.prod(array.shape[-3:]) <= MAX_VOXELS:
             return array, level
-    raise InputError(f"has more than {MOST_VOXELS:,} voxels in every level")
+    raise InputError(f"has more than {MAX_VOXELS:,} voxels in every level")
 
 
 def _placement(scales: dict[str, Any], level: dict[str, Any], count: int) -> tuple[list[float], list[float]]:
@@ -130,5 +130,5 @@ def _check(array: Any, address: str) -> None:
             raise InputError(f"is compressed by {plain(name)}, which is not read", file=address)
     if array.dtype.kind not in "buif":
         raise InputError(f"holds {plain(array.dtype)}; expected numbers", file=address)
-    if math.prod(array.chunks) * array.dtype.itemsize > _MOST_CHUNK:
+    if math.prod(array.chunks) * array.dtype.itemsize > _MAX_CHUNK:
         raise InputError("has chunks of more than 1 GB", file=address)

@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
 
-_MOST_SERIES = 1000
+_MAX_SERIES = 1000
 
 AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
 """Environment variable with the header of requests: ``Bearer TOKEN`` or ``Basic BASE64``."""
@@ -35,7 +35,7 @@ AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
 _ANY_SYNTAX = (("application/dicom", "*"),)
 
 _TIMEOUT = 60
-_MOST_BYTES = 2 << 30
+_MAX_BYTES = 2 << 30
 """Maximum size of a message, such as an instance, which is completely in memory; bytes."""
 
 _CALLING = "RATERSCOPE"
@@ -119,10 +119,10 @@ class WebArchive:
         watch(0.0, "searching")
         with _answers(self._client):
             rows = self._client.search_for_series(
-                search_filters=dict(filters), limit=_MOST_SERIES,
+                search_filters=dict(filters), limit=_MAX_SERIES,
                 fields=["PatientID", "StudyDate", "SeriesDescription", "NumberOfSeriesRelatedInstances"],
             )  # fmt: skip
-            return [_series_of(Dataset.from_json(dict(row))) for row in rows[:_MOST_SERIES]]
+            return [_series_of(Dataset.from_json(dict(row))) for row in rows[:_MAX_SERIES]]
 
     def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
         """Pass each instance of a series to `receive`."""
@@ -246,8 +246,8 @@ class DimseArchive:
                     row.StudyInstanceUID = study.StudyInstanceUID
                     row.PatientID, row.StudyDate = study.get("PatientID"), study.get("StudyDate")
                     series.append(_series_of(row))
-                if len(series) > _MOST_SERIES:
-                    raise InputError(f"more than {_MOST_SERIES:,} series match; narrow the search")
+                if len(series) > _MAX_SERIES:
+                    raise InputError(f"more than {_MAX_SERIES:,} series match; narrow the search")
         return series
 
     def _query(self, association: Any, level: str, elements: Mapping[str, str]) -> list[Any]:
@@ -269,9 +269,9 @@ class DimseArchive:
             if row is None:
                 continue
             rows.append(row)
-            if len(rows) > _MOST_SERIES:
+            if len(rows) > _MAX_SERIES:
                 raise InputError(
-                    f"more than {_MOST_SERIES:,} {level.lower()} entries match; narrow the search"
+                    f"more than {_MAX_SERIES:,} {level.lower()} entries match; narrow the search"
                 )
         return rows
 
@@ -390,8 +390,8 @@ class DimseArchive:
 
         def recv(count: int) -> Any:
             self._received += count
-            if self._received > _MOST_BYTES:
-                self._problem = InputError(f"{self._name}: sends more than {_MOST_BYTES >> 20:,} MB at once")
+            if self._received > _MAX_BYTES:
+                self._problem = InputError(f"{self._name}: sends more than {_MAX_BYTES >> 20:,} MB at once")
                 raise OSError
             return read(count)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_volumes", "image_file", "load_volume", "voxel_head", "walk_files"]
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 DEEPEST = 12
 _DICOMDIR = "dicomdir"
 
@@ -163,10 +163,10 @@ def walk_files(folder: Path, watch: Watch) -> Iterator[Path]:
             if name.startswith(".") or path.suffix.casefold().startswith(STUDY_SUFFIX) or not path.is_file():
                 continue
             count += 1
-            if count > MOST_FILES:
-                raise InputError(f"holds more than {MOST_FILES} files; open a smaller folder", file=folder)
+            if count > MAX_FILES:
+                raise InputError(f"holds more than {MAX_FILES} files; open a smaller folder", file=folder)
             if count % 100 == 0:
-                watch(0.1 * count / MOST_FILES, f"searching {plain(folder.name)}")
+                watch(0.1 * count / MAX_FILES, f"searching {plain(folder.name)}")
             yield path
 
 

@@ -49,7 +49,7 @@ _SHIFTED = 0.1
 """Maximum in-plane distance of a slice from the line through the first and the last slice, mm."""
 
 _NAMED = 3
-_MOST_LISTED = 100_000
+_MAX_LISTED = 100_000
 
 
 def find_own_series(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
@@ -98,7 +98,7 @@ def read_dicomdir(path: Path) -> tuple[Path, ...]:
         data = read_dataset(path, pixels=False)
         files: list[Path] = []
         folder = path.parent.resolve()
-        for record in (data.get("DirectoryRecordSequence") or ())[:_MOST_LISTED]:
+        for record in (data.get("DirectoryRecordSequence") or ())[:_MAX_LISTED]:
             name = record.get("ReferencedFileID")
             if not name:
                 continue

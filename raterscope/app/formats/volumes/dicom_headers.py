@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.signatures import is_dicom_start
-from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file, refuse_special
+from raterscope.app.formats.untrusted import MAX_VOXELS, file_errors, open_file, refuse_special
 
 SUV = "SUV"
 PET_TAGS = (
@@ -86,7 +86,7 @@ NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
 """Transfer syntaxes of uncompressed pixels, the lowest byte first."""
 
 _DEFLATED = "1.2.840.10008.1.2.1.99"
-_MOST_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
+_MAX_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
 """Maximum size of an inflated file, bytes: in any case, and for each of its bytes."""
 
 _LONGEST_HEAD = 32 << 20
@@ -98,7 +98,7 @@ _START = 1024
 _PREAMBLE = 144
 """Number of bytes before those counted by the group length of the file's header."""
 
-_MOST_FRAMES = 100_000
+_MAX_FRAMES = 100_000
 _ALLOCATED = (1, 8, 16, 32, 64)
 _TAGS = [
     "SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "SeriesNumber", "Modality",
@@ -328,7 +328,7 @@ def _pixel_bytes(path: Path, data: Any) -> int:
 
 def _refuse_bomb(path: Path, begin: int, most: int) -> None:
     """Refuse a deflated file with more content than claimed or allowed: pydicom inflates everything."""
-    most = min(most, _MOST_INFLATED + _INFLATED_A_BYTE * path.stat().st_size)
+    most = min(most, _MAX_INFLATED + _INFLATED_A_BYTE * path.stat().st_size)
     size = 0
     for piece in _inflate(path, begin):
         size += len(piece)
@@ -367,9 +367,9 @@ def _form(path: Path, data: Any) -> _Form:
         stored, highest = allocated, allocated - 1
     if rows < 1 or columns < 1 or frames < 1:
         raise InputError("has no pixels", file=path)
-    if rows * columns * frames * samples > MOST_VOXELS or frames > _MOST_FRAMES:
+    if rows * columns * frames * samples > MAX_VOXELS or frames > _MAX_FRAMES:
         text = f"claims {frames} frames of {rows} x {columns} pixels"
-        raise InputError(f"{text}; expected {MOST_VOXELS} pixels at most", file=path)
+        raise InputError(f"{text}; expected {MAX_VOXELS} pixels at most", file=path)
     if samples not in (1, 3):
         raise InputError(f"has {samples} values a pixel; expected 1 or 3", file=path)
     return _Form((rows, columns), frames, samples, (allocated, stored, highest))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.untrusted import MOST_VOXELS
+from raterscope.app.formats.untrusted import MAX_VOXELS
 
 _HALF = 0.5
 _ROUNDING = 1e-6
@@ -173,7 +173,7 @@ def regular_grid(grid: Grid) -> Grid:
     low = np.floor(index[:, :2].min(axis=0) + _ROUNDING)
     high = np.ceil(index[:, :2].max(axis=0) - _ROUNDING)
     columns, rows = (high - low + 1).astype(int).tolist()
-    if slices * rows * columns > MOST_VOXELS:
+    if slices * rows * columns > MAX_VOXELS:
         raise InputError(f"a regular grid would have {slices} x {rows} x {columns} voxels, which is too many")
     first = grid.matrix[:3, 3] + axes[:, :2] @ low + axes[:, 2] * begin
     return Grid.from_matrix((slices, rows, columns), np.column_stack([axes, first]))

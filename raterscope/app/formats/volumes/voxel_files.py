@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
-from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, most_unpacked
+from raterscope.app.formats.untrusted import MAX_VOXELS, file_errors, max_unpacked
 from raterscope.text import counted
 
 _CHUNK = 4 << 20
@@ -122,8 +122,8 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     file specifies a rescaling.
     """
     count = math.prod(head.lengths)
-    if count > MOST_VOXELS:
-        raise InputError(f"holds {count:,} values; expected {MOST_VOXELS:,} at most", file=head.path)
+    if count > MAX_VOXELS:
+        raise InputError(f"holds {count:,} values; expected {MAX_VOXELS:,} at most", file=head.path)
     flat = _read_values(head, 0, count, watch)
     array = flat.reshape(head.lengths[::-1])
     last = len(head.lengths) - 1
@@ -221,7 +221,7 @@ def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArr
         size = head.dtype.itemsize
         before, length = head.within + start * size, count * size
         available = head.data.stat().st_size - head.offset
-        most = available if not head.packing else most_unpacked(available)
+        most = available if not head.packing else max_unpacked(available)
         if before + length > most:
             content = f"holds {max(0, available):,} bytes of {'packed ' if head.packing else ''}voxels"
             advice = f"; expected {most:,} at most, store it unpacked" if head.packing else ""

@@ -314,7 +314,7 @@ def _learn_in_processes(
     halves = halves_of(clicks, plan)
     shared = share_votes(clicks, fusions, plan)
     votes = *map(to_column, vars(shared).values()), plan
-    parts = parts_of(len(clicks), -(-len(clicks) // (_FEWEST_TASKS * workers.jobs)))
+    parts = parts_of(len(clicks), -(-len(clicks) // (_MIN_TASKS * workers.jobs)))
     tasks: dict[str, tuple[Any, ...]] = {"all": (_weigh, *votes, parts)}
     tasks |= {f"half {number}": (_detect_half, *votes, half) for number, half in enumerate(halves)}
     total = len(tasks) + len(parts)
@@ -404,7 +404,7 @@ def _outcome(
 _TASK = 6000
 """Clicks per task of a process, about 300 ms of work; a larger image is a separate task."""
 
-_FEWEST_TASKS = 8
+_MIN_TASKS = 8
 """Minimum number of tasks per process, so that none waits long for the last task of another."""
 
 
@@ -430,7 +430,7 @@ def _fuse_all(names: Sequence[str], clicks: Sequence[Clicks], plan: FusionPlan) 
 
 def _tasks_of(clicks: Mapping[str, Clicks], jobs: int) -> list[list[str]]:
     """Divide images into tasks, the longest first, so that no long task runs alone at the end."""
-    most = min(_TASK, sum(map(_work_of, clicks.values())) / (_FEWEST_TASKS * jobs))
+    most = min(_TASK, sum(map(_work_of, clicks.values())) / (_MIN_TASKS * jobs))
     tasks: list[list[str]] = []
     work = math.inf
     for name in sorted(clicks, key=lambda name: -len(clicks[name])):

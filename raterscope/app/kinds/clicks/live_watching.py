@@ -40,7 +40,7 @@ from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
 
-MOST_STEPS = 4
+MAX_STEPS = 4
 """Average steps per annotator above which an import is not sorted by annotator, and becomes one step."""
 
 
@@ -146,7 +146,7 @@ def _steps(
     change = np.flatnonzero(np.diff(annotator)) + 1
     ends = [*change.tolist(), len(annotator)] if len(annotator) else []
     annotators = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
-    if len(annotators) > MOST_STEPS * len(set(annotators)):
+    if len(annotators) > MAX_STEPS * len(set(annotators)):
         ends, annotators = [len(annotator)], [None]
     marked = set(annotator.tolist())
     idle = [

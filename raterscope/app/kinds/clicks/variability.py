@@ -55,8 +55,8 @@ from raterscope.app.review import current_names
 from raterscope.app.study import Study
 from raterscope.text import counted
 
-_MOST_READERS = 12
-_LEAST_IMAGES = 3
+_MAX_READERS = 12
+_MIN_IMAGES = 3
 
 Pair = tuple[str, str]
 
@@ -97,7 +97,7 @@ def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silen
         for number, name in enumerate(clicks.annotators):
             main = state.aliases.get(name, name)
             marks.setdefault(main, {})[entry.id] = np.unique(points[clicks.annotator == number], axis=0)
-    busiest = sorted(first_reads(marks), key=lambda name: -len(marks[name]))[:_MOST_READERS]
+    busiest = sorted(first_reads(marks), key=lambda name: -len(marks[name]))[:_MAX_READERS]
     annotators = {person_of(name) for name in busiest}
     chosen = {name: of for name, of in marks.items() if person_of(name) in annotators}
     if len(chosen) < 2:
@@ -108,7 +108,7 @@ def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silen
     for done, (first, second) in enumerate(to_compare):
         watch(0.5 + 0.5 * done / len(to_compare), "comparing annotators")
         common = sorted(set(counts[first]) & set(counts[second]))
-        if len(common) >= _LEAST_IMAGES:
+        if len(common) >= _MIN_IMAGES:
             a, b = ([counts[name][image] for image in common] for name in (first, second))
             own, other = ([chosen[name][image] for image in common] for name in (first, second))
             pairs[first, second] = PairAgreement(
@@ -200,7 +200,7 @@ def _pairs_table(variability: CountVariability) -> Table:
             write(agreement.concordance),
             write(agreement.detection.share),
         )
-        for pair, agreement in list(variability.pairs.items())[: 2 * _MOST_READERS]
+        for pair, agreement in list(variability.pairs.items())[: 2 * _MAX_READERS]
     ]
     images, readers = variability.complete
     note = (

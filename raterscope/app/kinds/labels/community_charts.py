@@ -29,7 +29,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Groups, names_of
-from raterscope.figures.courses import LEAST_ROWS, TernaryChart, TernaryPath, TernaryPoint, share_bars
+from raterscope.figures.courses import MIN_ROWS, TernaryChart, TernaryPath, TernaryPoint, share_bars
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import LINES, Drawable, PaperChart, sheet
 from raterscope.figures.layout import Style
@@ -306,7 +306,7 @@ def participation_charts(course: CommunityCourse, annotators: Sequence[int], nam
                     ),
                     course.titles, course.names, inks=colours,
                 ),
-                420, 34 * max(len(course.titles), LEAST_ROWS) + 40, _BARS,
+                420, 34 * max(len(course.titles), MIN_ROWS) + 40, _BARS,
             ),
         )
         for annotator in annotators
@@ -464,7 +464,7 @@ def _colour(number: int) -> str:
     return LINES[number % len(LINES)]
 
 
-_MOST_ANNOTATORS = 6
+_MAX_ANNOTATORS = 6
 
 CHART_FILES = (
     "communities.svg",
@@ -506,8 +506,8 @@ class GroupedAnswer:
         drift = self.fusion.drift
         if drift is None:
             votes = self.labels.votes_of_annotators()
-            return [int(at) for at in (-votes).argsort(kind="stable")[:_MOST_ANNOTATORS]]
-        return most_changed(constancy(self.labels, self.fusion), drift, _MOST_ANNOTATORS)
+            return [int(at) for at in (-votes).argsort(kind="stable")[:_MAX_ANNOTATORS]]
+        return most_changed(constancy(self.labels, self.fusion), drift, _MAX_ANNOTATORS)
 
     def charts(self, chart: str) -> tuple[Charts, Sequence[Key]]:
         """Draw an export, with its legend."""

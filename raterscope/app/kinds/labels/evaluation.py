@@ -182,8 +182,8 @@ AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_lo
 
 ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
 
-_MOST_CLASSES = 12
-_MOST_KEPT = 2_000_000
+_MAX_CLASSES = 12
+_MAX_KEPT = 2_000_000
 """Maximum number of probabilities of stored curves."""
 
 MEAN = "mean of classes"
@@ -219,7 +219,7 @@ def store_folds(
     watch(0.0, "storing the measurements")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day}: {folded.settings.in_words()}."
-    if sum(method.posterior.size for method in folded.methods) > _MOST_KEPT:
+    if sum(method.posterior.size for method in folded.methods) > _MAX_KEPT:
         return None
     record = {
         "facts": facts,
@@ -310,7 +310,7 @@ def write_charts(path: Path, folded: FoldedCurves) -> Path:
             f"{folded.folds}-fold cross-validation, class {plain(folded.classes[true], 30)}",
             curve_chart(folded, true, order),
         )
-        for true in folded.shown[:_MOST_CLASSES]
+        for true in folded.shown[:_MAX_CLASSES]
     ]
     several = len(folded.shown) > 1
     return write_bytes(path, sheet(charts, curve_keys(folded, None if several else folded.shown[0], order)))

@@ -318,7 +318,7 @@ EVALUATION = (
 PROPOSED = 100
 """Maximum number of rows of next_votes.csv."""
 
-MOST_ENTRIES = 20_000_000
+MAX_ENTRIES = 20_000_000
 """Maximum number of entries of all annotators' matrices, at one step, to write confusion.csv."""
 
 
@@ -409,7 +409,7 @@ def _write_tables(
 
 def has_confusion(output: QuestionOutput) -> bool:
     """Return whether confusion.csv has a practicable size; with a thousand labels it has not."""
-    return output.result.fusion.confusion.alpha.size <= MOST_ENTRIES
+    return output.result.fusion.confusion.alpha.size <= MAX_ENTRIES
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:

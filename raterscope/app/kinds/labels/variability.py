@@ -48,7 +48,7 @@ from raterscope.app.study.records import QuestionEntry
 from raterscope.text import counted
 
 AGREEMENT = ("answer", "scale", "coefficient", "value", "low", "high", "tasks", "votes")
-_MOST_ANSWERS = 100
+_MAX_ANSWERS = 100
 """Maximum number of answers to measure one by one."""
 
 _NAMES = {
@@ -97,7 +97,7 @@ def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[obje
         return
     task, answer, _ = last_votes(labels)
     numbers = np.bincount(answer, minlength=len(labels.outputs))
-    often = sorted(np.argsort(-numbers, kind="stable")[:_MOST_ANSWERS].tolist())
+    often = sorted(np.argsort(-numbers, kind="stable")[:_MAX_ANSWERS].tolist())
     for done, number in enumerate(often, start=1):
         watch(done / (len(often) + 1), "measuring agreement")
         yield from rows_of_agreement(
@@ -234,9 +234,9 @@ def tag_rows(
         yield task, "; ".join(chosen), *map(format_number, values)
 
 
-_MOST_READERS = 12
-_LEAST_TASKS = 5
-_MOST_ROWS = 30
+_MAX_READERS = 12
+_MIN_TASKS = 5
+_MAX_ROWS = 30
 
 Pair = tuple[str, str]
 
@@ -270,7 +270,7 @@ def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> Labe
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]] = {}
     with_others: dict[str, Coefficient] = {}
     weighted: dict[Pair, tuple[Coefficient, Coefficient]] = {}
-    chosen = busiest[:_MOST_READERS]
+    chosen = busiest[:_MAX_READERS]
     given = {at: (task[annotator == at], answer[annotator == at]) for at in chosen}
     for at in chosen:
         own_tasks, own_answers = given[at]
@@ -279,7 +279,7 @@ def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> Labe
         with_others[labels.annotators[at]] = _within_one(mean_interval(alike))
     for first, second in combinations(chosen, 2):
         common, left, right = np.intersect1d(given[first][0], given[second][0], return_indices=True)
-        if len(common) >= _LEAST_TASKS:
+        if len(common) >= _MIN_TASKS:
             a, b = given[first][1][left], given[second][1][right]
             kappa = Coefficient(cohen_kappa(a, b), *kappa_interval(a, b))
             names = labels.annotators[first], labels.annotators[second]
@@ -352,14 +352,14 @@ def _repeats_table(repeats: list[RepeatedAnswers]) -> Table:
             write(repeated.agreement),
             write(repeated.kappa) if np.isfinite(repeated.kappa.value) else NONE,
         )
-        for repeated in repeats[: _MOST_ROWS + 1]
+        for repeated in repeats[: _MAX_ROWS + 1]
     ]
     note = (
         "Each answer is compared with the one that the same annotator gave to the task before, in the same "
         "or an earlier read. Intervals: Wilson's for the share, a bootstrap over repeats for Cohen's kappa."
     )
     if len(repeats) > len(rows):
-        note += f" The {_MOST_ROWS} annotators with the most repeats are shown; the export has all."
+        note += f" The {_MAX_ROWS} annotators with the most repeats are shown; the export has all."
     return Table(
         "Repeated answers of the same annotator", ("Annotator", "Repeats", "Equal", "Kappa"), rows, note
     )
@@ -375,15 +375,15 @@ def _pairs_table(variability: LabelVariability) -> Table:
             write(kappa),
             *map(write, variability.weighted.get(pair, ())),
         )
-        for pair, (kappa, percent, common) in ranked[:_MOST_ROWS]
+        for pair, (kappa, percent, common) in ranked[:_MAX_ROWS]
     ]
     note = (
         "Cohen's kappa and the share of equal answers, with 95 % intervals, of annotators with "
-        f"{_LEAST_TASKS} or more common tasks."
+        f"{_MIN_TASKS} or more common tasks."
     )
-    left_out = variability.annotators - min(variability.annotators, _MOST_READERS)
+    left_out = variability.annotators - min(variability.annotators, _MAX_READERS)
     if left_out:
-        note += f" The {_MOST_READERS} annotators with the most votes; {counted(left_out, 'other')} left out."
+        note += f" The {_MAX_READERS} annotators with the most votes; {counted(left_out, 'other')} left out."
     if len(ranked) > len(rows):
         note += f" {len(rows)} of {len(ranked)} pairs are shown; the export has all."
     weighted = ("Linear kappa", "Quadratic kappa") if variability.weighted else ()

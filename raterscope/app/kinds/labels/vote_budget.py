@@ -22,7 +22,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
     FEWEST,
-    LEAST_CURVE,
+    MIN_CURVE,
     BudgetSettings,
     Checked,
     CostSettings,
@@ -112,7 +112,7 @@ def cost_in_words(cost: Cost) -> str:
         points = estimate(100 * gain.gain, 100 * gain.low, 100 * gain.high)
         sentences.append(f"{votes} would gain about {points} percentage points of accuracy.")
     if not cost.curve.gains:
-        sentences.append(f"With fewer than {LEAST_CURVE} votes per task the gain of more is not known.")
+        sentences.append(f"With fewer than {MIN_CURVE} votes per task the gain of more is not known.")
     return " ".join(sentences)
 
 

@@ -18,15 +18,15 @@ from raterscope.algorithms.evaluation import Calibration as Counted
 from raterscope.algorithms.masks.calibration import BINS, LEVELS, TWO_RATERS, Calibration, count_in_bins
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Settled
-from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
+from raterscope.algorithms.masks.disputes import min_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.gold_cases import judge_with_truth, near_outline
 from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     FEW,
-    LEAST_ERROR,
     LEVEL,
+    MIN_ERROR,
     Box,
     ComparedItem,
     Differences,
@@ -49,7 +49,7 @@ _RANGES = 3
 SUSPECT = 0.05
 """P value below which probabilities are called doubtful, though not contradicted."""
 
-_LEAST_SPREAD = 0.01
+_MIN_SPREAD = 0.01
 """Minimum standard deviation between cases in a test."""
 
 Measure = Literal["truth", "decisions", "raters", ""]
@@ -96,12 +96,12 @@ class MasksTrust(Trust):
         if len(self.held) < FEWEST:
             return False
         apart = self.held - np.array(LEVELS)
-        return _least_p(apart) < LEVEL and float(np.abs(apart.mean(axis=0)).max()) > LEAST_ERROR
+        return _least_p(apart) < LEVEL and float(np.abs(apart.mean(axis=0)).max()) > MIN_ERROR
 
     @property
     def voxels_contradicted(self) -> bool:
         """Whether truths or decisions contradict the probability of voxels."""
-        return self.units >= self._fewest and self.p_value < LEVEL and self.calibration.error > LEAST_ERROR
+        return self.units >= self._fewest and self.p_value < LEVEL and self.calibration.error > MIN_ERROR
 
     @property
     def contradicted(self) -> bool:
@@ -131,7 +131,7 @@ class MasksTrust(Trust):
         if not self.contradicted and (self.judged or len(self.held)):
             if self.units < self._fewest and len(self.held) < FEWEST:
                 sentences.append("That is too few to judge.")
-            elif self.p_value < SUSPECT and self.calibration.error > LEAST_ERROR:
+            elif self.p_value < SUSPECT and self.calibration.error > MIN_ERROR:
                 sentences.append(f"The probabilities may be {self._gap_in_words()}.")
             else:
                 sentences.append("This does not contradict them.")
@@ -235,7 +235,7 @@ def _least_p(apart: FloatArray) -> float:
     from scipy.special import stdtr  # `scipy.stats` takes a second to import
 
     cases, tests = apart.shape
-    error = np.maximum(apart.std(axis=0, ddof=1), _LEAST_SPREAD) / np.sqrt(cases)
+    error = np.maximum(apart.std(axis=0, ddof=1), _MIN_SPREAD) / np.sqrt(cases)
     p_values = 2 * stdtr(cases - 1, -np.abs(apart.mean(axis=0)) / error)
     return float(min(1.0, tests * p_values.min()))
 
@@ -380,7 +380,7 @@ def _least_voxels(fusion: MaskFusion, old_fusion: MaskFusion) -> float:
     voxel = float(np.prod(fusion.spacing))
     tolerance = tolerance_of(inside, fusion.spacing)
     flat = fusion.frame[0] == 1
-    return least_volume(tolerance, fusion.spacing, inside.sum() * voxel, flat=flat) / voxel
+    return min_volume(tolerance, fusion.spacing, inside.sum() * voxel, flat=flat) / voxel
 
 
 def undecided_regions(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:

@@ -60,7 +60,7 @@ COLUMNS = (
 )  # fmt: skip
 
 _TRUTH = "\n"
-_MOST_RATERS = 12
+_MAX_RATERS = 12
 """Maximum number of raters with a separate box; more raters share one box."""
 
 
@@ -184,7 +184,7 @@ def _against_truth(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
     if not cases:
         return []
     values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in comparison.methods}
-    several = len({name for case in cases for name in case.annotators}) > _MOST_RATERS
+    several = len({name for case in cases for name in case.annotators}) > _MAX_RATERS
     columns = {name: [math.nan] * len(cases) for name in comparison.methods}
     for index, case in enumerate(cases):
         raters, methods = case.against_truth(figure)

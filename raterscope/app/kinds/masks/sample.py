@@ -54,9 +54,9 @@ READERS = 4
 ROOM = 10.0
 """Margin in mm of the CT's grid around a nodule's outlines."""
 
-_MOST_BYTES = 500_000_000
-_MOST_ROWS = 1_000_000
-_MOST_LETTERS = 200_000_000
+_MAX_BYTES = 500_000_000
+_MAX_ROWS = 1_000_000
+_MAX_CHARACTERS = 200_000_000
 _EVEN = 0.02
 """Maximum difference between slice spacings, as a share of the spacing."""
 
@@ -132,7 +132,7 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
     `largest`: largest number of nodules to examine, by the mean volume that their outlines enclose.
     """
     try:
-        if database.stat().st_size > _MOST_BYTES:
+        if database.stat().st_size > _MAX_BYTES:
             raise InputError("is larger than any database of LIDC-IDRI outlines", file=database)
         with closing(_open(database)) as connection:
             watch(0.0, "reading the outlines of LIDC-IDRI")
@@ -158,9 +158,9 @@ def _open(database: Path) -> sqlite3.Connection:
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
-    rows = connection.execute(f"{query} LIMIT {_MOST_ROWS + 1}").fetchall()
-    if not rows or len(rows) > _MOST_ROWS:
-        raise ValueError(f"{len(rows):,} rows in a table; expected 1 to {_MOST_ROWS:,}")
+    rows = connection.execute(f"{query} LIMIT {_MAX_ROWS + 1}").fetchall()
+    if not rows or len(rows) > _MAX_ROWS:
+        raise ValueError(f"{len(rows):,} rows in a table; expected 1 to {_MAX_ROWS:,}")
     return rows
 
 
@@ -181,8 +181,8 @@ def _scans(connection: sqlite3.Connection) -> tuple[dict[int, _Scan], dict[int, 
 
 def _outlines(connection: sqlite3.Connection) -> _Outlines:
     (letters,) = connection.execute("SELECT sum(length(coords)) FROM contours").fetchone()
-    if letters is not None and letters > _MOST_LETTERS:
-        raise ValueError(f"{letters:,} letters of outlines; expected {_MOST_LETTERS:,} at most")
+    if letters is not None and letters > _MAX_CHARACTERS:
+        raise ValueError(f"{letters:,} letters of outlines; expected {_MAX_CHARACTERS:,} at most")
     rows = _rows(
         connection,
         "SELECT annotation_id, image_z_position, inclusion, coords FROM contours ORDER BY annotation_id, id",

@@ -50,7 +50,7 @@ Volumes = Mapping[str, Mapping[int, float]]
 FLAT = ("mm²", "px")
 """Units of areas."""
 
-_MOST_PAIRS = 15
+_MAX_PAIRS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def variability_table(variability: Variability) -> Table:
     rows: list[tuple[str, ...]] = [
         (title, write(getattr(variability.icc, name)), "", "") for name, title in ICC.items()
     ]
-    for names, (limits, both) in islice(variability.pairs.items(), _MOST_PAIRS):
+    for names, (limits, both) in islice(variability.pairs.items(), _MAX_PAIRS):
         title = " \N{MINUS SIGN} ".join(plain(name, 30) for name in names) + f" ({both:,} cases)"
         rows.append((title, *map(write, (limits.bias, limits.lower, limits.upper))))
     mean, deviation = float(variability.volumes.mean()), variability.deviation
@@ -136,8 +136,8 @@ def variability_table(variability: Variability) -> Table:
         "count, ICC(3,.) if offsets do not count; k: of the raters' mean. Then Bland-Altman bias and limits "
         "of agreement of two raters."
     )
-    if len(variability.pairs) > _MOST_PAIRS:
-        note += f" {_MOST_PAIRS} of {len(variability.pairs)} pairs are shown; the export has all."
+    if len(variability.pairs) > _MAX_PAIRS:
+        note += f" {_MAX_PAIRS} of {len(variability.pairs)} pairs are shown; the export has all."
     return Table(f"Variability of the {noun}", ("", "ICC or bias", "Lower limit", "Upper limit"), rows, note)
 
 

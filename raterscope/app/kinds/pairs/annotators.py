@@ -67,13 +67,13 @@ SWAPPED = Measure(
 )
 MEASURES = (BIAS, MATCH, LEFT, SWAPPED)
 
-MOST_REPEATED = 2_000_000
+MAX_REPEATED = 2_000_000
 """Maximum number of comparisons in which to search for swapped repeats."""
 
 LISTED = 200
 """Maximum number of changed ranks in a preview."""
 
-_MOST_ROWS = 30
+_MAX_ROWS = 30
 _CHOICES = 3
 """Number of answers: the right item, a tie, or the left item."""
 
@@ -137,7 +137,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 def swapped_consistency(pairs: Pairs) -> dict[int, Coefficient]:
     """Return the consistency of each annotator who made a comparison in both orders of its items."""
-    if len(pairs) > MOST_REPEATED:
+    if len(pairs) > MAX_REPEATED:
         return {}
     rows = {name: row for row, name in enumerate(pairs.annotators)}
     return {
@@ -310,7 +310,7 @@ def _consistency_table(variability: PairVariability) -> Table:
             f"{consistency.swapped_repeats:,}",
             write(consistency.swapped) if consistency.swapped_repeats else NONE,
         )
-        for consistency in variability.consistency[: _MOST_ROWS + 1]
+        for consistency in variability.consistency[: _MAX_ROWS + 1]
     ]
     agreement = variability.agreement
     between = (
@@ -326,6 +326,6 @@ def _consistency_table(variability: PairVariability) -> Table:
         note = f"No annotator compared the same two items twice. {between}"
         rows = [("All", "0", NONE, "0", NONE)]
     if len(variability.consistency) > len(rows):
-        note += f" The {_MOST_ROWS} annotators with the most repeats are shown; the export has all."
+        note += f" The {_MAX_ROWS} annotators with the most repeats are shown; the export has all."
     heads = ("Annotator", "Same sides", "Equal choice", "Swapped sides", "Equal choice")
     return Table("Repeated comparisons", heads, rows, note)

@@ -23,8 +23,8 @@ from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_re
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     FEW,
-    LEAST_ERROR,
     LEVEL,
+    MIN_ERROR,
     ComparedItem,
     Differences,
     Trust,
@@ -38,8 +38,8 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.text import counted, percent
 
-_DRAWS, _FEWEST_DRAWS = 20, 5
-_MOST_COMPARISONS = 1_000_000
+_DRAWS, _MIN_DRAWS = 20, 5
+_MAX_COMPARISONS = 1_000_000
 """Maximum number of comparisons of all draws. If the minimum of draws exceeds it, sides are not redrawn."""
 
 _LOOKED_AT = 0.05
@@ -71,7 +71,7 @@ class PairsTrust(Trust):
     def too_many_cleared(self) -> bool:
         """Whether more of the flagged were cleared than the rate allows."""
         judged = self.confirmed + self.cleared
-        if judged < FEW or self.cleared / judged <= self.rate + LEAST_ERROR:
+        if judged < FEW or self.cleared / judged <= self.rate + MIN_ERROR:
             return False
         from scipy.special import bdtrc
 
@@ -167,9 +167,9 @@ def trust_in_fusion(
     decisions on flagged annotators: "flag" or "clear".
     """
     settings = None if plan is None else plan.settings
-    draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))
+    draws = min(_DRAWS, _MAX_COMPARISONS // max(len(pairs), 1))
     redrawn = None
-    if fusion.rule == "flip" and isinstance(settings, PairSettings) and draws >= _FEWEST_DRAWS:
+    if fusion.rule == "flip" and isinstance(settings, PairSettings) and draws >= _MIN_DRAWS:
         redrawn = check_redrawn_sides(pairs, settings, draws, watch)
         redrawn = redrawn if redrawn.tested else None
     took_part = np.unique(pairs.annotator)

@@ -40,7 +40,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
-MOST_ENTRIES = 10_000_000
+MAX_ENTRIES = 10_000_000
 """Maximum number of entries of the path to write path.csv."""
 
 
@@ -79,7 +79,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
 
 def has_path(fusion: PairFusion) -> bool:
     """Return whether path.csv has a practicable size."""
-    return fusion.path.size <= MOST_ENTRIES
+    return fusion.path.size <= MAX_ENTRIES
 
 
 def run_record(

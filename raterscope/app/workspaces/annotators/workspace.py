@@ -46,7 +46,7 @@ NO_ALPHA = (
     "Krippendorff's alpha needs two annotators or more on the same spots, voxels, tasks or pairs of items. "
     "Spots need a fusion of clicks."
 )
-_LEAST_CASES = 3
+_MIN_CASES = 3
 
 
 class AgreementPlots(QObject):
@@ -105,7 +105,7 @@ class AgreementPlots(QObject):
             for measured in self._measured:
                 own, other = measured.values.get(first, {}), measured.values.get(second, {})
                 common = sorted(own.keys() & other.keys())
-                if len(common) >= _LEAST_CASES:
+                if len(common) >= _MIN_CASES:
                     a, b = ([of[case] for case in common] for of in (own, other))
                     both = self._shown(first), self._shown(second)
                     charts.append(bland_altman_chart(a, b, both, measured.quantity, measured.unit))

@@ -39,7 +39,7 @@ from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.evidence_panel import TONES, WORDS
 
 KEPT_BYTES = 64 * 1024**2
-LEAST_KEPT = 200
+MIN_KEPT = 200
 """Minimum number of cached crops, whatever their size."""
 FAR = 1.25
 """Factor of change of the best scale from which all crops are cut again."""
@@ -155,7 +155,7 @@ class CropCache(QObject):
             self._crops.move_to_end(number)
             if number in requested:
                 self._deliver(number)
-        while len(self._crops) > max(LEAST_KEPT, KEPT_BYTES / (12 * self.half**2)):
+        while len(self._crops) > max(MIN_KEPT, KEPT_BYTES / (12 * self.half**2)):
             self._crops.popitem(last=False)
         self._requested = [number for number in self._requested if number not in crops]
         self._cut_on()

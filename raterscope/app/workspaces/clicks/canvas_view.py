@@ -114,7 +114,7 @@ class CanvasContent(ClicksPart):
 
 
 Key = tuple[int, int | None, int]
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 """Maximum number of classes in the menu of a spot."""
 
 
@@ -359,7 +359,7 @@ class SpotMenu(ClicksPart):
 
     def _verdicts(self) -> Sequence[Entry]:
         verdicts = [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
-        names = self._reviewing.class_names[:MOST_CLASSES]
+        names = self._reviewing.class_names[:MAX_CLASSES]
         as_class = [(f"Accept as {name}", partial(self._decide, "accept", name)) for name in names]
         return [*verdicts[:1], *as_class, *verdicts[1:]]
 

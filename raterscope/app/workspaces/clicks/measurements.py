@@ -341,7 +341,7 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.{min(decimals, 4)}f} {unit}"
 
 
-MOST_GROUPS = 40
+MAX_GROUPS = 40
 """Maximum number of groups of images listed."""
 
 NOT_HERE = "This image is not fused yet."
@@ -483,14 +483,14 @@ def _compute_table(
 
 
 def _group_lines(fields: Sequence[Field], measures: Measures, groups: Mapping[int, str]) -> list[FigureLine]:
-    """Return the known figures of each group of images, up to `MOST_GROUPS` groups."""
+    """Return the known figures of each group of images, up to `MAX_GROUPS` groups."""
     lines = []
-    for name, images, figures in islice(count_groups(fields, measures, groups), MOST_GROUPS):
+    for name, images, figures in islice(count_groups(fields, measures, groups), MAX_GROUPS):
         for figure in figures:
             title = f"{plain(name, 40)}: {figure.title.lower()}"
             formula = f"{counted(images, 'image')}; {figure.formula}"
             lines.append(FigureLine(title, figure.in_words(), figure.interval(), formula))
-    if len(set(groups.values())) > MOST_GROUPS:
+    if len(set(groups.values())) > MAX_GROUPS:
         lines.append(FigureLine("More groups", "", "", "in raterscope export --what counts --groups study"))
     return lines
 

@@ -37,7 +37,7 @@ from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.parts import Menu
 
 SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
-MOST_STEPS = 60
+MAX_STEPS = 60
 """Maximum number of steps of a replay, unless a number of annotators per step is chosen."""
 CUT_SHORT = "The study was closed while it was watched."
 REPLAYED, WATCHED = "Replay", "Watching"
@@ -160,7 +160,7 @@ class Streaming(ClicksPart):
             return
         count = len(scene.clicks.annotators)
         self._order = "random" if scene.clicks.time is None else "time"
-        self._per_step = -(-count // MOST_STEPS)
+        self._per_step = -(-count // MAX_STEPS)
         self._show_tabs()
         self._replay()
 

@@ -20,7 +20,7 @@ from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, Vot
 
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
-NEAR, MOST_NEAR = 6.0, 12
+NEAR, MAX_NEAR = 6.0, 12
 """Maximum distance of neighbours, in half widths of a spot's crop, and their maximum number."""
 CAPTION = "posterior probability of a structure"
 
@@ -155,7 +155,7 @@ def neighbours(
     spot = spots[index]
     away = np.hypot([other.x - spot.x for other in spots], [other.y - spot.y for other in spots])
     away[index] = np.inf
-    near = np.argsort(away, kind="stable")[:MOST_NEAR]
+    near = np.argsort(away, kind="stable")[:MAX_NEAR]
     lines = []
     for row in near[away[near] <= NEAR * radius_of(spot)]:
         other, hidden = spots[row], blind and not spots[row].decided

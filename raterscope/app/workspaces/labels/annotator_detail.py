@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, MIN_VOTES, main_change
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.result import Copying
 from raterscope.algorithms.progress import Watch
@@ -26,7 +26,7 @@ from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import EXCLUDE, RESTORE, LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
-from raterscope.text import LEAST_P, counted, percent
+from raterscope.text import MIN_P, counted, percent
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.layouts import DeferredContent
@@ -181,9 +181,9 @@ def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[dr
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
     if constancy is None or not np.isfinite(constancy.p[annotator]):
-        return f"Too few votes to see a change: at least {LEAST_VOTES} are needed."
+        return f"Too few votes to see a change: at least {MIN_VOTES} are needed."
     p = float(constancy.p[annotator])
-    chance = f"p {'<' if p < LEAST_P else '='} {max(p, LEAST_P):.2g}"
+    chance = f"p {'<' if p < MIN_P else '='} {max(p, MIN_P):.2g}"
     if p >= FALSE_ALARMS:
         return f"No change beyond chance ({chance})."
     largest = main_change(constancy, scene.labels, scene.fusion, annotator)

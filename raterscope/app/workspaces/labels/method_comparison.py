@@ -35,7 +35,7 @@ from raterscope.text import counted
 from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionView
 from raterscope.widgets.tables.comparison_tables import NOT_KNOWN, ComparisonRow
 
-MOST_RUNS = 12
+MAX_RUNS = 12
 
 Known = dict[int | None, tuple[object, MeasuredMethod | None]]
 """Run to measurement, with the key of its input; None stands for the majority vote."""
@@ -67,7 +67,7 @@ class MethodComparison(LabelsPart):
         title = "" if run is None else labeller_title(run.algorithm)
         self.calibration.show(run, (scene.question.id,), title)
         runs = [run.id for run in self._document.runs_of("labels") if scene.question.id in run.items]
-        request = scene.question.id, None if run is None else run.id, (*runs[-MOST_RUNS:], None)
+        request = scene.question.id, None if run is None else run.id, (*runs[-MAX_RUNS:], None)
         job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._measurements)))
         self._task.follow(job, partial(self._on_known, request))
 

@@ -264,7 +264,7 @@ def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:
     return step
 
 
-MOST_CLASSES = 4
+MAX_CLASSES = 4
 """Maximum number of classes with a triangle."""
 
 GroupingKey = tuple[str, str]
@@ -383,7 +383,7 @@ class _Moments:
 def _triangles(labels: Labels, moments: _Moments) -> TrianglesView:
     assert labels.meaning is not None
     mean = np.concatenate(moments.prototypes).mean(axis=0)
-    classes = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
+    classes = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MAX_CLASSES]
     corners, shares = [], []
     for true in classes:
         names, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
@@ -431,7 +431,7 @@ def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[
     ]
 
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Maximum number of rows; with more annotators, a row stands for several."""
 
 LINKS = 4
@@ -479,7 +479,7 @@ def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int
         np.arange(len(communities_found.members)), communities_found.community
     ]
     order = np.lexsort((-participation, communities_found.community))
-    share = max(1, -(-len(order) // MOST_ROWS))
+    share = max(1, -(-len(order) // MAX_ROWS))
     rows: list[NDArray[np.int64]] = []
     edges = [0]
     begin = 0

@@ -85,7 +85,7 @@ class MethodTable(QWidget):
 
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
-        self.advice.most_lines = BESIDE_RUNS if runs else BESIDE_NOTHING
+        self.advice.max_lines = BESIDE_RUNS if runs else BESIDE_NOTHING
         self.advice.updateGeometry()
         judged = max((run.assessment.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{counted(judged, 'known task')}" if runs else "")

@@ -218,7 +218,7 @@ BLIND = BlindTexts(
     "Names are hidden, and votes until you decide.",
     "Names and votes are shown.",
 )
-MOST_STORED = 20
+MAX_STORED = 20
 """Maximum number of selected annotators that are restored after a crash."""
 
 
@@ -323,7 +323,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def view_state(self) -> dict[str, Any]:
         """Return the task and the selected annotators too."""
-        names = self.annotator_detail.names(self.session.selection[:MOST_STORED])
+        names = self.annotator_detail.names(self.session.selection[:MAX_STORED])
         return {**super().view_state(), "task": self.tasks.current, "annotators": list(names)}
 
     def restore_view(self, state: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ from raterscope.widgets.tables.comparison_tables import (
     Measure,
 )
 
-FEWEST_CASES = 6
+MIN_CASES = 6
 """Minimum number of cases for a two-sided signed-rank test: with fewer, p cannot be below 0.05."""
 
 _LOW, _HIGH = 5, 95
@@ -217,7 +217,7 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     for run in range(values.shape[1]):
         row = [_over_cases(values[finite[:, column], run, column]) for column in range(5)]
         dice = values[finite[:, 0], :, 0]
-        tested = run > 0 and len(dice) >= FEWEST_CASES
+        tested = run > 0 and len(dice) >= MIN_CASES
         p_value = wilcoxon(dice[:, run], dice[:, 0]).p_value if tested else math.nan
         figures.append((*row, (p_value, math.nan, math.nan)))
     return Summary(
@@ -454,7 +454,7 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
     volume = f", {summary.volume}" if summary.volume else ""
     test = (
         "Wilcoxon's signed-rank test, two-sided: whether the run's Dice differs from that of the first run "
-        f"over the cases; ties are excluded. From {FEWEST_CASES} cases on, not "
+        f"over the cases; ties are excluded. From {MIN_CASES} cases on, not "
         "corrected for the number of runs."
     )
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"

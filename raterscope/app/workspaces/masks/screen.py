@@ -41,7 +41,7 @@ MAPS = {
 }
 BANDS = (50, 80, 95)
 ROOM_FOR_WORDS = 560
-LEAST_TABLE = 132
+MIN_TABLE = 132
 """Minimum height of the raters' table, with larger text too, so that the keys below stay visible."""
 LARGE_TEXT = 1.4
 """Text size from which the controls above the slices take two rows."""
@@ -192,7 +192,7 @@ class MasksScreen(WorkspaceScreen):
         canvas.setFocusProxy(self.volume)
         yield
         self.table, self.region_panel = RaterTable(), RegionPanel()
-        self.table.setMinimumHeight(LEAST_TABLE)
+        self.table.setMinimumHeight(MIN_TABLE)
         reasons = QWidget()
         vertical(self.table, rule(), (self.region_panel, 1), inside=reasons)
         yield

@@ -222,7 +222,7 @@ REST = 40
 REPEATED = 0.1
 """Maximum seconds between two changes that count as repeated, as when the slider is dragged."""
 
-MOST_KEPT = 64 * 1024**2
+MAX_KEPT = 64 * 1024**2
 """Maximum size, in bytes, of the cached input of rankings; a larger input is computed each time."""
 
 
@@ -337,7 +337,7 @@ class RateCut(PairsPart):
 
     def _on_ranked(self, result: tuple[LinkedScores, Ranking, Callable[[], Scores]]) -> None:
         linked, self.ranking, with_ranks = result
-        self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
+        self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MAX_KEPT else None
         self.ranked.emit()
         work = partial(_complete, self._session.scene, self.ranking, with_ranks)
         job = self._jobs.start("Comparing answers with the ranking", work, quiet=True)

@@ -46,7 +46,7 @@ from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 """Maximum number of items with a column in the table of wins."""
 
 
@@ -301,6 +301,6 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         t_test_flags(fusion) if is_t_test_defined(fusion) else None,
         _agreement(scene, fusion),
         count_totals(scene.pairs),
-        count_wins(scene.pairs) if len(scene.pairs.items) <= MOST_SHOWN else None,
+        count_wins(scene.pairs) if len(scene.pairs.items) <= MAX_SHOWN else None,
         swapped_consistency(scene.pairs),
     )

@@ -127,7 +127,7 @@ PairsCore = WorkspaceCore[PairsScreen, PairsSession]
 PairsPart = WorkspacePart[PairsScreen, PairsSession]
 
 
-MOST_RUNS = 12
+MAX_RUNS = 12
 RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
 
 
@@ -186,7 +186,7 @@ class RunComparison(PairsPart):
             return
         self._due = False
         question = scene.question.id
-        runs = [run.id for run in self._document.runs_of("pairs") if question in run.items][-MOST_RUNS:]
+        runs = [run.id for run in self._document.runs_of("pairs") if question in run.items][-MAX_RUNS:]
         if scene.run.id not in runs:
             runs = [scene.run.id, *runs[1:]]
         job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)

@@ -27,7 +27,7 @@ from raterscope.widgets.tables.comparison_tables import RankingRows
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
-MOST_LISTED = 500
+MAX_LISTED = 500
 UNFUSED = "Press Fuse (F5), then select an annotator to plot their bias over time."
 NO_PATH = "No annotator could be tested for a bias: see why beside each annotator."
 COVERED = "Answers of others and results of the model are shown once you have decided."
@@ -200,7 +200,7 @@ def statistics_view(
         return None
     return StatisticsView(
         statistic=_columns(fusion.statistic, annotators), names=_named(scene, annotators), numbers=annotators,
-        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, annotators),
+        min_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, annotators),
         p_values=scene.by_flips,
     )  # fmt: skip
 
@@ -367,7 +367,7 @@ def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> Pairs
         (True, evidence.evidence_for), (False, evidence.evidence_against), (False, evidence.against_ranking),
     ):  # fmt: skip
         _take(group, rows, same, otherwise, gap)
-        against += [of_bias] * min(len(group), MOST_LISTED)
+        against += [of_bias] * min(len(group), MAX_LISTED)
     at = np.array(rows, dtype=np.int64)
     pairs = scene.pairs
     left_wins = pairs.choice[at] > 0
@@ -384,10 +384,10 @@ def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> Pairs
 def _take(
     group: BiasEvidence, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]
 ) -> None:
-    rows += group.comparison[:MOST_LISTED].tolist()
-    same += group.same[:MOST_LISTED].tolist()
-    otherwise += group.otherwise[:MOST_LISTED].tolist()
-    gap += group.gap[:MOST_LISTED].tolist()
+    rows += group.comparison[:MAX_LISTED].tolist()
+    same += group.same[:MAX_LISTED].tolist()
+    otherwise += group.otherwise[:MAX_LISTED].tolist()
+    gap += group.gap[:MAX_LISTED].tolist()
 
 
 def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item: int) -> PairsView | None:
@@ -395,7 +395,7 @@ def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item:
     if analysis.index is None or scene.fusion is None:
         return None
     pairs, score = scene.pairs, scene.fusion.corrected
-    at = analysis.index.between(first_item, second_item)[:MOST_LISTED]
+    at = analysis.index.between(first_item, second_item)[:MAX_LISTED]
     first = np.where(pairs.left[at] == first_item, pairs.choice[at], -pairs.choice[at])
     wins = int((first > 0).sum()), int((first < 0).sum())
     left_is_first = pairs.left[at] == first_item

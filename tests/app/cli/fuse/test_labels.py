@@ -247,7 +247,7 @@ def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
 def test_a_table_too_large_to_open_is_skipped_with_a_notice(fuse, votes, monkeypatch):
     out, _ = fuse(votes)
     assert (out / "confusion.csv").exists()
-    monkeypatch.setattr("raterscope.app.kinds.labels.fusion_tables.MOST_ENTRIES", 43)
+    monkeypatch.setattr("raterscope.app.kinds.labels.fusion_tables.MAX_ENTRIES", 43)
     out, output = fuse(votes)
     assert "confusion.csv is not written: it would have 44 rows" in output
     assert not (out / "confusion.csv").exists()

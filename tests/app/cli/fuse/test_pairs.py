@@ -227,7 +227,7 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, crowd_results, tm
 
 def test_a_path_too_large_to_open_is_skipped_with_a_notice(fuse, crowd, crowd_results, monkeypatch):
     assert (crowd_results / "path.csv").exists()
-    monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)
+    monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MAX_ENTRIES", 43)
     out, output = fuse(crowd, *QUICK)
     assert "path.csv is left out" in output
     assert not (out / "path.csv").exists()

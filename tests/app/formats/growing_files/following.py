@@ -31,7 +31,7 @@ def looks_of(table: ClickTable | None) -> set[tuple[str, str]]:
 class Follower:
     source: Path
     mapping: Mapping[str, str] | None = None
-    most_rows: int = 100_000
+    max_rows: int = 100_000
     position: Position | None = None
     rows: list[Row] = field(default_factory=list)
     looked: set[tuple[str, str]] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Follower:
 
     def look(self, ended: bool = False) -> Growth:
         """Look once; the position goes through JSON, as it does into a study."""
-        growth = look(self.source, self.position, self.mapping, most_rows=self.most_rows, ended=ended)
+        growth = look(self.source, self.position, self.mapping, max_rows=self.max_rows, ended=ended)
         self.position = Position.from_dict(json.loads(json.dumps(growth.position.as_dict())))
         self.rows += rows_of(growth.table)
         self.looked |= looks_of(growth.table)

@@ -97,7 +97,7 @@ def test_who_marked_nothing_counts_once_the_workflow_is_known_to_have_a_drawing(
 def test_looks_that_wait_for_a_drawing_without_end_are_forgotten_aloud(
     follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "_MOST_WAITING", 2)
+    monkeypatch.setattr(state, "_MAX_WAITING", 2)
     rows = [looked(person, "7", drawing()) for person in ("ann", "bob", "cy")]
     export(follower.source, rows)
     follower.catch_up()

@@ -120,7 +120,7 @@ def test_a_look_at_a_folder_takes_no_more_rows_than_it_may(folder: Path, followe
     folder.mkdir()
     for number in range(4):
         write(folder / f"{number}.csv", *(f"{number}{index}" for index in range(3)))
-    follower.most_rows = 5
+    follower.max_rows = 5
     counts = [len(follower.look().position.files) for _ in range(3)]
     assert counts == [2, 4, 4]
     assert [person for person, *_ in follower.rows] == [

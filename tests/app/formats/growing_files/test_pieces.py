@@ -24,9 +24,9 @@ BAD = st.sampled_from(['"open,a,1,2,3', "a,b", "", ",,,,", "a,b,c,d,e,f", 'x"y,a
 ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 
 
-def followed(data: bytes, cuts: Sequence[int], suffix: str, most_rows: int) -> tuple[object, ...]:
+def followed(data: bytes, cuts: Sequence[int], suffix: str, max_rows: int) -> tuple[object, ...]:
     with tempfile.TemporaryDirectory() as folder:
-        follower = Follower(Path(folder) / f"clicks{suffix}", most_rows=most_rows)
+        follower = Follower(Path(folder) / f"clicks{suffix}", max_rows=max_rows)
         for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
             with follower.source.open("ab") as stream:
                 stream.write(data[begin:end])
@@ -39,8 +39,8 @@ def followed(data: bytes, cuts: Sequence[int], suffix: str, most_rows: int) -> t
 
 def same_in_pieces(draw: st.DataObject, data: bytes, suffix: str) -> None:
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(data)), max_size=6)))
-    most_rows = draw.draw(st.sampled_from([1, 2, 1000]))
-    assert followed(data, cuts, suffix, most_rows) == followed(data, [], suffix, 1000)
+    max_rows = draw.draw(st.sampled_from([1, 2, 1000]))
+    assert followed(data, cuts, suffix, max_rows) == followed(data, [], suffix, 1000)
 
 
 @settings(deadline=None, max_examples=60)

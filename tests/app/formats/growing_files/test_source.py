@@ -292,7 +292,7 @@ def test_a_column_named_by_hand_may_be_in_the_encoding_of_old_spreadsheets(file:
 
 def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -> None:
     grow(file, HEADER + "".join(f"ann,a.png,{x},2\n" for x in range(25)))
-    follower.most_rows = 10
+    follower.max_rows = 10
     counts = []
     more = True
     while more:
@@ -308,7 +308,7 @@ def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -
 def test_no_more_is_read_than_can_be_distinguished(
     file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "MOST_KEPT", 3)
+    monkeypatch.setattr(source, "MAX_KEPT", 3)
     grow(file, HEADER + "".join(f"ann,a.png,{column},2\n" for column in range(3)))
     assert len(follower.catch_up()) == 3
     for x in (7, 8):

@@ -123,7 +123,7 @@ def test_a_large_png_in_colours_is_read_some_rows_at_a_time(
     path = tmp_path / "colour.png"
     Image.fromarray(colours).save(path)
     Image.fromarray(colours).save(tmp_path / "colour.bmp")
-    monkeypatch.setattr(label_maps, "MOST_PIXELS", colours.size // 3)
+    monkeypatch.setattr(label_maps, "MAX_PIXELS", colours.size // 3)
     result = {mask.structure: mask.whole()[0] for mask in read_masks(path).masks}
     assert set(result) == {"colour #ff0000", "colour #0080ff"}
     assert np.array_equal(result["colour #ff0000"], (colours == (255, 0, 0)).all(axis=-1))

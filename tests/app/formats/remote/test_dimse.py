@@ -94,12 +94,12 @@ def test_cancelled_fetching_leaves_no_half_series(node, series, tmp_path):  # no
     assert list((tmp_path / "back").iterdir()) == []
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MOST_INSTANCES", 2), ("_MOST_BYTES", 1000)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_INSTANCES", 2), ("_MAX_BYTES", 1000)])
 def test_an_archive_that_sends_too_much(node, series, tmp_path, monkeypatch, limit, value):  # noqa: F811
     archive = archives.connect(node)
     archives.store_files(archive, series().files)
     (listing,) = archives.find_series(archive, {})
-    monkeypatch.setattr(archives if limit == "MOST_INSTANCES" else protocols, limit, value)
+    monkeypatch.setattr(archives if limit == "MAX_INSTANCES" else protocols, limit, value)
     with pytest.raises(InputError, match="sends more than"):
         archives.fetch_series(archive, listing, tmp_path / "back")
     assert list((tmp_path / "back").iterdir()) == []

@@ -73,7 +73,7 @@ def test_the_first_channel_and_time_are_read_whatever_the_order_of_axes(tmp_path
 def test_of_a_large_image_a_smaller_level_is_read(tmp_path, monkeypatch):
     values = values_of((8, 8, 8))
     address = write(tmp_path / "a.zarr", values, "zyx", (1, 1, 1), unit="millimeter", levels=3)
-    monkeypatch.setattr(ome_zarr, "MOST_VOXELS", 100)
+    monkeypatch.setattr(ome_zarr, "MAX_VOXELS", 100)
     (path,) = remote.fetch(str(address), tmp_path / "files")
     image = nibabel.load(path)
     assert image.shape == (4, 4, 4)

@@ -319,7 +319,7 @@ def looked_at(dynamic, tmp_path_factory):
 @pytest.mark.parametrize("most", [500, 7])
 def test_tasks_in_common_are_drawn_as_means_over_those_of_two_rows(looked_at, monkeypatch, most):
     scene, analysis = looked_at
-    monkeypatch.setattr("raterscope.app.workspaces.labels.scene.MOST_ROWS", most)
+    monkeypatch.setattr("raterscope.app.workspaces.labels.scene.MAX_ROWS", most)
     drawn = similarity_of(scene, analysis, find_groups(scene, analysis, ("tasks", "nmf"), silent), silent)
     votes = set(zip(scene.labels.annotator.tolist(), scene.labels.task.tolist(), strict=True))
     done = [{task for annotators, task in votes if annotators == annotator} for annotator in range(PEOPLE)]
@@ -385,7 +385,7 @@ def test_communities_are_kept_as_they_were_found_also_none(looked_at):
     scene, analysis = looked_at
     sizes = TASKS, PEOPLE, len(scene.labels)
     for least in (10, 1000):
-        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(least_votes=least))
+        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(min_votes=least))
         assert groups.count == (2 if least == 10 else 0)
         second = kept(a_result(scene, groups))
         assert mismatch_of_labels(second, *sizes) is None

@@ -39,7 +39,7 @@ from raterscope.app.kinds.clicks.parasitaemia import (
 )
 from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.page.contents import (
-    MOST_ROWS,
+    MAX_ROWS,
     NONE,
     Block,
     Gallery,
@@ -296,20 +296,20 @@ def _figure(value: float, error: float) -> str:
     return f"{value:.3f}" + (f" \N{PLUS-MINUS SIGN} {error:.3f}" if np.isfinite(error) else "")
 
 
-_MOST_ANNOTATORS = 60
-_MOST_COMPARED = 1000
+_MAX_ANNOTATORS = 60
+_MAX_COMPARED = 1000
 """Maximum number of annotators that are compared in pairs: a million pairs."""
 
 
 def counts_table(images: Sequence[CountedImage]) -> Table:
     """Report the number of structures on each image and on all together."""
-    cut = len(images) > MOST_ROWS
+    cut = len(images) > MAX_ROWS
     listed = sorted(images, key=lambda image: -int(image.disputed.sum())) if cut else images
     rows = shortened([_counts(plain(image.entry.name), [image]) for image in listed])
     if len(images) > 1:
         rows.insert(0 if cut else len(rows), _counts("all images", images))
     note = (
-        f"The {MOST_ROWS} images with the most spots in dispute are listed; raterscope export --what counts "
+        f"The {MAX_ROWS} images with the most spots in dispute are listed; raterscope export --what counts "
         "writes all. " if cut else ""
     )  # fmt: skip
     note += (
@@ -403,7 +403,7 @@ def annotators_table(
     """
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()
-    agreement = _agreement(images, {names[r] for r in order[:_MOST_COMPARED]}, watch)
+    agreement = _agreement(images, {names[r] for r in order[:_MAX_COMPARED]}, watch)
     mean_agreement = [
         dict(zip(agreement.names, agreement.mean_agreement(measure).tolist(), strict=True))
         for measure in (agreement.dice, agreement.kappa)
@@ -411,7 +411,7 @@ def annotators_table(
     rows: list[Sequence[str]] = []
     for position, r in enumerate(order):
         name = names[r]
-        if position < _MOST_ANNOTATORS or name in weighed:
+        if position < _MAX_ANNOTATORS or name in weighed:
             since = " (excluded since)" if name in excluded else ""
             figures = (_rate(values[r]) for values in (rates.reliability, rates.sensitivity, rates.precision))
             means = (share(values.get(name, math.nan), 2) for values in mean_agreement)
@@ -453,9 +453,9 @@ def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
         note += f" Over all pairs of annotators {' and '.join(phrases)}."
     if len(agreement.names) < annotator_count:
         note += f" The {len(agreement.names):,} annotators with the most clicks are compared."
-    if annotator_count > _MOST_ANNOTATORS:
+    if annotator_count > _MAX_ANNOTATORS:
         note += (
-            f" The {_MOST_ANNOTATORS} annotators with the most clicks are shown, of {annotator_count:,}; "
+            f" The {_MAX_ANNOTATORS} annotators with the most clicks are shown, of {annotator_count:,}; "
             "raterscope export --what annotators writes all."
         )
     return note

@@ -96,8 +96,8 @@ _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26
 """Maximum size of a picture file for a thumbnail, in bytes."""
 
-_MOST_DISPUTED, _LEAST_DOUBT = 20, 0.01
-_MOST_THUMBNAILS, _MOST_CLASSES = 12, 12
+_MAX_DISPUTED, _MIN_DOUBT = 20, 0.01
+_MAX_THUMBNAILS, _MAX_CLASSES = 12, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def read_question(
         moved=None if drift is None else row_movement(drift, labels, fusion),
         trend=None if drift is None else accuracy_trend(drift, labels, fusion),
         constancy=None if drift is None else constancy(labels, fusion),
-        pictures=thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
+        pictures=thumbnails(study, entry, disputed[:_MAX_THUMBNAILS], part(watch, 0.7, 1.0)),
         disputed=disputed,
     )
 
@@ -186,8 +186,8 @@ def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
     """List the most disputed tasks."""
     doubt = answer.doubt
     order = np.argsort(-doubt, kind="stable")
-    doubtful = [int(at) for at in order[: 10 * _MOST_DISPUTED] if doubt[at] > _LEAST_DOUBT and votes[at]]
-    return doubtful[:_MOST_DISPUTED]
+    doubtful = [int(at) for at in order[: 10 * _MAX_DISPUTED] if doubt[at] > _MIN_DOUBT and votes[at]]
+    return doubtful[:_MAX_DISPUTED]
 
 
 def thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
@@ -211,7 +211,7 @@ def thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: 
     return pictures
 
 
-_MOST_TRIANGLES = 16
+_MAX_TRIANGLES = 16
 _NEAR = (
     "Points near a corner: that answer is frequent. With more or fewer than three answers, the corners "
     "stand for the correct answer, the most frequent wrong one, and all others."
@@ -234,13 +234,13 @@ _GROUPED = {
     ),
 }
 
-_MOST_MOVED = 10
+_MAX_MOVED = 10
 _DRAWN = 3
-_MOST_LINES = 6
+_MAX_LINES = 6
 """Maximum number of classes or methods with lines."""
 
 _POINTS = 400
-_MOST_PROTOTYPES = 12
+_MAX_PROTOTYPES = 12
 _LARGEST_PROTOTYPE = 16
 
 
@@ -303,8 +303,8 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(annotators, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
-        ("Labels given", listed(given, _MOST_CLASSES)),
-        ("Expected shares of the classes", listed(shares, _MOST_CLASSES)),
+        ("Labels given", listed(given, _MAX_CLASSES)),
+        ("Expected shares of the classes", listed(shares, _MAX_CLASSES)),
     ]
     held_count = int((fusion.known != OPEN).sum())
     truth_count = int((question.truth != OPEN).sum())
@@ -330,7 +330,7 @@ def _describe_output(output: str, true: str) -> str:
 
 def _curves(question: AnsweredQuestion) -> Gallery:
     """Draw the ROC curve and the calibration of each method."""
-    judged_methods = list(question.judged.items())[:_MOST_LINES]
+    judged_methods = list(question.judged.items())[:_MAX_LINES]
     first = judged_methods[0][1]
     class_index = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
     text = "the class with the most truths"
@@ -368,13 +368,13 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
     if max(len(fusion.classes), len(fusion.outputs)) > _LARGEST_PROTOTYPE:
         return []
     pictures = []
-    for at, name in enumerate(groups.names[:_MOST_PROTOTYPES]):
+    for at, name in enumerate(groups.names[:_MAX_PROTOTYPES]):
         members = counted(int(groups.communities.sizes()[at]), "annotator")
         title = f"Community {at + 1}: {plain(name, 60)}"
         pictures.append(draw_rates(groups.communities.prototype[at], title, members))
     note = (
-        f"Rows, from the top: true class ({listed(list(map(named, fusion.classes)), _MOST_CLASSES)}). "
-        f"Columns, from the left: answer ({listed(list(map(named, fusion.outputs)), _MOST_CLASSES)})."
+        f"Rows, from the top: true class ({listed(list(map(named, fusion.classes)), _MAX_CLASSES)}). "
+        f"Columns, from the left: answer ({listed(list(map(named, fusion.outputs)), _MAX_CLASSES)})."
     )
     return [Gallery("Prototypes of the communities", pictures, (), note)]
 
@@ -407,7 +407,7 @@ def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
         if grouped.obstacle(chart_name):
             continue
         charts, keys = grouped.charts(chart_name)
-        pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
+        pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MAX_TRIANGLES]]
         legend = [Swatch(key.ink, key.text) for key in keys]
         blocks.append(Gallery(title, pictures, legend, note))
     return blocks
@@ -420,7 +420,7 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
     if drift is None or question.moved is None or question.trend is None:
         return []
     test = question.constancy
-    order = [] if test is None else test.changed()[:_MOST_MOVED].tolist()
+    order = [] if test is None else test.changed()[:_MAX_MOVED].tolist()
     if test is None or not order:
         return []
     points = {
@@ -428,7 +428,7 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
     }
     table = moved_table(question.answered, order, question.moved, question.trend, points)
     assert labels.meaning is not None
-    named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]
+    named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MAX_LINES]
     pictures = []
     for k in order[:_DRAWN]:
         rows = row_over_time(drift, labels, fusion, k)

@@ -41,7 +41,7 @@ from raterscope.figures.colours import tint
 from raterscope.figures.drawing import image_of
 from raterscope.text import counted, estimate, figure, percent
 
-_MOST_CURVES = 6
+_MAX_CURVES = 6
 
 
 def folded_blocks(folded: FoldedCurves) -> list[Block]:
@@ -50,7 +50,7 @@ def folded_blocks(folded: FoldedCurves) -> list[Block]:
     pictures = []
     legend: list[Swatch] = []
     ranked = folded.ranked()
-    shown = sorted(folded.shown, key=lambda at: -ranked[0].pooled.curves[at].count)[:_MOST_CURVES]
+    shown = sorted(folded.shown, key=lambda at: -ranked[0].pooled.curves[at].count)[:_MAX_CURVES]
     order = [method.name for method in ranked]
     for true in shown:
         chart = curve_chart(folded, true, order)
@@ -102,7 +102,7 @@ _MOST = 10
 _ENOUGH = 10
 """Minimum number of votes of a ranked annotator."""
 
-_MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
+_MAX_CLASSES, _MAX_WITH_INTERVALS = 12, 6
 _WITH_INTERVALS = "with 95 % intervals"
 _FEWEST = 0.005
 """Minimum probability shown in a cell."""
@@ -182,7 +182,7 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
     rows_shown = _largest(fusion.shares)
     same = fusion.outputs == fusion.classes
     columns_shown = rows_shown if same else _largest(together.counts[0].sum(axis=0))
-    narrow = len(columns_shown) > _MOST_WITH_INTERVALS
+    narrow = len(columns_shown) > _MAX_WITH_INTERVALS
     write = figure if narrow else estimate
     rows: list[list[Cell | str]] = []
     for j in rows_shown:
@@ -200,7 +200,7 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
         heads = [str(at) for at in range(1, len(heads) + 1)]
         note += f" Answers: {', '.join(named)}."
     if len(rows_shown) < len(fusion.classes) or len(columns_shown) < len(fusion.outputs):
-        note += f" The {_MOST_CLASSES} most frequent classes and labels are shown."
+        note += f" The {_MAX_CLASSES} most frequent classes and labels are shown."
     return Table("The crowd's confusion matrix", ("True", *heads, "Votes"), rows, note)
 
 
@@ -376,5 +376,5 @@ def _ranked(names: Sequence[str], values: NDArray[Any], write: Callable[[float],
 
 
 def _largest(weights: FloatArray) -> list[int]:
-    order = np.argsort(-np.asarray(weights), kind="stable")[:_MOST_CLASSES]
+    order = np.argsort(-np.asarray(weights), kind="stable")[:_MAX_CLASSES]
     return sorted(int(at) for at in order)

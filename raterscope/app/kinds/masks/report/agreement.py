@@ -34,7 +34,7 @@ from raterscope.app.kinds.masks.variability import (
     variability_table,
 )
 from raterscope.app.page.contents import (
-    MOST_ROWS,
+    MAX_ROWS,
     NONE,
     Block,
     Cell,
@@ -64,10 +64,10 @@ from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.drawing import PaperChart
 from raterscope.text import counted
 
-LEAST_CASES = 6
+MIN_CASES = 6
 """Minimum number of pairs for a test at 5 %: the smallest two-sided p of five pairs is 1/16."""
 
-_MOST_RATERS = 12
+_MAX_RATERS = 12
 """Maximum number of raters for tables of all pairs."""
 
 
@@ -130,7 +130,7 @@ def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
                 f"{agreement.voxels:,}",
             ]
         )
-    cut = len(rows) > MOST_ROWS
+    cut = len(rows) > MAX_ROWS
     if cut:
         rows = shortened([rows[row] for row in np.argsort(columns[0]).tolist()])
     if len(figures_list) > 1:
@@ -206,12 +206,12 @@ def _by_rater(figures_list: Sequence[StructureFigures], numbers: Mapping[str, in
 
 def _tests(figures_list: Sequence[StructureFigures]) -> Iterator[tuple[str, str, SignedRank]]:
     """Compare pairs of raters by Dice, and each rater's volumes with the consensus's, case by case."""
-    names = _names(figures_list)[:_MOST_RATERS]
+    names = _names(figures_list)[:_MAX_RATERS]
     has_truth = all(figures.truth is not None for figures in figures_list)
     measure = "Dice with the truth" if has_truth else "Dice with the consensus"
     for a, b in combinations(names, 2):
         both = [figures for figures in figures_list if {a, b} <= set(figures.fusion.annotators)]
-        if len(both) >= LEAST_CASES:
+        if len(both) >= MIN_CASES:
             yield (
                 measure,
                 f"{plain(a, 30)} \N{MINUS SIGN} {plain(b, 30)}",
@@ -219,7 +219,7 @@ def _tests(figures_list: Sequence[StructureFigures]) -> Iterator[tuple[str, str,
             )
     for name in names:
         rated = [figures for figures in figures_list if name in figures.fusion.annotators]
-        if len(rated) >= LEAST_CASES:
+        if len(rated) >= MIN_CASES:
             own_volumes = [figures.volumes[figures.fusion.annotators.index(name)] for figures in rated]
             consensus_volumes = [figures.report.volume_ml for figures in rated]
             relative = np.array(own_volumes) / np.maximum(consensus_volumes, 1e-12)
@@ -286,7 +286,7 @@ def _length(value: float) -> str:
     return f"{value:.1f}" if np.isfinite(value) else NONE
 
 
-_MOST_IN_TREE = 30
+_MAX_IN_TREE = 30
 
 
 def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
@@ -300,7 +300,7 @@ def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) ->
         tables = agreements_of_runs(runs, basis)
         if len(tables) > 1:
             tree = cluster_raters(tables)
-            if 3 <= len(tree.names) <= _MOST_IN_TREE:
+            if 3 <= len(tree.names) <= _MAX_IN_TREE:
                 trees[basis] = (tree, len(tables))
     if not trees:
         return None

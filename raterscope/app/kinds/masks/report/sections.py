@@ -57,7 +57,7 @@ from raterscope.app.kinds.masks.report.tables import (
 )
 from raterscope.app.kinds.masks.runs import explain_not_converged, gather
 from raterscope.app.page.contents import (
-    MOST_ROWS,
+    MAX_ROWS,
     NONE,
     Block,
     Facts,
@@ -85,7 +85,7 @@ _ROOM = 8.0
 """Margin in mm around a structure whose tissue determines the window."""
 
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 """Maximum number of cases shown with slices, the most disputed first."""
 
 
@@ -137,7 +137,7 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
     """List all cases and structures: size, disputed part, undecided regions."""
     rows = []
     listed = [figures for case in cases for figures in case]
-    cut = len(listed) > MOST_ROWS
+    cut = len(listed) > MAX_ROWS
     if cut:
         listed.sort(key=lambda figures: -figures.report.doubt_ml)
     largest = max((figures.final_ml for figures in listed), default=0.0)
@@ -165,7 +165,7 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
         "Case", "Structure", "Raters", "Consensus", "Mean Dice of pairs", "Disputed regions", "Doubt in them",
         "Settled",
     )  # fmt: skip
-    note = f"The {MOST_SHOWN} most disputed cases follow one by one." if len(cases) > MOST_SHOWN else ""
+    note = f"The {MAX_SHOWN} most disputed cases follow one by one." if len(cases) > MAX_SHOWN else ""
     if cut:
         note = f"The most disputed come first; raterscope export --what agreement writes all. {note}"
     return Table("Cases", columns, shortened(rows), note, text_columns=frozenset({1}))
@@ -371,7 +371,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     cases: list[list[StructureFigures]] = []
     runs: dict[int, RunEntry] = {}
     last = 1.0 if methods is None else 0.5
-    shows_all = len(entries_shown) <= MOST_SHOWN
+    shows_all = len(entries_shown) <= MAX_SHOWN
     for entry, entry_watch in steps_of(part(watch, 0.0, last * (1.0 if shows_all else 0.8)), entries_shown):
         step = part(entry_watch, 0.0, 1.0, f"{plain(entry.name)}: ")
         case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
@@ -381,7 +381,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         cases.append([structure_figures.without_maps() for structure_figures in case_figures])
     if not shows_all:
         doubt = {case[0].entry.id: sum(figures.report.doubt_ml for figures in case) for case in cases}
-        chosen = set(sorted(doubt, key=lambda image: (-doubt[image], image))[:MOST_SHOWN])
+        chosen = set(sorted(doubt, key=lambda image: (-doubt[image], image))[:MAX_SHOWN])
         shown = [entry for entry in entries_shown if entry.id in chosen]
         for entry, step in steps_of(part(watch, last * 0.8, last), shown):
             case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))

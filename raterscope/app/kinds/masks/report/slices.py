@@ -58,7 +58,7 @@ CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
 _SIDE = 560  # pixels of the longer side
 _ROOM, _SHARE = 12.0, 0.3  # margin around the masks: mm, or share of their size, whichever is larger
 _WORTH = 0.05  # minimum doubt of a slice, relative to the most doubtful slice, for a picture
-_MOST_DOUBT = 0.4  # opacity of the tint for maximum doubt
+_MAX_DOUBT = 0.4  # opacity of the tint for maximum doubt
 
 
 def colour_of(number: int) -> str:
@@ -202,7 +202,7 @@ def _tint(picture: Image.Image, doubt: Layer, plane: Plane, frame: Frame, index:
     part, (row, column) = crop
     shape = plane.shape[plane.down], plane.shape[plane.across]
     mask = np.zeros(shape, dtype=np.uint8)
-    inside = np.clip(part * (255 * _MOST_DOUBT), 0, 255).astype(np.uint8)
+    inside = np.clip(part * (255 * _MAX_DOUBT), 0, 255).astype(np.uint8)
     mask[row : row + part.shape[0], column : column + part.shape[1]] = inside
     opacity = Image.fromarray(mask).resize(picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame))
     picture.paste(Image.new("RGB", picture.size, DOUBT), (0, 0), opacity)

@@ -134,10 +134,10 @@ COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
 """Colours of annotators who are not flagged, leaning and one-sided."""
 
 _AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
-_MOST_POWERS = 4.0
+_MAX_POWERS = 4.0
 """Maximum powers of ten on the logarithmic axis of a path, because LASSO ends at 0."""
 
-_MOST_LINES, _MOST_POINTS = 2000, 1000
+_MAX_LINES, _MAX_POINTS = 2000, 1000
 
 
 def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
@@ -158,14 +158,14 @@ def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
 
 def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -> Picture:
     """Draw the bias of each annotator along the path."""
-    rows = np.unique(np.linspace(0, len(fusion.path_at) - 1, min(len(fusion.path_at), _MOST_POINTS)).round())
+    rows = np.unique(np.linspace(0, len(fusion.path_at) - 1, min(len(fusion.path_at), _MAX_POINTS)).round())
     rows = rows.astype(np.int64)
     rows = rows[_drawn(fusion.path_at[rows])]
     at, path = fusion.path_at[rows], fusion.path[rows]
     logs = np.log10(at)
     place_of = (logs - logs[0]) / ((logs[-1] - logs[0]) or 1.0)
     ever = np.flatnonzero(np.abs(path).max(axis=0) > 0)
-    strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
+    strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MAX_LINES]]
     high = float(np.abs(path).max()) * 1.05 or 1.0
     axes = (
         Axis(
@@ -189,7 +189,7 @@ def _drawn(at: FloatArray) -> NDArray[np.bool_]:
     above = at > 0
     logs = np.log10(at, where=above, out=np.full(len(at), np.inf))
     first = logs[np.argmax(above)]
-    return np.asarray(above & (np.abs(logs - first) <= _MOST_POWERS))
+    return np.asarray(above & (np.abs(logs - first) <= _MAX_POWERS))
 
 
 def _powers(at: FloatArray, positions: FloatArray) -> list[tuple[float, str]]:
@@ -210,7 +210,7 @@ _MOST = 60
 _ENDS, _MOVED = 5, 10
 """Number of items listed from each end of the ranking, and of the items that moved most."""
 
-_MOST_WINS = 60
+_MAX_WINS = 60
 """Maximum number of items listed with their wins."""
 
 _REASON = 48
@@ -365,7 +365,7 @@ def ranking_table(question: ComparedQuestion) -> Table:
     return Table("The ranking before and after", columns, rows, cite(note))
 
 
-_MOST_IN_MATRIX = 12
+_MAX_IN_MATRIX = 12
 
 
 def wins_table(question: ComparedQuestion) -> Table:
@@ -374,8 +374,8 @@ def wins_table(question: ComparedQuestion) -> Table:
     won, lost, tied = count_totals(pairs)
     ranked = np.flatnonzero(question.after)
     order = ranked[np.lexsort((question.after[ranked], question.fusion.component[ranked]))]
-    few = len(order) <= _MOST_IN_MATRIX
-    order = order[:_MOST_WINS]
+    few = len(order) <= _MAX_IN_MATRIX
+    order = order[:_MAX_WINS]
     wins = count_wins(pairs) if few else None
     columns = ["Item", "Rank", "Won", "Lost", "Tied", "Share"]
     if few:
