@@ -381,6 +381,12 @@ def read_parquet_batches(
                     texts.append(_as_text(batch.column(name)))
                 except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                     raise InputError("contains no text, numbers or times", file=path, field=name) from None
+                try:
+                    texts[-1].dictionary.validate(full=True)
+                except pyarrow.ArrowInvalid:
+                    raise InputError(
+                        "contains text that is not UTF-8; expected UTF-8", file=path, field=name
+                    ) from None
             yield texts
 
 
@@ -427,5 +433,5 @@ def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
                 if all(_DICTIONARIES.issuperset(group.column(at).encodings) for group in groups)
             ]
             yield ParquetFile(stream, metadata=metadata, read_dictionary=stored_once)
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError("is damaged or cut short; expected a Parquet table", file=path) from error

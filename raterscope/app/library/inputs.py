@@ -176,6 +176,8 @@ def _texts(column: Any, name: str) -> list[str]:
         cells: list[str] = column.cast(pyarrow.string()).fill_null("").to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
         raise InputError(f"contains {kind}; expected text, numbers or times", field=name) from None
+    except UnicodeDecodeError:
+        raise InputError("contains text that is not UTF-8; expected UTF-8", field=name) from None
     return cells
 
 

@@ -14,6 +14,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.labels.columns import read_columns
 from raterscope.app.formats.table_files import read_head, read_table
 from raterscope.app.importing import read_files
+from raterscope.app.library.inputs import read_input
 
 TABLES = {
     "clicks": [
@@ -69,6 +70,24 @@ def test_texts_that_share_their_beginnings_do_not_unpack_without_limit(
     assert (tmp_path / "a.parquet").stat().st_size < 10_000
     with pytest.raises(InputError, match="unpacks to more than its size allows"):
         read_table(tmp_path / "a.parquet", is_parquet=True)
+
+
+def test_texts_in_another_encoding_are_refused(tmp_path: Path) -> None:
+    buffers = pyarrow.array([b"cat", b"k\xe4fer"]).buffers()
+    table = pyarrow.table(
+        {"task": ["a", "b"], "label": pyarrow.Array.from_buffers(pyarrow.string(), 2, buffers)}
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a.parquet, field label: contains text that is not UTF-8"):
+        read_files([tmp_path / "a.parquet"])
+    with pytest.raises(InputError, match="field label: contains text that is not UTF-8"):
+        read_input(table)
+    named = pyarrow.table({"task": ["a", "b"], "answer": ["cat", "dog"]})
+    parquet.write_table(named, tmp_path / "b.parquet", store_schema=False)
+    content = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(content.replace(b"answer", b"answ\xe4r"))
+    with pytest.raises(InputError, match="expected a Parquet table"):
+        read_files([tmp_path / "b.parquet"])
 
 
 @pytest.mark.parametrize("name", list(TABLES))
