@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from raterscope import resources
-from raterscope.app.cli.options import options_of
 from raterscope.app.cli.program import COMMANDS
-from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.kinds.registry import KINDS
 
 GUIDE = Path(resources.__path__[0]) / "guide"
@@ -103,26 +101,3 @@ def test_every_entry_names_its_place_on_screen():
             assert (GUIDE / "papers" / link).is_file(), (page, part, link)
         for command in re.findall(r"`raterscope (.+?)`", shown_at):
             assert command.split()[0] in COMMANDS, (page, part, command)
-
-
-COMMAND_LINES = sorted(
-    {command for entry in _entries() for command in re.findall(r"`raterscope (.+?)`", " ".join(entry))}
-)
-
-
-@pytest.mark.parametrize("line", COMMAND_LINES)
-def test_commands_that_are_named_are_understood(line):
-    """Given the files and folders that the pages leave out."""
-    command, *others = line.split()
-    values = [command, *others]
-    if command == "fuse":
-        values = [command, *(others[:1] or ["clicks"]), "x.csv", *others[1:], "-o", "x"]
-    elif command in ("simulate", "papers"):
-        setup = ["crowd"] if command == "simulate" and not others else []
-        values = [command, *setup, *others, *([] if "-o" in others else ["-o", "x"])]
-    elif command == "watch":
-        values = [command, "x.rscope", "y", *others]
-    try:
-        options_of(values)
-    except UsageError as error:
-        pytest.fail(f"{line}: {error}")
