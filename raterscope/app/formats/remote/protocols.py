@@ -179,6 +179,10 @@ _REFUSALS = {
 }
 
 
+class _EndedError(InputError):
+    """Error: the archive ended an association without an answer, as busy ones sometimes do."""
+
+
 class _Stop(BaseException):
     """Exception that leaves pynetdicom, which catches every `Exception` of a handler."""
 
@@ -223,6 +227,12 @@ class DimseArchive:
         """List the series whose elements match, by DICOM keyword."""
         if "SeriesInstanceUID" in filters and "StudyInstanceUID" not in filters:
             raise InputError("also name the study of the series: DIMSE finds series by their study")
+        try:
+            return self._find(filters, watch)
+        except _EndedError:
+            return self._find(filters, watch)
+
+    def _find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
         series: list[Series] = []
         watch(0.0, "searching")
         with self._associated(_contexts("StudyRootQueryRetrieveInformationModelFind")) as association:
@@ -317,7 +327,7 @@ class DimseArchive:
         with ExitStack() as stack:
             kind, association = None, None
 
-            def store(dataset: Any) -> int:
+            def send(dataset: Any) -> int:
                 nonlocal kind, association
                 meta = dataset.file_meta
                 requested = (meta.MediaStorageSOPClassUID, meta.TransferSyntaxUID)
@@ -331,6 +341,14 @@ class DimseArchive:
                 except (ValueError, AttributeError) as error:
                     raise InputError("cannot be encoded as its header says") from error
                 return 0 if code >> 12 == 0xB else code  # warnings: stored with changes
+
+            def store(dataset: Any) -> int:
+                nonlocal kind
+                try:
+                    return send(dataset)
+                except _EndedError:
+                    kind = None
+                    return send(dataset)
 
             yield store
 
@@ -413,13 +431,14 @@ class DimseArchive:
         self._received = 0
         if "Status" in status:
             return int(status.Status)
+        if self._problem is not None:
+            raise self._problem
         if association._sent_abort:
-            text = f"did not answer within {_TIMEOUT} s"
-        else:
-            text = (
-                f"ended the association; does it know the AE title {self._calling}, and allow it {service}?"
-            )
-        raise self._problem or InputError(f"{self._name}: {text}")
+            raise InputError(f"{self._name}: did not answer within {_TIMEOUT} s")
+        raise _EndedError(
+            f"{self._name}: ended the association; does it know the AE title {self._calling}, and allow it "
+            f"{service}?"
+        )
 
     def _refusal(self, association: Any, contexts: Sequence[Any]) -> InputError:
         if self._rejection is not None:

@@ -152,6 +152,43 @@ def test_an_address_that_cannot_be_used(address, words, capsys):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("losses", [1, 2])
+def test_an_association_that_the_archive_ends_is_opened_once_more(losses, series, capsys):  # noqa: F811
+    from pynetdicom import AE, evt, sop_class
+
+    lost = {"C-FIND": losses, "C-STORE": losses}
+    stored = set()
+
+    def loses(event, service):
+        lost[service] -= 1
+        if lost[service] >= 0:
+            event.assoc.abort()
+        return lost[service] >= 0
+
+    def find(event):
+        if not loses(event, "C-FIND"):
+            yield 0x0000, None
+
+    def store(event):
+        if not loses(event, "C-STORE"):
+            stored.add(event.dataset.SOPInstanceUID)
+        return 0x0000
+
+    archive = AE("ARCHIVE")
+    archive.add_supported_context(sop_class.StudyRootQueryRetrieveInformationModelFind)
+    archive.add_supported_context(sop_class.CTImageStorage)
+    handlers = [(evt.EVT_C_FIND, find), (evt.EVT_C_STORE, store)]
+    serving = archive.start_server(("127.0.0.1", 0), block=False, evt_handlers=handlers)
+    try:
+        address = f"dicom://ARCHIVE@127.0.0.1:{serving.socket.getsockname()[1]}"
+        assert main(["pacs", "find", address]) == losses - 1
+        assert main(["pacs", "store", address, str(series().files[0].parent)]) == losses - 1
+    finally:
+        serving.shutdown()
+    assert len(stored) == (4 if losses == 1 else 0)
+    assert capsys.readouterr().err.count("ended the association") == 2 * (losses - 1)
+
+
 @contextmanager
 def server(answer):
     """Listen on a port, answer the first request with bytes, and keep the connection.
