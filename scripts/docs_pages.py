@@ -42,11 +42,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the project's pages and the guide's, from where they are, and one page of reference a package."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "index.md", content=readme.replace("](docs/", "](")))
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        files.append(File.generated(config, name, content=text.replace("](docs/", "](")))
+        text = text.replace("](docs/", "](").replace("](raterscope/resources/guide/", "](guide/")
+        page = "index.md" if name == "README.md" else name
+        files.append(File.generated(config, page, content=text))
     for topic in topics():
         files.append(File.generated(config, f"guide/{topic}.md", content=page_text(topic)))
     for name in TUTORIALS:

@@ -55,7 +55,7 @@ def _accept_omissions(parser):
 
 @pytest.mark.parametrize("line", sorted(set(_commands())))
 def test_commands_parse(line):
-    if OF_THE_PLUGIN in line:
+    if OF_THE_PLUGIN in line or "--help" in line:
         return
     words = [
         f" {word}" if re.match(r"-[\d.]+[,=]", word) else word
