@@ -1,4 +1,4 @@
-"""Search of names by typed letters, and short labels that distinguish similar names."""
+"""Search of names and pages by typed letters, and short labels that distinguish similar names."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ RANKED = 1000
 
 WHOLE, START, WITHIN, SCATTERED = range(4)
 """Ranks of a match: text prefix, word prefix, substring, letters in order."""
+
+_STRONG = re.compile(r"^#.*$|\*\*.+?\*\*", re.MULTILINE)
 
 
 class SearchText:
@@ -84,6 +86,34 @@ class SearchText:
             matches = (first if len(first) >= most else matches)[:RANKED]
         fits = sorted((fit, index) for index in matches if (fit := self.fit(texts[index])) is not None)
         return [index for _, index in fits[:most]]
+
+
+class SearchPage:
+    """A page in Markdown, prepared for searches by beginnings of words.
+
+    `is_secondary`: whether pages with the words in headings come before this page with them in its title.
+    """
+
+    def __init__(self, text: str, is_secondary: bool = False) -> None:
+        body = text.partition("\n## References\n")[0]
+        strong = "\n".join(_STRONG.findall(body))
+        parts = (body.partition("\n")[0], strong, body, text)
+        self._is_secondary = is_secondary
+        self._parts = tuple(part.casefold() for part in parts)
+
+    def rank(self, words: Sequence[str]) -> tuple[int, ...] | None:
+        """Rank the page among others (lower is better); None if a lower-case word is missing.
+
+        Words in the title come first, then words in headings and bold, in the text, and in cited works.
+        Among equals, more occurrences come first.
+        """
+        finds = [re.compile(rf"(?<!\w){re.escape(word)}").findall for word in words]
+        for level, part in enumerate(self._parts):
+            counts = [len(find(part)) for find in finds]
+            if all(counts):
+                phrases = self._parts[2].count(" ".join(words))
+                return 2 * level + 3 * self._is_secondary, -phrases, -min(counts, default=0)
+        return None
 
 
 def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +38,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.names import SearchText
+from raterscope.widgets.names import SearchPage, SearchText
 from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
@@ -58,7 +57,7 @@ class Command:
     do: Callable[[], object]
     keys: str = ""  # its keyboard shortcuts as text; empty without any
     possible: bool = True  # whether it is enabled now
-    page: str = ""  # text that is searched too: of the page it opens
+    page: SearchPage | None = None  # page that it opens, which is searched too
 
 
 def shortcut_text(action: QAction) -> str:
@@ -129,7 +128,7 @@ class CommandPalette(QFrame):
         self._commands = [command for command in commands if command.possible]
         self._texts = [f"{command.text} {command.where}".casefold() for command in self._commands]
         self._pages = {
-            row: command.page.casefold() for row, command in enumerate(self._commands) if command.page
+            row: command.page for row, command in enumerate(self._commands) if command.page is not None
         }
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
@@ -175,8 +174,8 @@ class CommandPalette(QFrame):
         matches = typed.best(self._texts, MOST)
         if not any(len(word) >= SHORTEST for word in typed.words):
             return matches
-        starts = [re.compile(rf"\b{re.escape(word)}") for word in typed.words]
-        pages = [row for row, page in self._pages.items() if all(word.search(page) for word in starts)]
+        ranks = {row: rank for row, page in self._pages.items() if (rank := page.rank(typed.words))}
+        pages = sorted(ranks, key=lambda row: ranks[row])
         named = [row for row in matches if all(word in self._texts[row] for word in typed.words)]
         return list(dict.fromkeys([*named, *pages, *matches]))[:MOST]
 

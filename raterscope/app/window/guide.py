@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
 
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
-from raterscope.resources.bibliography import linked_by_topic, page_text, page_title, topics
+from raterscope.resources.bibliography import REFERENCES, linked_by_topic, page_text, page_title, topics
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.names import SearchText
+from raterscope.widgets.names import SearchPage, SearchText
 from raterscope.widgets.parts import plain_label
 
 PROPERTY = "helpTopic"
@@ -149,8 +149,9 @@ def pages() -> dict[str, GuidePage]:
     read = {}
     for topic in topics():
         text = linked_by_topic(topic, page_text(topic))
-        chapter = CHAPTERS[topic.partition("/")[0]]
-        read[topic] = GuidePage(topic, chapter, page_title(text), text)
+        folder = topic.partition("/")[0]
+        search = SearchPage(text, is_secondary=folder == "papers" or topic == REFERENCES)
+        read[topic] = GuidePage(topic, CHAPTERS[folder], page_title(text), text, search)
     return read
 
 
@@ -187,6 +188,7 @@ class GuidePage:
     chapter: str
     title: str
     text: str  # markdown, including the title
+    search: SearchPage
 
 
 class GuideView(QWidget):
@@ -205,9 +207,6 @@ class GuideView(QWidget):
         self.setMinimumSize(SMALLEST)
         self.resize(SIZE)
         self._pages = dict(pages)
-        self._folded = {
-            topic: f"{page.title}\n{page.chapter}\n{page.text}".casefold() for topic, page in pages.items()
-        }
         self.line = QLineEdit(placeholderText="Search the guide")
         self.line.setAccessibleName("Search the guide")
         self.line.setClearButtonEnabled(True)
@@ -275,16 +274,16 @@ class GuideView(QWidget):
 
     def _find(self, text: str) -> None:
         words = SearchText(text).words
-        for row, item in self._items.items():
-            item.setHidden(not all(word in self._folded[row] for word in words))
+        ranks = {topic: self._pages[topic].search.rank(words) for topic in self._items}
+        for topic, item in self._items.items():
+            item.setHidden(ranks[topic] is None)
         for chapter in self._chapters.values():
             below = (chapter.child(row).isHidden() for row in range(chapter.childCount()))
             chapter.setHidden(all(below))
         topics = self.shown()
         self._nothing.setVisible(not topics)
-        titled = [row for row in topics if words and words[0] in self._pages[row].title.casefold()]
-        if words and topics and self.topic not in titled:
-            self.open_page((titled or topics)[0])
+        if words and topics:
+            self.open_page(min(topics, key=lambda topic: ranks[topic] or ()))
         self.page.mark(words)
 
     def _on_current(self, item: QTreeWidgetItem | None) -> None:

@@ -313,7 +313,7 @@ class WindowActions(QObject):
             commands += study_commands(self._document.contents, self._workspace, self._kind)
         for page in pages().values():
             open_page = partial(self.show_page, page.topic)
-            commands.append(Command(page.title, f"Guide: {page.chapter}", open_page, page=page.text))
+            commands.append(Command(page.title, f"Guide: {page.chapter}", open_page, page=page.search))
         CommandPalette(commands, self._window)
 
     def show_guide(self) -> None:
