@@ -247,12 +247,18 @@ class _Reach:
             result = base + (cut + sure) * np.sqrt(variance) / np.maximum(self.total, 1.0)
             known = (self.flips >= 1 - np.log2(probability)) & (self.total > 0)
             return np.where(known, self.units(result), np.nan)
-        start = np.tanh(0.5 * (self.at + base[self.owner]))
-        low, high = base.copy(), np.full(count, _REACH)
-        reached = np.zeros(count, dtype=bool)
+        # of a bias to the left and one to the right, the larger
+        reached = np.maximum(*(self._reached(side * self.at, base, cut, sure) for side in (1, -1)))
+        return np.where(self.flips >= 1 - np.log2(probability), self.units(reached), np.nan)
+
+    def _reached(self, at: FloatArray, base: FloatArray, cut: float, sure: float) -> FloatArray:
+        """Return the smallest bias to the left that is found, (p,); NaN if none is."""
+        start = np.tanh(0.5 * (at + base[self.owner]))
+        low, high = base.copy(), np.full(len(base), _REACH)
+        reached = np.zeros(len(base), dtype=bool)
         for iteration in range(_BISECTIONS):
             middle = high if iteration == 0 else (low + high) / 2
-            mean = np.tanh(0.5 * (self.at + middle[self.owner]))
+            mean = np.tanh(0.5 * (at + middle[self.owner]))
             seen = self.sums(self.count * (mean - start))
             spread = self.sums(self.count * (1 - mean**2))
             # the test flips residuals: choices minus the means given by the scores
@@ -262,8 +268,7 @@ class _Reach:
                 reached = enough
                 continue
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        known = reached & (self.flips >= 1 - np.log2(probability))
-        return np.where(known, self.units(high), np.nan)
+        return np.where(reached, high, np.nan)
 
 
 def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipTest:

@@ -146,6 +146,19 @@ def test_the_detectable_bias_is_found_in_nine_of_ten_cases():
     assert np.isnan(few.detectable(0.001)).all()
 
 
+def test_swapped_sides_have_the_same_detectable_bias():
+    pairs = crowd(3, votes=60, people=20)
+    score = np.bincount(pairs.left, pairs.choice) - np.bincount(pairs.right, pairs.choice)
+    # the first annotator sees the better item on the left
+    other = (pairs.annotator == 0) & (score[pairs.left] < score[pairs.right])
+    left, right = np.where(other, (pairs.right, pairs.left), (pairs.left, pairs.right))
+    choice = np.where(other, -pairs.choice, pairs.choice)
+    found = flip_test(Pairs(pairs.annotator, left, right, choice, pairs.annotators, pairs.items))
+    swapped = flip_test(Pairs(pairs.annotator, right, left, -choice, pairs.annotators, pairs.items))
+    assert swapped.bias == pytest.approx(-found.bias, abs=1e-5)
+    assert swapped.detectable(0.01) == pytest.approx(found.detectable(0.01), abs=1e-5, nan_ok=True)
+
+
 def test_a_detectable_bias_of_graded_choices_is_as_many_errors_as_its_interval_says():
     result = flip_test(crowd(2, votes=100, people=20, bias=(0.75,), graded=True), effect=0.1)
     error = (result.high - result.low) / (2 * norm.ppf(0.975))
