@@ -171,7 +171,8 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     from sklearn.cluster import HDBSCAN
 
     watch(0.0, f"joining {len(clicks)} clicks")
-    points = clicks.points - np.median(clicks.points, axis=0)
+    order = np.lexsort(clicks.points.T)  # ties do not depend on the order of the clicks
+    points = clicks.points[order] - np.median(clicks.points, axis=0)
     fitted = HDBSCAN(
         min_cluster_size=settings.least_clicks,
         min_samples=settings.least_neighbours,
@@ -179,7 +180,7 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
         copy=True,
     ).fit(points)
     watch(1.0, "joined")
-    return clustering_of_labels(clicks, fitted.labels_.astype(np.int64))
+    return clustering_of_labels(clicks, fitted.labels_[np.argsort(order)].astype(np.int64))
 
 
 @dataclass(frozen=True)
