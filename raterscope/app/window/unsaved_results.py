@@ -346,12 +346,11 @@ class LeaveGuard(QObject):
     def _ask_to_stop(
         self, stopped: Sequence[Job], leaving: str, act: str, on_done: Callable[[], object]
     ) -> None:
-        running = " and ".join(_in_words(job) for job in stopped)
         it = "it" if len(stopped) == 1 else "them"
         self._box = ask(
             self._window,
             leaving,
-            f"{running}. {leaving} stops {it}.",
+            _in_words(stopped, leaving),
             "Stopped jobs must be started again.",
             f"Stop {it} and {act.casefold()}",
             "Cancel",
@@ -359,7 +358,8 @@ class LeaveGuard(QObject):
             self._on_answered,
         )
         for job in stopped:
-            job.ended.connect(partial(self._on_ended, self._box, stopped))
+            for signal in (job.progressed, job.ended):
+                signal.connect(partial(self._follow, self._box, stopped, leaving))
 
     def _stop(self, stopped: Sequence[Job], on_done: Callable[[], object]) -> None:
         self._box = None
@@ -375,10 +375,14 @@ class LeaveGuard(QObject):
     def _on_answered(self) -> None:
         self._box = None
 
-    def _on_ended(self, box: QMessageBox, stopped: Sequence[Job]) -> None:
-        """Close the dialog as accepted when all listed jobs have ended."""
-        if box is self._box and all(job.over for job in stopped):
+    def _follow(self, box: QMessageBox, stopped: Sequence[Job], leaving: str) -> None:
+        """Update the dialog; close it as accepted when all listed jobs have ended."""
+        if box is not self._box:
+            return
+        if all(job.over for job in stopped):
             box.accept()
+        else:
+            box.setText(_in_words(stopped, leaving))
 
     def _on_changed(self) -> None:
         if self._closes_when_saved and not self._unsaved_results.writing:
@@ -386,6 +390,11 @@ class LeaveGuard(QObject):
             self._window.close()
 
 
-def _in_words(job: Job) -> str:
-    remaining = time_left(job.seconds_left)
-    return f"{job.title} is {percent(job.fraction)} done{f', {remaining}' if remaining else ''}"
+def _in_words(stopped: Sequence[Job], leaving: str) -> str:
+    """State how far the running jobs are, and that leaving stops them."""
+    running = [job for job in stopped if not job.over]
+    done = []
+    for job in running:
+        remaining = time_left(job.seconds_left)
+        done.append(f"{job.title} is {percent(job.fraction)} done{f', {remaining}' if remaining else ''}")
+    return f"{' and '.join(done)}. {leaving} stops {'it' if len(running) == 1 else 'them'}."

@@ -103,14 +103,14 @@ def at_work(opened, qtbot, monkeypatch):
 
     def work(watch):
         while not release.wait(0.005):
-            watch(0.45, "fusing")
+            watch(begin.fraction, "fusing")
 
     def begin(title="Fusing 2 images"):
         job = opened.jobs.start(title, work, costly=True)
         qtbot.waitUntil(lambda: job.fraction > 0, timeout=LONG)
         return job
 
-    begin.let_go = release.set
+    begin.let_go, begin.fraction = release.set, 0.45
     yield begin
     release.set()
 
@@ -120,9 +120,11 @@ def test_closing_asks_before_it_stops_a_long_job(opened, qtbot, at_work):
     opened.close()
     assert opened.isVisible()
     opened.close()  # asked once is enough
-    assert len(opened.findChildren(QMessageBox)) == 1
-    question = answer(opened, qtbot, "Cancel")
-    assert question == "Fusing 2 images is 45 % done. Closing the window stops it."
+    (box,) = opened.findChildren(QMessageBox)
+    assert box.text() == "Fusing 2 images is 45 % done. Closing the window stops it."
+    at_work.fraction = 0.6
+    qtbot.waitUntil(lambda: box.text().startswith("Fusing 2 images is 60 % done"))
+    answer(opened, qtbot, "Cancel")
     assert job.state == "running"
     opened.close()
     answer(opened, qtbot, "Stop it and close")
