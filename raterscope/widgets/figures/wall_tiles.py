@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import Grid, TilePainter, Tiles
+from raterscope.widgets.figures.cells import NAMES_FROM, Grid, TilePainter, Tiles
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import keeps_key, plain_tip
@@ -153,17 +153,17 @@ class WallTiles(QAbstractScrollArea):
         return -(-len(self._order) // grid.columns) * grid.down + 2 * MARGIN
 
     def _fitting(self) -> int:
-        """Return the default size; for few annotators, the largest size without scrolling."""
+        """Return the default size; for few annotators, the largest size without scrolling.
+
+        In a low wall, return the largest size at which a row has room for its names.
+        """
         _, rows, cells = self._painter.tiles.mean.shape
-        usual = min(max(USUAL, 4 * rows, 4 * cells), LARGEST)
-        return next(
-            (
-                side
-                for side in range(MAX_AUTOMATIC_SIDE, usual, -6)
-                if self._height(self._grid(side)) <= self.room().height()
-            ),
-            usual,
+        usual, room = min(max(USUAL, 4 * rows, 4 * cells), LARGEST), self.room().height()
+        whole = (
+            side for side in range(MAX_AUTOMATIC_SIDE, usual, -6) if self._height(self._grid(side)) <= room
         )
+        low = (side for side in range(usual, NAMES_FROM - 1, -2) if MARGIN + self._grid(side).down <= room)
+        return next(whole, next(low, usual))
 
     def _settle(self) -> None:
         """Fit the scroll bar to the tiles."""

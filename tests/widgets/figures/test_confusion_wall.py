@@ -4,6 +4,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
+from raterscope.widgets.figures.cells import NAME_ROOM
 from raterscope.widgets.figures.confusion_wall import ConfusionWall, Measure, WallView
 
 LEFT = Qt.MouseButton.LeftButton
@@ -205,6 +206,15 @@ def test_a_few_are_shown_large_and_many_small(wall):
     few = wall.tiles.side
     wall.set_wall(wall_of(3000))
     assert few > 1.5 * wall.tiles.side
+
+
+def test_a_low_wall_has_room_for_names(wall):
+    wall.set_wall(wall_of(5, 5, 5))
+    wall.resize(420, wall.height() - wall.tiles.room().height() + 80)
+    tiles = wall.tiles
+    assert tiles.room().height() == 80
+    assert tiles._grid().caption == NAME_ROOM
+    assert tiles.box_of(tiles.order[0]).bottom() <= 80
 
 
 def test_a_highlighted_community_keeps_its_colours_and_the_others_are_dimmed(wall):
