@@ -56,7 +56,7 @@ class SampleOffer:
 
 
 SAMPLES = (
-    SampleOffer("clicks", "Smears and clicks", "12 smears, a crowd and the truth"),
+    SampleOffer("clicks", "Smears and clicks", "12 smears, a crowd, the truth"),
     SampleOffer("masks", "CT and contours", "A volume and several raters"),
     SampleOffer("labels", "Labels of cells", "Cells and a crowd's classes"),
     SampleOffer("pairs", "Paired comparisons", "Items compared two by two"),

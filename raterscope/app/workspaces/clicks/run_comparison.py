@@ -56,7 +56,6 @@ def _integer(value: float, _low: float, _high: float) -> str:
 
 
 MEASURES = (
-    Measure("detections", "Spots that the run detects", "none", _integer),
     Measure("sensitivity", "Share of the known structures that were found"),
     Measure("precision", "Share of the detections that are known structures"),
     Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),
@@ -66,6 +65,7 @@ MEASURES = (
         "ROC area",
         "Probability that a structure ranks above an artefact; structures without a spot rank last",
     ),
+    Measure("detections", "Spots that the run detects", "none", _integer),
 )
 
 
@@ -276,8 +276,8 @@ class RunComparison(ClicksPanel):
 def _row(accuracy: Accuracy) -> ComparisonRow:
     row = accuracy.row
     values = (
-        float(accuracy.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two,
-        accuracy.area,
+        row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, accuracy.area,
+        float(accuracy.detections),
     )  # fmt: skip
     started = accuracy.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(

@@ -102,7 +102,7 @@ def test_the_radius_is_the_studys(fused, qtbot):
     idle(fused, qtbot)
     assert workspace.run_comparison.table.header.text()[1].endswith("within 0.1 px")
     (row,) = rows(fused)
-    assert row.figures[1][0] < 0.5  # sensitivity
+    assert row.figures[0][0] < 0.5  # sensitivity
     path = fused.document.contents.path
     fused.files.close_study()
     idle(fused, qtbot)
