@@ -1,13 +1,14 @@
 """Each enabled entry of the context menus has an effect."""
 
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu
 
 from raterscope.widgets.figure_menu import FigureMenu
 from tests.app.driving import open_study
-from tests.app.window.hands import go_to, middle
-from tests.app.window.widget_keys import TABLES, row, strip
+from tests.app.window.hands import first_disputed, go_to, middle
+from tests.app.window.widget_keys import TABLES, grid, measured, row, strip
 
 
 def on_row(view):
@@ -19,7 +20,33 @@ def on_row(view):
     return ready
 
 
+def on_canvas(ready):
+    """Return the canvas, and the position of what is to be clicked."""
+
+    def place(h):
+        ready(h)
+        canvas, spot = h.screen.canvas, h.screen.reviewing.spot
+        x, y = canvas.viewport.to_screen(*((5, 5) if spot is None else (spot.x, spot.y)))
+        return canvas, QPoint(round(x), round(y))
+
+    return place
+
+
+def on_measurement(h):
+    measured(h)
+    x, y = h.screen.canvas.viewport.to_screen(40, 100)
+    return h.screen.canvas, QPoint(round(x), round(y))
+
+
 PLACES = {
+    "clicks": {
+        "image": on_canvas(lambda h: h.screen.reviewing.select(None)),
+        "spot": on_canvas(first_disputed),
+        "measurement": on_measurement,
+        "queue": on_row(lambda h: h.screen.queue.view),
+        "grid": lambda h: (grid(h), h.screen.grid.view)[1],
+        "annotators": lambda h: (h.show("Annotators"), row(h), h.screen.table.view)[2],
+    },
     "masks": {
         "slice": middle,
         "strip": strip,
@@ -49,7 +76,7 @@ def popup(h, place):
     """Open the context menu of a widget."""
     widget = PLACES[h.kind][place](h)
     h.idle()
-    position = widget.rect().center()
+    widget, position = widget if isinstance(widget, tuple) else (widget, widget.rect().center())
     if isinstance(widget, QAbstractItemView):
         widget, position = widget.viewport(), widget.visualRect(widget.currentIndex()).center()
     reasons = QContextMenuEvent.Reason
