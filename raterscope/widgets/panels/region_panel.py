@@ -218,7 +218,7 @@ class RegionPanel(QWidget):
         self._place.setText(evidence.position)
         raters = [vote for vote in evidence.votes if not vote.program]
         inside = sum(vote.inside >= 0.5 for vote in raters)
-        self._tally.setText(f"{inside} of {counted(len(raters), 'rater')} include it")
+        self._tally.setText(f"{inside} of {counted(len(raters), 'rater')} inside")
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self.votes.set_lines(evidence.votes)

@@ -49,7 +49,7 @@ def test_the_volume_of_doubt_is_the_largest_text(panel):
         "REGION 1",
         "undecided",
         "ml disputed",
-        "1 of 3 raters include it",
+        "1 of 3 raters inside",
         "slices 77 to 84",
         "Rater 4 draws",
     ):

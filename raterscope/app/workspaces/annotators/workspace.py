@@ -311,7 +311,8 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         """Select the next or previous annotator of the queue who is not excluded, the most unusual first."""
         keys = [str(item.key) for item in self.queue.shown() if not item.done]
         if not keys:
-            self.message.emit("All annotators are excluded.")
+            listed = self.queue.shown()
+            self.message.emit("All annotators are excluded." if listed else "The queue lists no annotators.")
             return
         current = self.table.selected[0] if self.table.selected else None
         at = keys.index(current) + by if current in keys else (0 if by > 0 else -1)

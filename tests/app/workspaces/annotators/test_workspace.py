@@ -341,6 +341,8 @@ def test_a_study_whose_annotators_cannot_be_read_shows_the_error(window, qtbot, 
     window.show_workspace("annotators")
     idle(window, qtbot)
     assert "The annotators cannot be read: " in window.workspace.table._nothing.text()
+    press(window, qtbot, Qt.Key.Key_Tab, on=window.workspace.table.view)
+    assert window.status.message == "The queue lists no annotators."
 
 
 def test_a_preview_distinguishes_the_changes_from_what_would_be_lost():

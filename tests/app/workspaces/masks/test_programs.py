@@ -66,7 +66,7 @@ def test_m_makes_a_rater_a_program_and_a_rater_again(opened, qtbot):
     key(opened, qtbot, Qt.Key.Key_Tab)
     votes = opened.workspace.region_panel._evidence.votes
     assert [vote.title for vote in votes][-1] == "unet (program)"
-    assert "of 3 raters include it" in opened.workspace.region_panel._tally.text()
+    assert "of 3 raters inside" in opened.workspace.region_panel._tally.text()
     mark(opened, qtbot)
     assert not opened.document.contents.review.programs
     fuse(opened, qtbot)
