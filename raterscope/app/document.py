@@ -45,6 +45,7 @@ class Document(QObject):
 
     replaced = Signal()  # another study is open, or none: redraw everything
     changed = Signal()  # images, annotations or runs were added or removed
+    writing_changed = Signal()  # a decision is being written, or was
     decided = Signal(object)  # a decision is on disk
     names_changed = Signal()  # the names of annotators are hidden, or shown again
     refused = Signal(str)  # why a request failed, in a sentence
@@ -71,6 +72,8 @@ class Document(QObject):
         self._beside: list[Lane] = []
         """Threads that read copies of studies."""
         self._keeping = 0
+        self.writing = 0
+        """Number of decisions that are being written."""
         self._study: Study | None = None
         self._journal: Journal | None = None
         self.opening = False
@@ -288,7 +291,13 @@ class Document(QObject):
             raise RuntimeError("no study is open")
         job = self.ask("Writing a decision", partial(write_decision, journal, make))
         job.finished.connect(partial(self._on_written, journal))
+        job.ended.connect(partial(self._count_writing, -1))
+        self._count_writing(1)
         return job
+
+    def _count_writing(self, change: int) -> None:
+        self.writing += change
+        self.writing_changed.emit()
 
     def _shut(self) -> None:
         """Request the study's thread to finish its work, close the file and end, without waiting."""

@@ -111,6 +111,7 @@ class Menus(QObject):
         self.undo_action.setShortcuts([QKeySequence("Ctrl+Z"), QKeySequence("Z")])
         self.redo_action = self._action(menu, "Redo", standard.Redo, document.redo)
         self.redo_action.setShortcuts([QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")])
+        document.writing_changed.connect(self._enable_undo)
         menu.addSeparator()
         self.review_menu = menu.branch("Review")
         view = menu.branch("View")
@@ -201,14 +202,19 @@ class Menus(QObject):
     def _change_text_size(self, steps: int) -> None:
         self.message.emit(f"Text size {change_text_size(steps)} %.")
 
+    def _enable_undo(self) -> None:
+        """Enable undo and redo also while a decision is written, so that quick keys are not lost."""
+        undo, redo = self._document.undo_text
+        self.undo_action.setEnabled(bool(undo or self._document.writing))
+        self.redo_action.setEnabled(bool(redo or self._document.writing))
+
     def follow_study(self) -> None:
         """Enable the actions that the study allows, and describe the next undo and redo."""
         contents = self._document.contents
         undo, redo = self._document.undo_text
-        self.undo_action.setEnabled(bool(undo))
-        self.redo_action.setEnabled(bool(redo))
         self.undo_action.setText(f"Undo {undo}".rstrip())
         self.redo_action.setText(f"Redo {redo}".rstrip())
+        self._enable_undo()
         self._cohort.setVisible(contents is not None and not all(case.is_done for case in contents.cohort))
         for action in self._of_study:
             action.setEnabled(contents is not None)

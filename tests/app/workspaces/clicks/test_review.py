@@ -1,5 +1,6 @@
 """Review of spots: evidence, blind decisions, flagged images, progress of the queue."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -402,3 +403,18 @@ def test_an_image_that_cannot_be_read_is_named_where_it_should_be(window, qtbot,
     workspace.go_to(images[crowd_files[1].name])
     idle(opened, qtbot)
     assert "has changed" in workspace.canvas._waiting
+
+
+def test_keys_pressed_while_a_decision_is_written_undo_and_redo_it(fused, qtbot):
+    press(fused, qtbot, Qt.Key.Key_Tab)
+    release = threading.Event()
+    fused.document.ask("Waiting", lambda _study, _watch: release.wait())
+    for keys in ("A", "Z", "Ctrl+Y", "Z"):
+        qtbot.keySequence(fused.workspace.canvas, keys)
+    assert fused.document.writing == 4
+    release.set()
+    idle(fused, qtbot)
+    assert [decision.verb for decision in fused.document.contents.decisions] == ["accept", *["undo"] * 3]
+    assert fused.document.writing == 0
+    assert not fused.menus.undo_action.isEnabled()
+    assert fused.menus.redo_action.isEnabled()
