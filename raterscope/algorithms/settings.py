@@ -26,10 +26,17 @@ _PLURALS = ("sweeps", "tasks", "votes")
 """Units without a plural s after 1."""
 
 FORMER_NAMES = {
-    "as_printed": "as_published",
-    "community_as_printed": "community_as_published",
-    "own_hands": "per_annotator_scatter",
-    "printed_form": "published_form",
+    "as_printed": ("as_published",),
+    "community_as_printed": ("community_as_published",),
+    "community_least": ("community_min_votes",),
+    "community_most": ("community_max_votes",),
+    "fewest": ("min_annotators",),
+    "least": ("min_comparisons",),
+    "least_clicks": ("min_clicks",),
+    "least_neighbours": ("min_neighbours",),
+    "most": ("max_annotators", "max_consensuses"),
+    "own_hands": ("per_annotator_scatter",),
+    "printed_form": ("published_form",),
 }
 """Current names of settings, by their names in studies and `run.json` of earlier versions."""
 
@@ -380,7 +387,10 @@ def settings_from_texts(texts: Mapping[str, str], *classes: type[Settings]) -> t
 
 def _present_names(values: Mapping[str, _Value], known: Collection[str]) -> dict[str, _Value]:
     """Return values by the current names of their settings; refuse unknown names."""
-    renamed = {name if name in known else FORMER_NAMES.get(name, name): values[name] for name in values}
+    renamed = {
+        next((new for new in (name, *FORMER_NAMES.get(name, ())) if new in known), name): value
+        for name, value in values.items()
+    }
     for name in renamed:
         if name not in known:
             raise UnknownSettingError(name, known)

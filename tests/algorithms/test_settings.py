@@ -127,13 +127,17 @@ def test_a_small_limit_keeps_a_number_above_0():
 
 
 def test_stored_settings_load_under_their_former_names():
+    from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
     from raterscope.algorithms.clicks.oem import OEMSettings
+    from raterscope.algorithms.masks.mixture import MixtureSettings
 
     stored = {"own_hands": False, "as_printed": True, "printed_form": "refreshed"}
     assert OEMSettings.from_dict(stored) == OEMSettings(
         per_annotator_scatter=False, as_published=True, published_form="refreshed"
     )
     assert OEMSettings.from_text({"own_hands": "no"}) == OEMSettings(per_annotator_scatter=False)
+    assert CrowdSizeSettings.from_dict({"fewest": 3, "most": 9}) == CrowdSizeSettings(3, 9)
+    assert MixtureSettings.from_dict({"most": 2}) == MixtureSettings(max_consensuses=2)
 
 
 def test_a_setting_that_has_a_former_name_of_another_keeps_it():

@@ -89,7 +89,9 @@ def main() -> None:
     for name, (by_share, by_test) in REAL.items():
         pairs = pairs_of(Path(os.environ["RATERSCOPE_DATA"]), name)
         for path in ("iss", "lasso", "lbi"):
-            fusion = fuse(pairs, PairPlan.make(path, {"rule": "knockoffs", "least": "1", "local": "no"}))
+            fusion = fuse(
+                pairs, PairPlan.make(path, {"rule": "knockoffs", "min_comparisons": "1", "local": "no"})
+            )
             tested = int(benjamini_hochberg(fusion.p_value, RATE).sum())
             print(f"    {name:16s}{path:6s}{fusion.flagged.sum():4d} ({by_share}){tested:5d} ({by_test})")
 

@@ -103,8 +103,8 @@ class DBSCANSettings(Settings):
     """Settings of `dbscan`; the defaults are those of Zooniverse's point reducer."""
 
     reach: float = number(5.0, "Reach", "Two clicks this near are neighbours.", unit="px", minimum=1e-9)
-    least_neighbours: int = integer(
-        3, "Least neighbours", "Minimum number of clicks within reach of a click, itself included, for the "
+    min_neighbours: int = integer(
+        3, "Minimum neighbours", "Minimum number of clicks within reach of a click, itself included, for the "
         "core of a cluster.", minimum=1,
     )  # fmt: skip
 
@@ -113,9 +113,9 @@ class DBSCANSettings(Settings):
 class HDBSCANSettings(Settings):
     """Settings of `hdbscan`; the defaults are those of Zooniverse's point reducer."""
 
-    least_clicks: int = integer(5, "Least clicks", "Minimum number of clicks of a cluster.", minimum=2)
-    least_neighbours: int = integer(
-        3, "Least neighbours", "The distance to this neighbour measures density; a click is its own first "
+    min_clicks: int = integer(5, "Minimum clicks", "Minimum number of clicks of a cluster.", minimum=2)
+    min_neighbours: int = integer(
+        3, "Minimum neighbours", "The distance to this neighbour measures density; a click is its own first "
         "neighbour.", minimum=1,
     )  # fmt: skip
     single_cluster: bool = switch(
@@ -143,9 +143,7 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
     watch(0.0, f"joining {len(clicks)} clicks")
     points = clicks.points - np.median(clicks.points, axis=0)
     worth = clicks.worth[clicks.annotator] * ROUNDED
-    fitted = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(
-        points, sample_weight=worth
-    )
+    fitted = DBSCAN(eps=settings.reach, min_samples=settings.min_neighbours).fit(points, sample_weight=worth)
     watch(1.0, "joined")
     return clustering_of_labels(clicks, fitted.labels_.astype(np.int64))
 
@@ -166,7 +164,7 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     16
     """
     settings = HDBSCANSettings() if settings is None else settings
-    if len(clicks) < max(settings.least_clicks, settings.least_neighbours):
+    if len(clicks) < max(settings.min_clicks, settings.min_neighbours):
         return clustering_of_labels(clicks, np.full(len(clicks), -1, dtype=np.int64))
     from sklearn.cluster import HDBSCAN
 
@@ -174,8 +172,8 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     order = np.lexsort(clicks.points.T)  # ties do not depend on the order of the clicks
     points = clicks.points[order] - np.median(clicks.points, axis=0)
     fitted = HDBSCAN(
-        min_cluster_size=settings.least_clicks,
-        min_samples=settings.least_neighbours,
+        min_cluster_size=settings.min_clicks,
+        min_samples=settings.min_neighbours,
         allow_single_cluster=settings.single_cluster,
         copy=True,
     ).fit(points)

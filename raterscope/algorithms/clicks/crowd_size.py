@@ -51,9 +51,9 @@ DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
 class CrowdSizeSettings(Settings):
     """Settings of the curves: the crowds drawn, and the measures."""
 
-    fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
-    most: int | None = integer(
-        None, "Most annotators", "Of the largest crowd. Empty: all of the image with the most.",
+    min_annotators: int = integer(5, "Minimum annotators", "Of the smallest crowd.", minimum=1)
+    max_annotators: int | None = integer(
+        None, "Maximum annotators", "Of the largest crowd. Empty: all of the image with the most.",
         minimum=1, left_open="all",
     )  # fmt: skip
     crowds: int = integer(6, "Sizes", "Number of crowd sizes to measure.", minimum=1, maximum=100)
@@ -113,8 +113,8 @@ def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks
 
 def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]:
     """Return the crowd sizes to measure, given the largest number of annotators of an image."""
-    most = annotators if settings.most is None else min(settings.most, annotators)
-    fewest = min(settings.fewest, most)
+    most = annotators if settings.max_annotators is None else min(settings.max_annotators, annotators)
+    fewest = min(settings.min_annotators, most)
     return tuple(dict.fromkeys(np.linspace(fewest, most, settings.crowds).round().astype(int).tolist()))
 
 

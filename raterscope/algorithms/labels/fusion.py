@@ -246,11 +246,11 @@ class QuestionSettings(Settings):
         "value with the highest modularity.",
         minimum=1, maximum=1e5, advanced=True, left_open="usual",
     )  # fmt: skip
-    community_least: int = integer(
+    community_min_votes: int = integer(
         10, "Minimum votes", "Annotators with fewer votes, or tasks, belong to no community.",
         minimum=0, advanced=True,
     )  # fmt: skip
-    community_most: float | None = number(
+    community_max_votes: float | None = number(
         None, "Maximum votes", "Annotators with more votes, or tasks, belong to none. Empty: no limit.",
         minimum=1, advanced=True, left_open="no limit",
     )  # fmt: skip
@@ -271,8 +271,9 @@ class QuestionSettings(Settings):
     def by_behaviour(self) -> CommunitySettings:
         """Return the settings of communities by behaviour."""
         settings = CommunitySettings(
-            method=self.community_method, min_votes=self.community_least, max_votes=self.community_most,
-            scale=self.community_scale, as_published=self.community_as_published,
+            method=self.community_method, min_votes=self.community_min_votes,
+            max_votes=self.community_max_votes, scale=self.community_scale,
+            as_published=self.community_as_published,
         )  # fmt: skip
         evidence = self.community_evidence
         return settings if evidence is None else replace(settings, evidence=evidence)
@@ -280,8 +281,8 @@ class QuestionSettings(Settings):
     def by_common_tasks(self) -> CommonTaskSettings:
         """Return the settings of communities by common tasks."""
         return CommonTaskSettings(
-            method=self.community_method, min_tasks=max(self.community_least, 1),
-            max_tasks=self.community_most, evidence=self.community_evidence,
+            method=self.community_method, min_tasks=max(self.community_min_votes, 1),
+            max_tasks=self.community_max_votes, evidence=self.community_evidence,
             as_published=self.community_as_published,
         )  # fmt: skip
 

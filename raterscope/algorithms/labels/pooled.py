@@ -119,7 +119,7 @@ class PooledSettings(LabelSettings):
     """Settings of `pooled`."""
 
     correlation: float = number(
-        0.2, "Least correlation", "Minimum correlation of the votes on a task. A larger correlation is "
+        0.2, "Minimum correlation", "Minimum correlation of the votes on a task. A larger correlation is "
         "estimated from the votes, but votes alone do not reveal errors that all annotators share.",
         minimum=0.0, maximum=1.0, advanced=True,
     )  # fmt: skip

@@ -36,7 +36,9 @@ _SMALLEST = 1e-12
 class MixtureSettings(Settings):
     """Settings of `mixture`."""
 
-    most: int = integer(3, "Most consensuses", "Maximum number to search for.", minimum=1, maximum=9)
+    max_consensuses: int = integer(
+        3, "Maximum consensuses", "Maximum number to search for.", minimum=1, maximum=9
+    )
     slope: float = number(
         5.0, "Slope", "Slope of the sigmoid between distances and probabilities.", unit="/mm", minimum=0.01,
         maximum=100.0,
@@ -153,7 +155,7 @@ def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32
 
 def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
     errors = _errors(masks, distances, settings.clip, part(watch, 0.0, 0.6))
-    path = group_raters(errors, settings.most, part(watch, 0.6, 0.9))
+    path = group_raters(errors, settings.max_consensuses, part(watch, 0.6, 0.9))
     best = path[-1]
     responsibility = _responsibility(errors, best, part(watch, 0.9, 1.0))
     scores = np.array([grouping.score for grouping in path])
@@ -211,7 +213,7 @@ def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -
     centres, spreads = np.empty((0, size)), np.empty(0)
     responsibility = np.ones((raters, 1))
     objective: list[float] = []
-    for m in range(settings.most):
+    for m in range(settings.max_consensuses):
         if m:
             residual = np.abs(scores[:, None] - centres).sum(axis=(1, 2))
             fresh = residual / max(float(residual.sum()), _SMALLEST)
@@ -219,7 +221,7 @@ def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -
         centre, spread = _centre(scores, responsibility[:, m], variance)
         before = -np.inf
         for _ in range(settings.iterations):
-            watch(0.5 + 0.5 * m / settings.most, f"fitting consensus {m + 1}")
+            watch(0.5 + 0.5 * m / settings.max_consensuses, f"fitting consensus {m + 1}")
             all_centres, all_spreads = np.vstack([centres, centre]), np.append(spreads, spread)
             squares = ((scores[:, None] - all_centres) ** 2).sum(axis=2) + size * all_spreads
             share = np.maximum(responsibility.mean(axis=0), 1e-300)

@@ -337,9 +337,9 @@ class PairSettings(Settings):
         "some are noisier than others. Without it, as in the paper, the rate may be exceeded. Up to 4 "
         "times slower.", advanced=True,
     )  # fmt: skip
-    least: int = integer(
-        5, "Least comparisons", "Annotators with fewer comparisons are not tested, and treated as unbiased.",
-        minimum=1, maximum=1_000_000,
+    min_comparisons: int = integer(
+        5, "Minimum comparisons", "Annotators with fewer comparisons are not tested, and treated as "
+        "unbiased.", minimum=1, maximum=1_000_000,
     )  # fmt: skip
     graded: bool = switch(
         True, "Graded choices", "Use the size of a choice; otherwise only its side counts. A tie is 0.",

@@ -234,7 +234,7 @@ def _fit(
     watch(0.0, "linking items")
     component = components(pairs)
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
-    small = gram_matrices(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
+    small = gram_matrices(pairs, component, count >= settings.min_comparisons, part(watch, 0.0, 0.15))
     heavy = len(small.annotators) > _MANY
     text = "checking who can be tested"
     problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, text, small=not heavy)
@@ -269,7 +269,10 @@ def _fit(
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "collecting notices")
-    notices = [*data_notices(pairs, component, untested, settings.least), *bias_notices(pairs, bias)]
+    notices = [
+        *data_notices(pairs, component, untested, settings.min_comparisons),
+        *bias_notices(pairs, bias),
+    ]
     if settings.rule == "knockoffs":
         notices += noise_notices(pairs, result.residual, result.freedom, len(tested))
         notices += selection_notices(

@@ -308,7 +308,7 @@ def check_redrawn_sides(
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
-    spared = count < settings.least
+    spared = count < settings.min_comparisons
     below, accused = np.zeros((draws, len(LEVELS))), np.zeros(draws, dtype=np.int64)
     with one_thread():
         for draw, step in steps_of(watch, range(draws)):

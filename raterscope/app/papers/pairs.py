@@ -50,7 +50,7 @@ def _knockoff(path: str, run: int, least: int = 5) -> PairPlan:
         "draws": "1",
         "local": "no",
         "seed": str(run),
-        "least": str(least),
+        "min_comparisons": str(least),
     }
     return PairPlan.make(path, texts)
 
@@ -145,7 +145,7 @@ _COLLEGES = Experiment(
     runs=50, quick=5, paper_runs=1,
     method="The paper's own data. Each run is another draw of the knockoffs, of which the paper took one.",
     command="raterscope fuse pairs data/pairs/worldcollege.csv --set rule=knockoffs plus=no draws=1 "
-    "local=no least=1 -o x",
+    "local=no min_comparisons=1 -o x",
     remark="One draw of knockoffs is a lottery: of 50 draws, each flags from 23 to 46 annotators, and one in "
     "ten the paper's 36 or more. The default flags those whose bias the data reveal without any draw.",
     needs="pairs/worldcollege.csv",

@@ -24,8 +24,14 @@ def images():
 
 def test_sizes_are_even_between_the_fewest_and_the_most():
     assert crowd_sizes(CrowdSizeSettings(), 30) == (5, 10, 15, 20, 25, 30)
-    assert crowd_sizes(CrowdSizeSettings(fewest=11, most=51, crowds=5), 60) == (11, 21, 31, 41, 51)
-    assert crowd_sizes(CrowdSizeSettings(fewest=11), 7) == (7,)
+    assert crowd_sizes(CrowdSizeSettings(min_annotators=11, max_annotators=51, crowds=5), 60) == (
+        11,
+        21,
+        31,
+        41,
+        51,
+    )
+    assert crowd_sizes(CrowdSizeSettings(min_annotators=11), 7) == (7,)
 
 
 def test_annotators_come_in_the_order_given():
@@ -37,7 +43,7 @@ def test_annotators_come_in_the_order_given():
 
 
 def test_the_whole_crowd_scores_as_its_fusion(images):
-    settings = CrowdSizeSettings(crowds=1, fewest=14, draws=1, published=False)
+    settings = CrowdSizeSettings(crowds=1, min_annotators=14, draws=1, published=False)
     curves = measure_crowd_sizes(images, 50.0, settings=settings)
     assert [curve.stage for curve in curves] == ["clustering", "detection"]
     fusions = [fuse(clicks) for clicks, _ in images]
@@ -54,7 +60,7 @@ def test_the_whole_crowd_scores_as_its_fusion(images):
 
 
 def test_methods_of_the_paper_and_the_stream_come_along(images):
-    settings = CrowdSizeSettings(fewest=6, crowds=2, draws=2, streamed=True)
+    settings = CrowdSizeSettings(min_annotators=6, crowds=2, draws=2, streamed=True)
     curves = {
         (curve.stage, curve.method): curve for curve in measure_crowd_sizes(images[:1], 50.0, None, settings)
     }

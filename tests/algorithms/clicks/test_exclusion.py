@@ -26,7 +26,7 @@ def crowd(also=(), people: int = 5) -> Clicks:
 def share_of(least: float) -> FusionPlan:
     """Join clicks within 8 pixels and detect what this share of the annotators marked."""
     return FusionPlan.make(
-        "dbscan", {"detector": "share", "reach": "8", "least_neighbours": "1", "share": str(least)}
+        "dbscan", {"detector": "share", "reach": "8", "min_neighbours": "1", "share": str(least)}
     )
 
 

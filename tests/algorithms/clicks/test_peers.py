@@ -99,13 +99,13 @@ def test_the_order_of_clicks_does_not_matter(name):
 def test_density_methods_are_those_of_scikit_learn():
     clicks = separated_crowd(20, seed=1).clicks
     labels = DBSCAN(eps=20.0, min_samples=4).fit(clicks.points).labels_
-    result = dbscan(clicks, DBSCANSettings(reach=20.0, least_neighbours=4))
+    result = dbscan(clicks, DBSCANSettings(reach=20.0, min_neighbours=4))
     assert np.array_equal(result.inlier == 1, labels >= 0)
     assert same_partition(result.nearest[labels >= 0], labels[labels >= 0])
     order = np.lexsort(clicks.points.T)  # of the clicks, by which scikit-learn breaks ties
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = HDBSCAN(min_cluster_size=6, min_samples=3, copy=True).fit(clicks.points[order]).labels_
-    result = hdbscan(clicks, HDBSCANSettings(least_clicks=6))
+    result = hdbscan(clicks, HDBSCANSettings(min_clicks=6))
     assert np.array_equal(result.inlier == 1, labels >= 0)
     assert same_partition(result.nearest[labels >= 0], labels[labels >= 0])
 

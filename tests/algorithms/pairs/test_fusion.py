@@ -87,7 +87,7 @@ def test_a_crowd_without_bias_is_left_alone():
 def test_the_papers_own_crowd(real_data, algorithm):
     """All 26 that are known, which are of the 36 in the paper's table 8."""
     pairs = read(real_data, "worldcollege")
-    fusion = fuse(pairs, plan(algorithm, least="1"))
+    fusion = fuse(pairs, plan(algorithm, min_comparisons="1"))
     flagged = {int(pairs.annotators[k]) for k in np.flatnonzero(fusion.flagged)}
     assert flagged <= TABLE_8
     share = dict(zip(map(int, pairs.annotators), selection_shares(fusion.statistic, 0.1), strict=True))
@@ -220,7 +220,7 @@ def test_too_few_comparisons():
     with pytest.raises(PairsError, match="3 comparisons are too few to estimate the noise: scores"):
         fuse(tree)
     padded = scattered(10, annotators=20, count=40)
-    fusion = fuse(padded, plan(least="1"))
+    fusion = fuse(padded, plan(min_comparisons="1"))
     assert 0 < fusion.freedom < 20
     assert np.isfinite(fusion.statistic[:, fusion.untested == 0]).all()
     assert "noise of the estimated size is added" in "\n".join(fusion.notices)

@@ -258,7 +258,10 @@ def test_the_report_measures_methods_against_the_number_of_annotators(fused_crow
     truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a.png", *centre) for centre in CENTRES])
     assert run("import", fused_crowd, truth, "--kind", "truth") == 0
     out = tmp_path / "report.html"
-    assert run("report", fused_crowd, "--by-crowd-size", "draws=1", "crowds=2", "fewest=4", "-o", out) == 0
+    assert (
+        run("report", fused_crowd, "--by-crowd-size", "draws=1", "crowds=2", "min_annotators=4", "-o", out)
+        == 0
+    )
     page = out.read_text(encoding="utf-8")
     assert "Number of annotators" in page
     assert "Precision after detection" in page

@@ -136,9 +136,9 @@ def test_annotators_who_change_are_listed_with_the_vote_of_the_change(tmp_path, 
 
 
 def test_every_setting_is_in_the_methods(labels, page):
-    fuse(labels, "gibbs", community_least=7)
+    fuse(labels, "gibbs", community_min_votes=7)
     report = page(labels)
-    plan = LabelPlan.make("gibbs", {"community_least": "7"})
+    plan = LabelPlan.make("gibbs", {"community_min_votes": "7"})
     settings = plan.settings
     for spec in settings.specs():
         assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in report.text

@@ -528,7 +528,7 @@ def test_the_clicks_come_back_in_the_inputs_order(clicks, tmp_path):
 def test_methods_are_measured_against_the_number_of_annotators(clicks, truth, tmp_path, capsys):
     out = tmp_path / "out"
     judged = ("--extent", 200, 200, "--truth", truth, "--radius", 5)
-    fields = ("fewest=4", "crowds=2", "draws=1", "streamed=yes")
+    fields = ("min_annotators=4", "crowds=2", "draws=1", "streamed=yes")
     assert fuse(clicks, out, *judged, "--by-crowd-size", *fields) == 0
     assert "after detection, chosen method: sensitivity/precision" in capsys.readouterr().out
     rows = rows_of(out / "crowd_size.csv")

@@ -305,7 +305,7 @@ class TestRealCrowds:
         [("lf_quality", 26215, 0.7103822956, 18, 20), ("music_sigir2010", 2619, 0.3525731598, 8, 0)],
     )
     def test_what_is_found(self, fuse, real_data, name, freedom, variance, by_t_test, many):
-        out, _ = fuse(real_data / "pairs" / f"{name}.csv", "--set", "least=1", "rule=knockoffs")
+        out, _ = fuse(real_data / "pairs" / f"{name}.csv", "--set", "min_comparisons=1", "rule=knockoffs")
         run_record = record(out)["questions"][0]
         assert run_record["degrees_of_freedom"] == freedom
         assert run_record["noise_variance"] == pytest.approx(variance, rel=1e-9)
