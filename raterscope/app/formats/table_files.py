@@ -115,6 +115,8 @@ def read_table(
         watch(0.8, f"{len(table):,} rows read")
         return table
     text = dialects.decode_text(data, path)
+    if not text.strip():  # a byte order mark alone
+        raise InputError("is empty; expected a table", file=path)
     delimiter, skip = dialects.detect_delimiter(text, path)
     header: list[str] = []
     columns: list[list[str]] = []

@@ -339,6 +339,15 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         read(written(tmp_path / "a.csv", PLAIN), "masks")
 
 
+@pytest.mark.parametrize(
+    "data", [b"", b" \n", b"\xef\xbb\xbf", b"\xff\xfe", b"\x00\x00\xfe\xff", b"\xff\xfe\n\x00"]
+)
+def test_an_empty_table_is_refused_in_every_encoding(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(data)
+    assert refusal(file) == "a.csv: is empty; expected a table."
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=400) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 def test_garbage_is_refused_in_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
