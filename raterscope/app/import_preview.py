@@ -213,7 +213,7 @@ def suggest_structures(masks: Sequence[AttributedMask]) -> dict[str, str]:
 
 
 def suggest_classes(names: Mapping[str, int]) -> dict[str, str]:
-    """Suggest the most frequent spelling for classes that differ only in letter case and spaces."""
+    """Suggest the most frequent spelling for classes that differ only in letter case and gaps of words."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
         groups[_fold(name)].append(name)
@@ -226,8 +226,12 @@ def suggest_classes(names: Mapping[str, int]) -> dict[str, str]:
     }
 
 
+_GAP = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])|(?<=[^\W\d_])[\s_]+(?=\d)|(?<=\d)[\s_]+(?=[^\W\d_])")
+"""Space between two words; not between numbers, nor before or after a sign, as in -1, 1-5 and ER+."""
+
+
 def _fold(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold()) or name
+    return _GAP.sub("", name.casefold().strip())
 
 
 def _concept(name: str) -> str:

@@ -7,7 +7,7 @@ from PIL import Image
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Source
-from raterscope.app.import_preview import change_names, parse_changes, preview_readings
+from raterscope.app.import_preview import change_names, parse_changes, preview_readings, suggest_classes
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.study import Study
@@ -211,3 +211,27 @@ def test_clicks_on_images_that_did_not_come_are_announced(tmp_path):
     assert preview.unsized == ()
     assert "3 clicks by 2 annotators on 2 images (2 without an image will be skipped)" in preview.contents
     assert "c.csv: marks without an image are skipped: b.png (2)." in preview.notices
+
+
+def test_classes_that_differ_in_a_sign_or_a_number_are_not_joined():
+    for names in (
+        ("-1", "1"),
+        ("ER+", "ER-"),
+        ("1-5", "15"),
+        ("1.5", "15"),
+        ("grade -1", "grade 1"),
+        ("+", "-"),
+    ):
+        assert suggest_classes(dict.fromkeys(names, 1)) == {}
+    spellings = {
+        "No parasite": 3,
+        "no_parasite": 1,
+        "no-parasite": 1,
+        "noparasite ": 1,
+        "stage 1": 2,
+        "Stage1": 1,
+    }
+    assert suggest_classes(spellings) == {
+        **dict.fromkeys(("no_parasite", "no-parasite", "noparasite "), "No parasite"),
+        "Stage1": "stage 1",
+    }
