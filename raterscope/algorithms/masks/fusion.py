@@ -22,6 +22,7 @@ from raterscope.algorithms.masks.data import (
     Masks,
     box_around,
     marked,
+    overlap,
     slices_of,
 )
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
@@ -360,7 +361,10 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, check: Check) -> tupl
         differ |= layer
         agreed &= layer
     differ &= ~agreed
-    voxels = np.flatnonzero(differ[slices_of(fusion.origin, fusion.shape, masks.origin)])
+    part_of_fusion = np.zeros(fusion.shape, dtype=np.bool_)  # either may extend beyond the other
+    to, take = overlap(fusion.origin, fusion.shape, masks.origin, masks.shape)
+    part_of_fusion[to] = differ[take]
+    voxels = np.flatnonzero(part_of_fusion)
     if fusion.weight is not None:
         weight[:] = 1.0 / raters
     for p in range(raters if len(voxels) else 0):

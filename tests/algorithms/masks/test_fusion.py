@@ -131,6 +131,14 @@ def test_the_report_names_raters_who_draw_beyond(masks: Masks) -> None:
     assert report.weight.argmin() == 3
 
 
+def test_the_report_is_the_same_for_masks_cut_to_less_than_the_domain(masks: Masks) -> None:
+    plan = MaskPlan.make("laplace", {"clip": "4"})
+    cut = Masks(masks.values[:, 2:-2, 2:-2, 2:-2], NAMES, origin=(2, 2, 2), frame=masks.shape)
+    whole, part = report_on(fuse(masks, plan), masks), report_on(fuse(cut, plan), cut)
+    assert part.tau == pytest.approx(whole.tau)
+    assert part.weight == pytest.approx(whole.weight)
+
+
 def test_the_methods_text_lists_the_differences_from_the_paper():
     printed = MaskPlan.make("gdp", {"scales": "factorised", "floor": "no"}).in_words()
     assert "floor and biases are recentred" not in printed
