@@ -17,7 +17,7 @@ from raterscope.app.errors import UnwrittenError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.program_files import FileState
 from raterscope.app.window.bars import STUDIES, ActionBar, ask
-from raterscope.text import percent, time_left
+from raterscope.text import percent
 
 if TYPE_CHECKING:
     from raterscope.app.study import Study
@@ -393,8 +393,5 @@ class LeaveGuard(QObject):
 def _in_words(stopped: Sequence[Job], leaving: str) -> str:
     """State how far the running jobs are, and that leaving stops them."""
     running = [job for job in stopped if not job.over]
-    done = []
-    for job in running:
-        remaining = time_left(job.seconds_left)
-        done.append(f"{job.title} is {percent(job.fraction)} done{f', {remaining}' if remaining else ''}")
-    return f"{' and '.join(done)}. {leaving} stops {'it' if len(running) == 1 else 'them'}."
+    done = " and ".join(f"{job.title} is {percent(job.fraction)} done" for job in running)
+    return f"{done}. {leaving} stops {'it' if len(running) == 1 else 'them'}."
