@@ -238,6 +238,7 @@ class ImageCanvas(WholeView):
         )
         if view != self.viewport:
             self.fitted = False
+            self._hover(None)  # the spot is no longer under the mouse
             self._set_viewport(view)
 
     def look_from(self, x: float, y: float, scale: float) -> None:

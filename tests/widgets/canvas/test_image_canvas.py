@@ -174,6 +174,14 @@ def test_a_spot_far_off_is_brought_into_sight_at_a_size_to_judge(canvas):
     assert 14 <= 4.9 * canvas.viewport.scale <= 90
 
 
+def test_a_spot_that_leaves_the_mouse_is_not_described(canvas, qtbot):
+    qtbot.mouseMove(canvas, at(canvas, 50, 60))
+    assert canvas.cursor().shape() == Qt.CursorShape.PointingHandCursor
+    canvas.zoom(6)
+    canvas.look_at(190, 140, 4.9)
+    assert canvas.cursor().shape() == Qt.CursorShape.ArrowCursor
+
+
 def test_a_spot_well_in_sight_is_looked_at_without_a_jump(canvas):
     canvas.zoom(2)
     x, y = canvas.viewport.centre
