@@ -191,7 +191,8 @@ class TopBar(QWidget):
         narrow = side < MIN_WORDS * theme.text_size()
         directions = QBoxLayout.Direction
         self._working.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
-        self._working.setContentsMargins(0, SPACING if narrow else 0, 0, SPACING if narrow else 0)
+        edge = SPACING // 2 if narrow else 0
+        self._working.setContentsMargins(0, edge, 0, edge)
 
     def _fit_tabs(self) -> None:
         """Make every tab wide enough for its title in bold, as when it is checked."""

@@ -33,3 +33,4 @@ def test_the_progress_of_a_fusion_has_words_at_every_width(width, qtbot, qapp):
     bar.set_fusing(job)
     qtbot.wait(0)
     assert 0 <= words.geometry().top() <= progress.geometry().bottom() < bar.height()
+    assert words.height() >= words.fontMetrics().height()
