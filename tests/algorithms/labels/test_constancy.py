@@ -92,6 +92,23 @@ def test_a_model_of_changing_annotators_does_not_make_constant_ones_change() -> 
     assert np.mean(alarms) <= 0.09
 
 
+def test_a_crowd_that_becomes_worse_does_not_make_constant_annotators_change() -> None:
+    alarms, found = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 2400)
+        task = np.repeat(np.arange(2400), 5)
+        annotator = np.argsort(rng.random((2400, 40)), axis=1)[:, :5].ravel()
+        worse = (annotator < 20) & (task >= 1200)
+        right = rng.random(len(task)) < np.where(worse, 0.65, 0.85)
+        labels = make(task, annotator, np.where(right, truth[task], 1 - truth[task]), 2)
+        changed = constancy(labels, ibcc(labels)).p < 0.05
+        alarms.append(changed[20:].mean())
+        found.append(changed[:20].mean())
+    assert np.mean(alarms) <= 0.06  # 0.083 by the classes of constant annotators
+    assert np.mean(found) >= 0.9
+
+
 def test_another_mixture_of_classes_is_no_change_of_the_annotator() -> None:
     rng = np.random.default_rng(0)
     truth = np.where(np.arange(TASKS) < TASKS // 2, 0, 1)

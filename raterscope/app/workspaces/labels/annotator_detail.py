@@ -221,8 +221,8 @@ UNFUSED_DRIFT = "Press Fuse (F5) to see how annotators change over time."
 UNFUSED_MATRIX = "Press Fuse (F5) to see the confusion matrix of the crowd."
 LOOKING = "Looking for annotators who changed."
 CHANGED = (
-    "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
-    "Select one to plot its rates over time."
+    "These changed (p < 0.05 each: about 1 in 20 who did not change is listed too), those who changed most "
+    "first. Select one to plot its rates over time."
 )
 EXCLUDED = (
     "{name} was excluded from this run: {votes} not counted. To plot the rates over time, restore the "
