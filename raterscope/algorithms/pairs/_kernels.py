@@ -359,3 +359,24 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
         if _entered(state, limit, annotators, stop):
             return event
     return most
+
+
+@compiled()
+def add_comparisons(
+    person: Array, sides: Array, weight: Array, value: Array, table: Array, sums: Array
+) -> None:
+    """Add weighted comparisons to sums by annotator.
+
+    `person`: (E,) int32. `sides`: (2, E) int32, the items on the left and right. `weight`, `value`: (E,)
+    float64.
+    `table`: (m, n) float64, gains the weights with an item on the left, less those with it on the right.
+    `sums`: (3, m) float64, gains squared weights, weights, and weights times values.
+    """
+    small_code()
+    for k in range(len(person)):
+        i, w = person[k], weight[k]
+        table[i, sides[0, k]] += w
+        table[i, sides[1, k]] -= w
+        sums[0, i] += w * w
+        sums[1, i] += w
+        sums[2, i] += w * value[k]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,8 @@ def select_annotators(shares: FloatArray, share: float) -> BoolArray:
 
 
 _LOST = 1e-6
+_FADING, _ROUNDING = 0.5, 2.0**-54
+_TOGETHER = 128
 
 
 def own_noise(
@@ -282,38 +285,39 @@ def own_noise(
     `component`: (n,). `seeds`: seed of each draw.
     """
     count, items = len(problem.tested), len(pairs.items)
-    number = np.full(len(pairs.annotators), count)
+    number = np.full(len(pairs.annotators), count, dtype=np.int32)
     number[problem.tested] = np.arange(count)
     person = number[pairs.annotator]
     bias = np.append(biases.scaled / problem.length, 0.0)
     score = item_sums(pairs, pairs.choice - bias[person])
-    blocks = list(factor_laplacian(pairs, component, part(watch, 0.0, 0.1)))
+    factors = list(factor_laplacian(pairs, component, part(watch, 0.0, 0.1)))
     theta = np.zeros(items)
-    mixed = _sums(person, pairs, np.ones(len(pairs)), count)
-    through = []
-    for kept, lower in blocks:
+    sides = np.stack((pairs.left, pairs.right))
+    mixed, _ = _sums(person, sides, np.ones(len(pairs)), np.ones(len(pairs)), (count, items))
+    blocks = []
+    for kept, lower in _joined(factors):
         theta[kept] = solve_factored(lower, score[kept])
-        through.append(solve_lower(lower, mixed[:, kept].T))
+        blocks.append((kept, lower, solve_lower(lower, mixed[:, kept].T)))
     residual = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
     drawn = np.empty((len(seeds), count))
+    probe = np.random.default_rng(0).standard_normal(count)  # its series is slow too if a direction is lost
     for k, seed in enumerate(seeds):
         watch(0.1 + 0.9 * k / len(seeds), f"noise of each annotator, draw {k + 1} of {len(seeds)}")
         generator = np.random.default_rng(seed)
         z = generator.standard_normal(len(pairs))
-        length = np.sqrt(np.bincount(person, weights=z * z, minlength=count)[:count])
-        z /= np.append(length, 1.0)[person]
-        table = _sums(person, pairs, z, count)
-        square = np.eye(count)
-        cross: FloatArray = np.diag(np.bincount(person, weights=z, minlength=count)[:count])
-        for (kept, lower), own in zip(blocks, through, strict=True):
-            own_part = solve_lower(lower, table[:, kept].T)
-            square -= own_part.T @ own_part
-            cross -= own_part.T @ own
-        cross /= problem.length
-        square -= cross @ biases.inverse @ cross.T
-        value, vector = np.linalg.eigh(square)
+        table, sums = _sums(person, sides, z, residual, (count, items))
+        length = np.sqrt(sums[0])
+        table /= length[:, None]
+        total, seen = sums[1:] / length
+        own = [(table[:, kept], lower, through) for kept, lower, through in blocks]
+        lost = partial(_lost, own, total, problem.length, biases.inverse)
+        near = None if _inverse_root(lost, probe) is None else _inverse_root(lost, seen)
+        if near is not None:
+            drawn[k] = near
+            continue
+        value, vector = np.linalg.eigh(np.eye(count) - lost(np.eye(count)))
         good = value > _LOST
-        seen = vector.T @ np.bincount(person, weights=z * residual, minlength=count)[:count]
+        seen = vector.T @ seen
         seen[good] = seen[good] / np.sqrt(value[good])
         if not good.all():
             remaining = max(biases.residual - float(seen[good] @ seen[good]), 0.0)
@@ -326,10 +330,66 @@ def own_noise(
     return drawn
 
 
-def _sums(person: IndexArray, pairs: Pairs, value: FloatArray, many: int) -> FloatArray:
-    """Return the annotators' columns times delta0, (m, n), with weighted comparisons."""
-    items = len(pairs.items)
-    result = np.zeros((many + 1) * items)
-    result += np.bincount(person * items + pairs.left, weights=value, minlength=len(result))
-    result -= np.bincount(person * items + pairs.right, weights=value, minlength=len(result))
-    return result.reshape(-1, items)[:many]
+def _joined(
+    factors: Sequence[tuple[NDArray[np.int64], FloatArray]],
+) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+    """Join the factors of small components, because many small solutions take longer than one."""
+    from scipy.linalg import block_diag
+
+    number = np.cumsum([len(kept) for kept, _ in factors]) // _TOGETHER
+    for _, group in groupby(range(len(factors)), number.__getitem__):
+        kept, lower = zip(*(factors[k] for k in group), strict=True)
+        yield np.concatenate(kept), block_diag(*lower)
+
+
+def _lost(
+    blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    total: FloatArray,
+    length: FloatArray,
+    inverse: FloatArray,
+    x: FloatArray,
+) -> FloatArray:
+    """Multiply rows, (..., m), by 1 - Z'PZ, the part of Z that items and annotators explain.
+
+    `blocks`: for each block of items Z'delta0, (m, k); the factor of their Laplacian, (k, k); and delta0'A
+    divided by it, (k, m).
+    `total`: (m,), sums of the columns of Z.
+    `inverse`: (m, m), of R.
+    """
+    explained = [solve_lower(lower, (x @ table).T).T for table, lower, _ in blocks]
+    bias = total * x
+    for (_, _, through), score in zip(blocks, explained, strict=True):
+        bias -= score @ through
+    bias = bias / length @ inverse / length
+    result = total * bias
+    for (table, lower, through), score in zip(blocks, explained, strict=True):
+        result += solve_lower(lower, (score - bias @ through.T).T, transposed=True).T @ table.T
+    return result
+
+
+def _inverse_root(lost: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray | None:
+    """Return (1 - E)^-1/2 x, given x -> E x, by its power series; None if the powers of E fade slowly."""
+    result, coefficient = x.copy(), 1.0
+    first = size = np.linalg.norm(x)
+    k = 0
+    while size > _ROUNDING * first:
+        k += 1
+        before, x = size, lost(x)
+        size = np.linalg.norm(x)
+        if not size <= _FADING * before:
+            return None
+        coefficient *= 1.0 - 0.5 / k
+        result += coefficient * x
+    return result
+
+
+def _sums(
+    person: IndexArray, sides: IndexArray, weight: FloatArray, value: FloatArray, shape: tuple[int, int]
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of comparisons by annotator, (m, n) and (3, m); see `_kernels.add_comparisons`."""
+    from raterscope.algorithms.pairs._kernels import add_comparisons
+
+    count, items = shape
+    table, sums = np.zeros((count + 1, items)), np.zeros((3, count + 1))
+    add_comparisons(person, sides, weight, value, table, sums)
+    return table[:count], sums[:, :count]

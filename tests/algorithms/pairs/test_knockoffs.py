@@ -7,12 +7,14 @@ from raterscope.algorithms.pairs.data import CONSTRUCTIONS, HIGHEST_RATE
 from raterscope.algorithms.pairs.knockoffs import (
     choose_gaps,
     make_knockoffs,
+    own_noise,
     project_at_random,
     selection_shares,
     sort_draws,
     statistic,
 )
 from raterscope.algorithms.pairs.paths import gram_matrices, iss, lasso, least_squares, scale_grams
+from raterscope.algorithms.pairs.ranking import components
 from tests.algorithms.pairs.test_grams import full, read, scattered
 
 
@@ -52,6 +54,25 @@ def test_all_follows_from_the_small_matrices():
         w = statistic(way.entries(problem.gram, gap, pulls))
         entry = way.follow(both.T @ both, both.T @ pairs.choice).entry
         assert w == pytest.approx(statistic(entry[None]), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("count", "items", "groups"), [(70, 9, 1), (70, 9, 3), (2_000, 9, 3), (2_000, 300, 100)]
+)
+def test_own_noise_is_that_of_the_nearest_orthonormal_matrix(count, items, groups):
+    """With P and Z built in full, Q is the orthogonal factor of PZ, also where PZ is nearly singular."""
+    pairs = scattered(3, items=items, count=count, groups=groups)
+    design = np.hstack(full(pairs))
+    small = gram_matrices(pairs)
+    problem, _ = scale_grams(small)
+    result = least_squares(small, problem)
+    drawn = own_noise(pairs, components(pairs), problem, result, [(0, 0), (0, 1)])
+    for k, seed in enumerate([(0, 0), (0, 1)]):
+        normal = np.random.default_rng(seed).standard_normal(count)
+        z = np.where(pairs.annotator[:, None] == problem.tested, normal[:, None], 0.0)
+        z /= np.linalg.norm(z, axis=0)
+        left, _, right = np.linalg.svd(z - design @ np.linalg.lstsq(design, z)[0], full_matrices=False)
+        assert drawn[k] == pytest.approx((left @ right).T @ pairs.choice, abs=1e-9)
 
 
 def test_chance_is_that_of_a_random_q():
