@@ -193,18 +193,17 @@ def parse_classifications(
 ) -> tuple[list[Classification], set[str], int]:
     """Read every row: annotator, subject and points; return results, workflows and repeats.
 
-    `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. Only the
-    first classification of a subject by each volunteer counts; the number of others is returned as repeats.
-    The workflows are those with a drawing task.
+    `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. The workflows
+    are those with a drawing task. Only the first classification of a subject by each volunteer in one of them
+    counts, also if they answered a question on the subject before; the number of others is returned as
+    repeats.
     """
     columns = {name: table.column(name) for name in _NEEDED}
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
     created = table.column("created_at") if "created_at" in table.header else ("",) * len(table)
     user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
-    classifications: list[Classification] = []
+    parsed: list[tuple[Classification, list[dict[str, Any]]]] = []
     drawing: set[str] = set()
-    visited: set[tuple[str, str]] = set()
-    repeats = 0
     for row in range(len(table)):
         if row % 500 == 0:
             watch(0.8 + 0.2 * row / len(table), f"reading classification {row + 1:,} of {len(table):,}")
@@ -220,16 +219,17 @@ def parse_classifications(
             continue
         if marks:
             drawing.add(workflow[row])
-        is_repeated = (annotator, subject) in visited
-        visited.add((annotator, subject))
-        repeats += is_repeated
-        if is_repeated:
-            continue
-        classification = Classification(row, annotator, subject, workflow[row], time=created[row])
-        for mark in marks:
-            _add_point(mark, classification, shapes, faults)
-        classifications.append(classification)
-    return classifications, drawing, repeats
+        parsed.append((Classification(row, annotator, subject, workflow[row], time=created[row]), marks))
+    parsed.sort(key=lambda pair: pair[0].workflow not in drawing)
+    first: dict[tuple[str, str], Classification] = {}
+    for classification, marks in parsed:
+        key = classification.annotator, classification.subject
+        if first.setdefault(key, classification) is classification:
+            for mark in marks:
+                _add_point(mark, classification, shapes, faults)
+    drawn = sum(classification.workflow in drawing for classification, _ in parsed)
+    kept = sum(classification.workflow in drawing for classification in first.values())
+    return list(first.values()), drawing, drawn - kept
 
 
 def _annotator_of(name: str, number: str, classification: str) -> str:

@@ -173,6 +173,20 @@ def test_a_person_counts_once_an_image(export) -> None:
     assert "2 repeated classifications" in table.notices[0]
 
 
+def test_an_answer_in_another_workflow_is_no_repeated_classification(export) -> None:
+    question = [{"task": "T0", "task_label": "Any?", "value": "Yes"}]
+    table, found = marks(
+        export(
+            looked("ann", "7", question, workflow="20"),
+            looked("ann", "7", drawing(point(1, 2))),
+            looked("bob", "7", drawing(point(3, 4))),
+            looked("bob", "7", question, workflow="20"),
+        )
+    )
+    assert [row[2:] for row in found] == [(1, 2), (3, 4)]
+    assert not any("repeated" in text for text in table.notices)
+
+
 def test_a_mapping_for_another_file_is_none_of_an_exports(export) -> None:
     table = read(export(looked("ann", "7", drawing(point(1, 2)))), mapping={"who": "annotator"})
     assert len(table) == 1

@@ -264,8 +264,8 @@ class Classification:
 
     @property
     def identity(self) -> int:
-        """Identity of person and subject."""
-        return identity_of("classification", self.person, self.subject)
+        """Identity of person, subject and workflow."""
+        return identity_of("classification", self.person, self.subject, self.workflow)
 
 
 def read_classifications(table: Table) -> tuple[list[Classification], Faults]:
