@@ -56,7 +56,7 @@ from raterscope.app.formats.growing_files.state import (
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.formats.tables import Faults, Table, assign_columns
+from raterscope.app.formats.tables import Faults, Table, assign_columns, repeated_header_notice
 from raterscope.text import counted
 
 _MAX_MESSAGES = 10
@@ -75,6 +75,7 @@ class _Findings:
     refused: int = 0
     repeated: int = 0
     untimed: int = 0
+    headers: list[int] = field(default_factory=list)  # lines that repeat the header
 
     def refuse(self, line: int, problem: str, field: str | None = None) -> None:
         """Count a skipped line; each of the first lines has a message."""
@@ -115,6 +116,7 @@ class _Findings:
             messages.append(f"{name}: {counted(self.untimed - 1, 'more row')} without a readable time.")
         if self.repeated:
             messages.append(f"{name}: {counted(self.repeated, 'row')} skipped: they were read before.")
+        messages += [f"{name}: {text}" for text in repeated_header_notice(self.headers)]
         if self.shapes:
             kinds = ", ".join(f"{plain(kind, 20)} {count:,}" for kind, count in self.shapes.most_common(6))
             messages.append(f"{name}: marks that are not points were skipped ({kinds}).")
@@ -265,9 +267,14 @@ class _Reading:
         bad: list[tuple[int, str, str | None]] = [
             (position.line + line, problem, None) for line, problem in records.refused
         ]
-        if records.rows:
-            lines = [position.line + line for line in records.at]
-            table = Table(findings.path, position.header, tuple(zip(*records.rows, strict=True)), lines)
+        rows, lines = records.rows, [position.line + line for line in records.at]
+        headers = [row for row, cells in enumerate(rows) if _is_header(cells, position.header)]
+        if headers:
+            findings.headers += [lines[row] for row in headers]
+            rows = [cells for row, cells in enumerate(rows) if row not in headers]
+            lines = [line for row, line in enumerate(lines) if row not in headers]
+        if rows:
+            table = Table(findings.path, position.header, tuple(zip(*rows, strict=True)), lines)
             faults = self._read_table(table, findings)
             for row in faults.rows:
                 field, fault = faults.describe(row)
@@ -310,6 +317,11 @@ class _Reading:
         findings.repeated += int((~new).sum())
         findings.rows = [rows for rows in findings.rows if len(rows)]
         findings.check_order()
+
+
+def _is_header(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Return whether a row repeats the header, as in tables that were joined."""
+    return cells[0].strip() == header[0] and [cell.strip() for cell in cells] == list(header)
 
 
 _SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")

@@ -110,6 +110,18 @@ def test_who_marked_nothing_has_looked(file: Path, follower: Follower) -> None:
     assert len(growth.table) == 0
 
 
+def test_a_repeated_header_is_skipped_with_a_notice(file: Path, follower: Follower) -> None:
+    grow(file, f"{HEADER}ann,a.png,1,2\n{HEADER}bob,a.png,3,4\n")
+    assert follower.catch_up() == [ANN, BOB]
+    grow(file, HEADER.replace(",", " , ") + HEADER)
+    assert follower.catch_up() == []
+    assert follower.notices == [
+        "clicks.csv: Line 3 skipped: it repeats the header.",
+        "clicks.csv: 2 lines skipped: they repeat the header (first: line 5).",
+    ]
+    assert follower.refused == 0
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [
