@@ -296,10 +296,14 @@ def is_usual(name: str) -> bool:
 def is_headed(row: list[str]) -> bool:
     """Return whether the first row is a header: without numbers, or only usual names and numbers.
 
-    Tables of class probabilities may have columns with numbers as names: task, 0, 1.
+    Tables of class probabilities may have columns with numbers as names, as in "task, 0, 1". The column of
+    row names may have none.
     """
     names = [cell for cell in row if not _is_numeral(cell)]
-    return len(names) == len(row) or (bool(names) and len(set(row)) == len(row) and all(map(is_usual, names)))
+    if len(names) == len(row):
+        return True
+    named = all(is_usual(name) or (name == row[0] and _key(name) in ("", "id", "index")) for name in names)
+    return bool(names) and len(set(row)) == len(row) and named
 
 
 def _is_numeral(cell: str) -> bool:

@@ -10,7 +10,9 @@ Appen, "Guide to: Reports page", https://success.appen.com/hc/en-us/articles/202
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -478,15 +480,24 @@ def _holds_few_answers(table: Table, name: str) -> bool:
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
     """Return whether columns without a usual name hold few answers, nearly the same in most columns.
 
-    A quarter of the columns may hold fewer: annotators with few votes, or with one answer to everything.
+    A quarter of the columns may hold fewer: annotators with few votes, or with one answer to everything. More
+    may if these have too few cells for half of the answers, and three columns hold each answer.
     """
     if any(_has_meaning(name) for name in columns):
         return False
-    answers = [{cell.strip() for cell in table.column(name)} - {""} for name in columns]
+    cells = [[text for cell in table.column(name) if (text := cell.strip())] for name in columns]
+    answers = [set(given) for given in cells]
     together = set().union(*answers)
-    few = 1 < len(together) <= min(_MAX_COMMON, len(table) // 2)
+    if not 1 < len(together) <= min(_MAX_COMMON, len(table) // 2):
+        return False
     usual = [some for some in answers if 2 * len(some) >= len(together)]
-    return few and 4 * len(usual) >= 3 * len(answers) and set().union(*usual) == together
+    if 4 * len(usual) >= 3 * len(answers) and set().union(*usual) == together:
+        return True
+    able = [
+        2 * len(some) >= min(len(together), len(given)) for some, given in zip(answers, cells, strict=True)
+    ]
+    held = Counter(itertools.chain(*answers))
+    return 4 * sum(able) >= 3 * len(able) and min(held.values()) >= 3
 
 
 def read_wide_table(

@@ -338,6 +338,32 @@ def test_columns_are_assigned_as_annotators(file: Path) -> None:
     assert votes(table) == [("a", "blurred", "yes"), ("a", "dark", "no")]
 
 
+def test_many_annotators_with_few_votes_each_are_recognised_in_a_wide_table(file: Path) -> None:
+    rng = np.random.default_rng(1)
+    cells = rng.integers(1, 6, (80, 177)).astype(str)
+    cells[rng.random(cells.shape) > 0.05] = ""
+    cells[:, :4] = ""
+    header = ",".join(["task", *(f"w{number}" for number in range(177))])
+    rows = [",".join([f"t{number}", *row]) for number, row in enumerate(cells)]
+    table = table_of(written(file, "\n".join([header, *rows]) + "\n"))
+    assert len(table) == (cells != "").sum()
+    assert table.outputs == ("1", "2", "3", "4", "5")
+    # Sparse columns with answers of their own are no annotators.
+    cells[:, 4:] = ""
+    cells[:3, :4] = [[f"note {row} {column}" for column in range(4)] for row in range(3)]
+    rows = [",".join([f"t{number}", *row]) for number, row in enumerate(cells)]
+    with pytest.raises(UnknownColumns):
+        read_labels(written(file, "\n".join([header, *rows]) + "\n"))
+
+
+@pytest.mark.parametrize("first", ["", "id", "index"])
+def test_a_column_of_row_names_may_stand_before_annotators_with_numbers(file: Path, first: str) -> None:
+    rows = "".join(f"t{row},{row % 2},{row % 3 // 2}\n" for row in range(8))
+    table = table_of(written(file, f"{first},0,1\n{rows}"), {first or "column 1": "task"})
+    assert table.annotators == ("0", "1")
+    assert table.tasks == tuple(f"t{row}" for row in range(8))
+
+
 def test_a_task_twice_in_a_wide_table_is_refused(file: Path) -> None:
     assert "twice" in refusal(written(file, "task,w1,w2\na,1,0\na,1,1\n".replace("w", "worker ")))
 
