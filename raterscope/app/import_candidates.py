@@ -240,6 +240,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
     if candidates.has(path) or candidates.put_other(path):
         return
     source = candidates.sources.open(path)
+    source.refuse_unread()
     if kind == "clicks" and may_hold_annotations(path):
         candidates.points.append(path)
     elif kind in ("clicks", "truth") and candidates.put_points(path):

@@ -96,6 +96,13 @@ class Source:
                 self._format = ""
         return self._format
 
+    def refuse_unread(self) -> None:
+        """Raise `InputError` for a file of an annotation tool that is not read."""
+        from raterscope.app.formats.unread import refuse_unread
+
+        if self.format == "" and not is_of_plugin(self.path):
+            refuse_unread(self.path, self._start)
+
     def is_image(self) -> bool:
         """Return whether the file is an image, by its first bytes."""
         try:
