@@ -25,7 +25,8 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.records import CohortCase, Item
+from raterscope.app.study.import_undo import undoable_import
+from raterscope.app.study.records import CohortCase, ImportedFile, Item, LastImport
 from raterscope.app.study.references import present_groups
 
 Found = TypeVar("Found", bound=Item)
@@ -57,6 +58,10 @@ class Contents:
     """The cases of a gathered cohort; empty for any other study."""
     has_readers: bool = False
     """Whether it is a collected reader study."""
+    last_import: LastImport | None = None
+    """The last import, if it can be undone."""
+    imported_files: Mapping[str, ImportedFile] = field(default_factory=dict)
+    """Imported tables, by digest."""
     hidden: bool = False
     """Whether the names of annotators are hidden."""
 
@@ -85,6 +90,14 @@ class Contents:
     def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
         """List the runs of a kind, the oldest first."""
         return tuple(run for run in self.runs if run.kind == kind)
+
+    @property
+    def next_undo(self) -> Decision | LastImport | None:
+        """What Undo takes back next: the last decision, or an import after it."""
+        decision, last = self.review.undoable, self.last_import
+        if last is None or (decision is not None and decision.id > last.decisions[1]):
+            return decision
+        return last
 
     def target(self, decision: Decision) -> Decision | None:
         """Return the target of a chain of undos; any other decision itself."""
@@ -208,6 +221,8 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         groups=present_groups(study, journal.state),
         cohort=study.settings.cohort,
         has_readers=study.settings.reader_study is not None,
+        last_import=undoable_import(study, runs),
+        imported_files=study.settings.imported_files,
     )
 
 

@@ -57,6 +57,7 @@ class Document(QObject):
     kept = Signal(bool)  # whether `keep` could store a result
     file_state_changed = Signal(object)  # the state of the file or its location has changed; see `file_state`
     followed = Signal(object, object)  # the study was reopened at another location
+    import_undo_requested = Signal()  # the user must confirm that the last import is undone
 
     _file_state_read = Signal(object, object)
 
@@ -97,12 +98,15 @@ class Document(QObject):
 
     @property
     def undo_text(self) -> tuple[str, str]:
-        """Describe the decisions that Undo and Redo change next; empty for none."""
+        """Describe what Undo and Redo change next; empty for nothing."""
         contents = self.contents
         if contents is None:
             return "", ""
-        undo, redo = contents.review.undoable, contents.review.redoable
-        return contents.text_of(undo) if undo else "", contents.text_of(redo) if redo else ""
+        from raterscope.app.review import Decision
+
+        undo, redo = contents.next_undo, contents.review.redoable
+        text = contents.text_of(undo) if isinstance(undo, Decision) else undo.in_words() if undo else ""
+        return text, contents.text_of(redo) if redo else ""
 
     def items(self, kind: str) -> tuple[Item, ...]:
         """List the images or questions of a kind; none if no study is open."""
@@ -259,11 +263,21 @@ class Document(QObject):
             self.names_changed.emit()
 
     def undo(self) -> None:
-        """Undo the last decision in effect; the undo is a decision too."""
+        """Undo the last decision in effect, by a decision too; or request to undo an import after it."""
         from raterscope.app import review
 
-        if self._study is not None:
-            self._write(review.undo)
+        last = None if self.contents is None else self.contents.last_import
+        first = 0 if last is None else last.decisions[1]
+
+        def undo(state: ReviewState) -> Decision | None:
+            # The second of two quick undos may otherwise pass the import.
+            is_later = state.undoable is not None and state.undoable.id > first
+            return review.undo(state) if is_later else None
+
+        if last is not None and self.contents is not None and self.contents.next_undo is last:
+            self.import_undo_requested.emit()
+        elif self._study is not None:
+            self._write(undo)
 
     def redo(self) -> None:
         """Redo the last undone decision."""

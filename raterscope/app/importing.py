@@ -57,6 +57,7 @@ from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_fil
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, in_words
 from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.import_undo import record_import, repeated_files, state_before
 from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
@@ -408,7 +409,13 @@ def store(
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
     with study.change():
+        before = state_before(study)
+        repeated = repeated_files(study.settings.imported_files, [table.path for table in _tables(readings)])
         sentences = _store(readings, placement, study, watch, extent)
+        sentences += [
+            f"{plain(path.name)} counts again: it was imported as {plain(file.name)} on {file.at}."
+            for path, file in repeated.items()
+        ]
         if class_order and not order_classes(study, class_order):
             names = {name for entry in study.questions() for name in entry.scheme.classes}
             missing = sorted(names.difference(class_order), key=natural)
@@ -416,7 +423,19 @@ def store(
             if missing and names.intersection(class_order):
                 problem = f"it lacks the class {plain(missing[0])}"
             sentences.append(f"The order of grades was not used: {problem}.")
+        record_import(study, before, _files(readings), [table.path for table in _tables(readings)])
         return sentences
+
+
+def _tables(readings: Readings) -> list[_Table]:
+    """List the tables that count twice if they are imported twice."""
+    votes = [table for table in readings.labels if isinstance(table, LabelTable)]
+    return [*readings.clicks, *readings.truths, *votes, *readings.pairs]
+
+
+def _files(readings: Readings) -> list[Path]:
+    others = (*readings.labels, *readings.rankings, *readings.masks, *readings.volumes, *readings.images)
+    return [file.path for file in (*_tables(readings), *others)]
 
 
 def _store(

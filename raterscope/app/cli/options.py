@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "import study.rscope votes.csv --preview",
         "import study.rscope votes.csv --grades none,mild,severe",
         "import study.rscope --groups patients.csv",
+        "import study.rscope --undo",
         "import study.rscope probabilities.csv --program unet",
         "import study.rscope CT/ contours.dcm --rename structure:gtv=GTV structure:GTVp=GTV",
     ),

@@ -61,6 +61,7 @@ from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples
 from raterscope.app.study import Study
+from raterscope.app.study.import_undo import undo_import
 from raterscope.app.study.journal_comparison import Conflict
 from raterscope.app.study.merging import merge_studies
 from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
@@ -170,6 +171,8 @@ def _report_run(
 def import_files(options: argparse.Namespace) -> int:
     """Read files into a study, which is made where it does not exist."""
     path: Path = options.study
+    if options.undo:
+        return _undo_import(options)
     if not options.files:
         return _group(options)
     mapping, sources = dict(options.mapping), Sources()
@@ -210,6 +213,15 @@ def import_files(options: argparse.Namespace) -> int:
                 sentences += store_groups(study, options.groups)
     for sentence in sentences:
         print(one_line(sentence))
+    return 0
+
+
+def _undo_import(options: argparse.Namespace) -> int:
+    """Undo the last import of a study."""
+    if options.files:
+        raise InputError("--undo undoes the last import; give it without files")
+    with Study.open(options.study) as study:
+        print(one_line(undo_import(study)))
     return 0
 
 

@@ -88,6 +88,8 @@ def describe_study_commands(commands: Commands) -> None:
                               "case, synonyms, TG-263 names")  # fmt: skip
     reading.add_argument("--preview", action="store_true",
                          help="print how the files are read, and import nothing")  # fmt: skip
+    reading.add_argument("--undo", action="store_true",
+                         help="undo the last import, unless decisions or runs followed")  # fmt: skip
 
     running = add_command(
         commands,

@@ -118,10 +118,8 @@ def export_key(study: Study) -> bytes:
 
 _GUARDS = ("decisions_stay", "decisions_remain", "decisions_follow",
            "viewed_stay", "viewed_remain", "viewed_follow")  # fmt: skip
-_MEASURED = ("crowd_sizes", "compared_methods", "reads", "second_read")
-"""Settings that contain measurements with decisions, or information on them, in addition to those of
-`_FOLDS`.
-"""
+_MEASURED = ("crowd_sizes", "compared_methods", "last_import", "reads", "second_read")
+"""Settings that contain measurements with decisions or refer to them, in addition to those of `_FOLDS`."""
 
 _FOLDS = "label_folds%"
 _KEPT = """SELECT object FROM marks UNION SELECT object FROM masks UNION SELECT object FROM votes

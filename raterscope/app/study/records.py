@@ -13,6 +13,8 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.data import BoolArray, Float32Array
 from raterscope.algorithms.masks.grid import Grid, plane_grid
+from raterscope.app.errors import plain
+from raterscope.text import counted
 
 
 class Item(Protocol):
@@ -230,6 +232,33 @@ class ReadProgress(msgspec.Struct, frozen=True):
     def in_words(self) -> str:
         """Describe the progress: "R02, read 1: 12 of 40 cases"."""
         return f"{self.reader}, read {self.read}: {self.done:,} of {_count(self.cases, 'case')}"
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    """Table that was imported, known by the digest of its content."""
+
+    name: str
+    at: str  # date
+    number: int  # number of its import
+
+
+class LastImport(msgspec.Struct, frozen=True):
+    """What the last import added, so that it can be undone."""
+
+    files: tuple[str, ...]
+    imports: tuple[int, int]  # numbers of the last import before and after it
+    images: int  # number of the last image before it
+    annotators: int  # number of annotators before it
+    decisions: tuple[int, int]  # numbers of the last decision before and after it
+    run: int  # number of the last run before it
+    questions: tuple[int, ...]  # questions before it
+    schemes: dict[int, tuple[str, str]]  # by question, before and after it, if they differ
+    structures: tuple[str, ...]  # that it added
+
+    def in_words(self) -> str:
+        """Name the import: "import of a.csv and 2 more files"."""
+        more = f" and {counted(len(self.files) - 1, 'more file')}" if len(self.files) > 1 else ""
+        return f"import of {plain(self.files[0], 60)}{more}"
 
 
 class ReaderStudy(msgspec.Struct, frozen=True):

@@ -13,7 +13,8 @@ The file is in WAL mode while it is open, and a single plain file when it is clo
     annotator's colour depends on it.
 ``imports``
     A row per imported file, in the order of import: kind (clicks, truth, scores), name of the file, time, and
-    the notices shown (JSON list of sentences). Imports are only ever added.
+    the notices shown (JSON list of sentences). Imports are only ever added; an undone one has no annotations,
+    and is followed by a row of the kind "undone".
 ``grids``
     A row per image with a geometry, mostly volumes: slices, affine (JSON, see `Grid.affine`; its rows and
     columns are the height and width), calibrated, modality, UID of the series. ``slice_offsets`` (JSON, see
@@ -71,7 +72,8 @@ The file is in WAL mode while it is open, and a single plain file when it is clo
     ``image_quality`` (JSON), the measured focus and saturation of images;
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
     ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
-    ``reader_study`` (JSON), the reads of a collected reader study with their times.
+    ``reader_study`` (JSON), the reads of a collected reader study with their times;
+    ``last_import`` (JSON), what the last import added, and ``imported_files`` (JSON), digests of tables.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB. Each chunk is
     compressed by zlib, whose checksum reveals damage.

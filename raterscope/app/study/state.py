@@ -26,7 +26,16 @@ from raterscope.app.program_files import user_name
 from raterscope.app.review import Names, ReviewState, View, differ
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import CohortCase, ImageQuality, Read, ReaderStudy, RunEntry, SecondRead
+from raterscope.app.study.records import (
+    CohortCase,
+    ImageQuality,
+    ImportedFile,
+    LastImport,
+    Read,
+    ReaderStudy,
+    RunEntry,
+    SecondRead,
+)
 from raterscope.app.study.runs import Answers
 from raterscope.text import counted
 
@@ -288,6 +297,10 @@ class StudySettings:
     """Measured quality of images."""
     subjects = Setting[Mapping[str, str]](dict[str, str], {})
     """Subjects of Zooniverse by the name of the image or task; empty for other imports."""
+    last_import = Setting[LastImport | None](LastImport | None, None, renewable=True)
+    """What the last import added; None if it was undone."""
+    imported_files = Setting[Mapping[str, ImportedFile]](dict[str, ImportedFile], {}, renewable=True)
+    """Imported tables, by digest."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file

@@ -5,7 +5,7 @@ An import is read outside the GUI thread and shown in a preview; dialogs ask for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from raterscope.app.kinds.masks.imports import StudyImages
     from raterscope.app.review import Decision
     from raterscope.app.study import Study
+    from raterscope.app.study.records import ImportedFile
     from raterscope.app.window.import_reading import Batch, PreparedImport, Question
     from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog, ColumnMappingDialog
     from raterscope.widgets.dialogs.import_preview import ImportDialog
@@ -316,14 +317,75 @@ class Importer(QObject):
         self._window = window
         self._waiting: list[tuple[Batch, PreparedImport]] = []
         self._created: tuple[Path, str] | None = None
-        """New study that is being opened, and the description of its import."""
+        """Study that is being opened, and the description of its import."""
         document.replaced.connect(self._on_replaced)
+        document.import_undo_requested.connect(self._ask_undo)
 
     def start(self, paths: Sequence[Path]) -> None:
-        """Read files, and ask whether to import them."""
+        """Read files, and ask whether to import them, also those that the study contains already."""
+        from raterscope.app.study.import_undo import repeated_files
         from raterscope.app.window.import_reading import Batch
 
-        self._read(Batch(tuple(paths), self._study()))
+        batch, contents = Batch(tuple(paths), self._study()), self._document.contents
+        if batch.study is None or contents is None or not contents.imported_files:
+            self._read(batch)
+            return
+        work = partial(repeated_files, contents.imported_files, batch.paths)
+        job = self._jobs.start(f"Reading {_of(batch.paths)}", work, quiet=True)
+        job.finished.connect(partial(self._on_repeated, batch))
+        job.failed.connect(partial(self._on_failed, batch))
+
+    def _on_repeated(self, batch: Batch, repeated: Mapping[Path, ImportedFile]) -> None:
+        if not repeated:
+            self._read(batch)
+            return
+        path, file = next(iter(repeated.items()))
+        others = tuple(path for path in batch.paths if path not in repeated)
+        more = f" (and {len(repeated) - 1:,} more)" if len(repeated) > 1 else ""
+        problem = f"{plain(path.name)} is in the study already"
+        ask(
+            self._window,
+            "Imported already",
+            f"{plain(path.name)}{more} is in the study already.",
+            f"It was imported as {plain(file.name)} on {file.at}. If it is imported again, its annotations "
+            "count twice.",
+            "Import again",
+            "Skip",
+            partial(self._read, batch),
+            partial(self._read, replace(batch, paths=others))
+            if others
+            else partial(self._on_unanswered, problem, batch),
+        )
+
+    def _ask_undo(self) -> None:
+        contents = self._document.contents
+        if contents is None or contents.last_import is None:
+            return
+        text = contents.last_import.in_words()
+        ask(
+            self._window,
+            "Undo import",
+            f"Undo the {text}?",
+            "What it added is removed from the study. Files on disk stay. To redo it, import them again.",
+            "Undo import",
+            "Cancel",
+            self._undo,
+        )
+
+    def _undo(self) -> None:
+        from raterscope.app.study.import_undo import undo_import
+
+        contents = self._document.contents
+        if contents is not None:
+            job = self._document.ask("Undoing the import", undo_import, quiet=False)
+            job.finished.connect(partial(self._on_undone, contents.path))
+
+    def _on_undone(self, study: Path, sentence: str) -> None:
+        contents = self._document.contents
+        if contents is not None and contents.path == study:
+            self._created = study, sentence
+            self._document.leave()  # nothing on screen may refer to what was removed
+            self._document.open(study)
 
     def _study(self) -> Path | None:
         contents = self._document.contents
@@ -331,9 +393,10 @@ class Importer(QObject):
 
     def _on_replaced(self) -> None:
         contents = self._document.contents
-        created, self._created = self._created, None
-        if created is not None and contents is not None and contents.path == created[0]:
-            self.message.emit(created[1])
+        if contents is not None:
+            created, self._created = self._created, None
+            if created is not None and contents.path == created[0]:
+                self.message.emit(created[1])
         waiting, self._waiting = self._waiting, []
         for batch, understood in waiting:
             self._confirm(batch, understood)
