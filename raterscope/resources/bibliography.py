@@ -192,12 +192,33 @@ _SUBJECTS = {
 }
 
 
+_FIRST = (
+    "start",
+    "import",
+    "formats",
+    "fuse",
+    "queue",
+    "image",
+    "views",
+    "evidence",
+    "region",
+    "task",
+    "bias",
+)
+"""Names of the pages that come first in a chapter, in this order: those of the first steps of a review."""
+
+
 def topics() -> list[str]:
-    """List the topics of all pages (``clicks/evidence``): by chapter, the overview first, then by name."""
+    """List the topics of all pages (``clicks/evidence``): by chapter, review steps first, then by title."""
     listed = []
     for chapter in CHAPTERS:
-        names = [file.stem for file in (FOLDER / chapter).glob("*.md")]
-        listed += [f"{chapter}/{name}" for name in sorted(names, key=lambda name: (name != "start", name))]
+        title = {
+            file.stem: page_title(file.read_text(encoding="utf-8"))
+            for file in (FOLDER / chapter).glob("*.md")
+        }
+        rest = sorted(title.keys() - set(_FIRST), key=lambda name: title[name])
+        listed += [f"{chapter}/{name}" for name in _FIRST if name in title]
+        listed += [f"{chapter}/{name}" for name in rest]
         if chapter == "window":
             listed.append(REFERENCES)
     return listed
