@@ -315,16 +315,17 @@ class ActionBar(QWidget):
 
 def ask_before_file(
     window: QWidget, title: str, subject: str, outdated: Sequence[str], on_done: Callable[[], object],
-    *, blind: bool,
+    *, blind: bool, instead: str = "",
 ) -> None:  # fmt: skip
     """Write a file; ask first if its result is outdated, or if it shows what blind mode hides.
 
-    `title`: what is done. `subject`: file that is written, in words. `outdated`: reasons.
+    `title`: what is done. `subject`: file that is written, in words. `outdated`: reasons. `instead`: how to
+    write it without names.
     """
     if not outdated and not blind:
         on_done()
         return
-    reasons = [*outdated, *([NAMED_IN_FILE] if blind else [])]
+    reasons = [*outdated, *([f"{NAMED_IN_FILE} {instead}".rstrip()] if blind else [])]
     problem = "The result is outdated." if outdated else "You review blind."
     ask(window, title, f"{subject}? {problem}", "\n".join(reasons), f"{title} anyway", "Cancel", on_done)
 

@@ -43,6 +43,7 @@ _ABOUT_TRAINING = (
 _USUAL = "DICOM for cases of DICOM series, NIfTI for others"
 _OF_ALL_CASES = ("cvat",)
 """Formats that hold all cases in one file."""
+WITHOUT_NAMES = "To write it without names, choose Export, De-identified in the menu."
 _ABOUT_GROUPS = "A group, such as a patient or slide, is counted over its {item}s."
 
 
@@ -100,7 +101,8 @@ class StudyExporter(QObject):
             title += f" of {origin.in_words()}"
         go_on = partial(choose, contents, export, request, title)
         blind = contents.hidden and not request.deidentify
-        ask_before_file(self._window, "Export", title, origin.outdated, go_on, blind=blind)
+        instead = WITHOUT_NAMES if export.deidentifies else ""
+        ask_before_file(self._window, "Export", title, origin.outdated, go_on, blind=blind, instead=instead)
 
     def _ask_groups(
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str

@@ -144,6 +144,7 @@ def test_a_file_that_names_annotators_is_written_after_a_question_only(
         idle(window, qtbot)
         (box,) = window.findChildren(QMessageBox)
         assert "names annotators" in box.informativeText()
+        assert "choose Export, De-identified" in box.informativeText()
         box.reject()
         box.deleteLater()
         qtbot.waitUntil(lambda: not window.findChildren(QMessageBox))
