@@ -101,7 +101,8 @@ class RunComparison(ClicksPanel):
         self._stack = QStackedWidget()
         for page in (self.table, self.plot):
             self._stack.addWidget(page)
-        self.plot.header.hide()  # the switch shows its title, `_summary` the rest of its header
+        for page in (self.table, self.plot):
+            page.header.hide()  # the switch shows its title, `_summary` the rest of its header
         self._summary = ElidedLabel("", "small")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = horizontal(self.pages, (self._summary, 1), self.radius, margins=(8, 6, 8, 0), spacing=6)
@@ -133,7 +134,7 @@ class RunComparison(ClicksPanel):
         if self._session.blind:  # the number of detections is hidden until they are decided
             self._measuring.cancel()
             self._runs = ()
-            self.table.set_rows(())
+            self._set_rows(())
             return
         if self._runs != (run.id,):
             self._measure((run.id,))
@@ -147,7 +148,7 @@ class RunComparison(ClicksPanel):
         """Drop the comparison, because another study is open."""
         self._measuring.cancel()
         self._runs, self._ticked = (), False
-        self.table.set_rows(())
+        self._set_rows(())
         self._has_truth = False
         self._show_radius()
         self._show_missing()
@@ -200,11 +201,16 @@ class RunComparison(ClicksPanel):
         self._update_text()
 
     def _update_text(self) -> None:
-        """Show the summary of the plot beside the switch."""
+        """Show the summary of the page beside the switch."""
         page = self._stack.currentWidget()
-        text = page.header.text()[1] if isinstance(page, ChartPanel) and page.filled else ""
-        room = self.pages.sizeHint().width() + self.radius.width() + 90
-        self._summary.setText(text if self.width() >= room else text.rpartition(" ")[2])
+        text = ""
+        if isinstance(page, ComparisonTable):
+            text = page.header.text()[1]
+        elif isinstance(page, ChartPanel) and page.filled:
+            room = self.pages.sizeHint().width() + self.radius.width() + 90
+            text = page.header.text()[1]
+            text = text if self.width() >= room else text.rpartition(" ")[2]
+        self._summary.setText(text)
         self.radius.setVisible(self.width() >= NARROW)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -270,7 +276,11 @@ class RunComparison(ClicksPanel):
                 self.not_measurable.emit(self._runs)
             return
         subtitle = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
-        self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), subtitle)
+        self._set_rows(tuple(_row(accuracy) for accuracy in measured), subtitle)
+
+    def _set_rows(self, rows: Sequence[ComparisonRow], subtitle: str = "") -> None:
+        self.table.set_rows(rows, subtitle)
+        self._update_text()
 
 
 def _row(accuracy: Accuracy) -> ComparisonRow:
@@ -279,11 +289,12 @@ def _row(accuracy: Accuracy) -> ComparisonRow:
         row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, accuracy.area,
         float(accuracy.detections),
     )  # fmt: skip
-    started = accuracy.run.started.astimezone().strftime("%H:%M")
+    title, started = run_title(accuracy.run), accuracy.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(
         key=accuracy.run.id,
-        title=run_title(accuracy.run),
-        text=f"\n{started}, {counted(row.images, 'image')}",
+        title=title,
+        text=started,
+        tip=f"{title}, {started}, {counted(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )
 

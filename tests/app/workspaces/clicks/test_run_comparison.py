@@ -86,6 +86,10 @@ def test_the_run_on_screen_is_measured_until_runs_are_ticked(fused, qtbot):
     qtbot.waitUntil(lambda: compared() == [2], timeout=LONG)
     fused.workspace.show_comparison([1, 2])
     qtbot.waitUntil(lambda: compared() == [1, 2], timeout=LONG)
+    fused.resize(1280, 720)
+    idle(fused, qtbot)
+    view = fused.workspace.run_comparison.table.view
+    assert view.rowViewportPosition(1) + view.rowHeight(1) <= view.viewport().height()
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 3, timeout=LONG)
     idle(fused, qtbot)
