@@ -329,11 +329,16 @@ class SpotMenu(ClicksPart):
                 self._comments.toggle_bookmark,
             ),
             ("Comment", self._comments.begin),
-            ("Show neighbours", self._screen.evidence.about.bring_neighbours),
-            ("Show other runs", self._screen.evidence.about.bring_runs),
+            ("Show neighbours", partial(self._bring, self._screen.evidence.about.bring_neighbours)),
+            ("Show other runs", partial(self._bring, self._screen.evidence.about.bring_runs)),
             ("Copy the position", partial(_copy, text)),
         )
         self._open(f"Spot {spot.number}, {text}", entries, canvas.mapToGlobal(position))
+
+    def _bring(self, show: Callable[[], object]) -> None:
+        """Show a tab of the evidence, also if it is folded."""
+        self._screen.unfold(self._screen.upper)
+        show()
 
     def _on_grid(self, position: QPoint) -> None:
         grid = self._screen.grid

@@ -281,6 +281,7 @@ def test_the_menu_of_a_spot_decides_and_that_of_an_empty_position_adds_one(fused
     assert menu.actions()[0].text() == f"Spot {spot.number}, {text}"
     chosen(menu, "Copy the position")
     assert QGuiApplication.clipboard().text() == text
+    workspace.upper.setSizes([1, 0])
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show neighbours")
     assert workspace.evidence.about.near.isVisible()
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
