@@ -139,7 +139,7 @@ CLICKS = {
     ("Review", "Mark or unmark a positive control"): Effect(lambda h: h.verb, "positive"),
     ("Review", "Mark or unmark a negative control"): Effect(lambda h: h.verb, "negative"),
     ("Review", "Rename or merge a class…"): Effect(lambda h: h.dialogs, ["NameDialog"], first_disputed),
-    ("Review", "Hide names and votes until you decide"): Effect(lambda h: h.screen.blind_mode.on),
+    ("Review", "Blind mode: hide names and votes until you decide"): Effect(lambda h: h.screen.blind_mode.on),
     ("Review", "Leave the mode or the panel"): Effect(
         lambda h: h.screen.canvas.mode, "look", lambda h: h.screen.canvas.set_mode("add")
     ),
@@ -198,7 +198,7 @@ MASKS = {
     ("Review", "Measure the values in an ellipse"): Effect(lambda h: h.screen.volume.tool == "roi"),
     ("Review", "Code and colour of the structure"): Effect(lambda h: h.dialogs, ["StructureDialog"]),
     ("Review", "Rename or merge the structure…"): Effect(lambda h: h.dialogs, ["NameDialog"]),
-    ("Review", "Hide raters' masks until you decide"): Effect(lambda h: h.screen.blind_mode.on),
+    ("Review", "Blind mode: hide raters' masks until you decide"): Effect(lambda h: h.screen.blind_mode.on),
     ("Review", "Leave the tool or the panel"): Effect(
         lambda h: h.screen.volume.tool, "look", lambda h: h.screen.volume.set_tool("ruler")
     ),
@@ -225,7 +225,9 @@ LABELS = {
     ),
     ("Review", "Budget of votes to ask for"): Effect(lambda h: h.dialogs, ["BudgetDialog"]),
     ("Review", "Exclude selected annotators"): Effect(lambda h: h.dialogs, ["ExclusionDialog"], annotator),
-    ("Review", "Hide names, and votes until you decide"): Effect(lambda h: h.screen.blind_mode.on),
+    ("Review", "Blind mode: hide names, and votes until you decide"): Effect(
+        lambda h: h.screen.blind_mode.on
+    ),
     ("Review", "Leave the panel"): Effect(lambda h: h.screen.fuse_panel.isVisible(), False, with_fuse_panel),
     ("Review", "Label the task with this class"): Effect(
         decided_class, ("label", "cell/ring"), task, keys="1"
@@ -242,7 +244,7 @@ PAIRS = {
     ("Review", "Show the comparison large, or the biases again"): Effect(
         lambda h: h.screen.content.isVisible()
     ),
-    ("Review", "Hide names"): Effect(lambda h: h.screen.blind_mode.on),
+    ("Review", "Blind mode: hide names"): Effect(lambda h: h.screen.blind_mode.on),
     ("Review", "Leave the panel"): Effect(lambda h: h.screen.fuse_panel.isVisible(), False, with_fuse_panel),
 }
 ANNOTATORS = {

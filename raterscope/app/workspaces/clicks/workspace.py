@@ -46,7 +46,7 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import without_checked
 
 BLIND = BlindTexts(
-    "Hide names and votes until you decide",
+    "Blind mode: hide names and votes until you decide",
     "Names, votes and the model's answers are hidden until you decide.",
     "Names, votes and the model's answers are shown.",
 )

@@ -214,7 +214,7 @@ def _load_sound(path: Path, watch: Watch) -> tuple[Sound, NDArray[np.float32]] |
 
 
 BLIND = BlindTexts(
-    "Hide names, and votes until you decide",
+    "Blind mode: hide names, and votes until you decide",
     "Names are hidden, and votes until you decide.",
     "Names and votes are shown.",
 )

@@ -32,7 +32,7 @@ from raterscope.widgets.volume.scene import HeatMap, Outline
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines without an annotator, used after a line break, because no name contains one."""
-HIDDEN = "Hidden until you have settled it as you drew it. Press H to show it."
+HIDDEN = "Hidden until you accept your drawing (A). Press H to show it."
 DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _SAMPLE = 100_000

@@ -43,7 +43,7 @@ from raterscope.widgets.panels.region_panel import NO_MASKS, NONE_CHOSEN, NOT_DI
 from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
-    "Hide raters' masks until you decide",
+    "Blind mode: hide raters' masks until you decide",
     "The raters' masks and the model's answers are hidden until you decide.",
     "The raters' masks and the model's answers are shown.",
 )

@@ -44,7 +44,7 @@ from raterscope.app.workspaces.screen import BlindTexts
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.layouts import DeferredContent
 
-BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
+BLIND = BlindTexts("Blind mode: hide names", "Names are hidden.", "Names are shown.")
 
 
 class PairsWorkspace(PairsScreen):

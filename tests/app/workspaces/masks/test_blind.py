@@ -88,7 +88,7 @@ def test_blind_mode_shows_regions_on_request_interpolates_the_drawing_alone_and_
     assert between.any(axis=(1, 2)).all()
     assert between.sum(axis=(1, 2)).max() <= max(MINE[first].sum(), MINE[last].sum())
 
-    (hide,) = [action for action in blind.workspace.actions_made if action.text().startswith("Hide raters")]
+    (hide,) = [action for action in blind.workspace.actions_made if action.text().startswith("Blind mode")]
     assert hide.isChecked()
     hide.trigger()
     assert not hide.isChecked()
@@ -176,7 +176,7 @@ def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_stud
     key(second, qtbot, Qt.Key.Key_H)
     assert outlines == [set()]
     assert seen(second) == {*READERS, "the consensus"}
-    (hide,) = [action for action in second.workspace.actions_made if action.text().startswith("Hide raters")]
+    (hide,) = [action for action in second.workspace.actions_made if action.text().startswith("Blind mode")]
     assert not hide.isChecked()
     second.close()
     third = MainWindow()
