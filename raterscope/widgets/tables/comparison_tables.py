@@ -217,7 +217,7 @@ class _ComparisonModel(TableModel):
 
     def _text(self, row: ComparisonRow, index: int) -> str:
         if index < 0:
-            return f"{row.title}{'' if row.text.startswith(chr(10)) else '  '}{row.text}"
+            return f"{row.title}{'' if row.text.startswith(chr(10)) else '  '}{row.text}".rstrip()
         text = self.measures[index].write(*row.figures[index])
         return "–" if text == UNKNOWN else text
 

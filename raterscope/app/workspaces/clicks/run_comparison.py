@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -276,14 +277,17 @@ class RunComparison(ClicksPanel):
                 self.not_measurable.emit(self._runs)
             return
         subtitle = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
-        self._set_rows(tuple(_row(accuracy) for accuracy in measured), subtitle)
+        titles = Counter(run_title(accuracy.run) for accuracy in measured)
+        alike = {title for title, count in titles.items() if count > 1}
+        self._set_rows(tuple(_row(accuracy, alike) for accuracy in measured), subtitle)
 
     def _set_rows(self, rows: Sequence[ComparisonRow], subtitle: str = "") -> None:
         self.table.set_rows(rows, subtitle)
         self._update_text()
 
 
-def _row(accuracy: Accuracy) -> ComparisonRow:
+def _row(accuracy: Accuracy, alike: Collection[str]) -> ComparisonRow:
+    """Make the row of a run, with its time if it is among the titles that are alike."""
     row = accuracy.row
     values = (
         row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, accuracy.area,
@@ -293,7 +297,7 @@ def _row(accuracy: Accuracy) -> ComparisonRow:
     return ComparisonRow(
         key=accuracy.run.id,
         title=title,
-        text=started,
+        text=started if title in alike else "",
         tip=f"{title}, {started}, {counted(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )
