@@ -15,6 +15,7 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.cli.options import parser_of
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.page.variability import AT_LEAST, AT_MOST
 from raterscope.resources.bibliography import page_text, page_title, topics
 
 PACKAGE = Path(raterscope.__path__[0])
@@ -110,6 +111,11 @@ def test_menu_entries_and_buttons_with_an_ellipsis_exist():
     for page, text in _texts().items():
         for entry in re.findall(r"\*\*([^*]+…)\*\*", text):
             assert entry in strings, (page, entry)
+
+
+def test_all_limits_of_a_protocol_are_listed():
+    page = page_text("window/variability")
+    assert {name for name in (*AT_LEAST, *AT_MOST) if f"`{name}`" not in page} == set()
 
 
 def test_links_lead_to_files_and_headings_and_name_the_page():
