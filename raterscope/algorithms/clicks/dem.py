@@ -432,12 +432,14 @@ def _intervals(
     false = np.zeros(len(hit)) if prior.places else problem.marks.sums(seen.chance)
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
-    shapes = gamma_shapes(
+    alphas = np.stack([
         right,
         wrong,
         false + np.maximum(prior.false, EDGE if prior.false.any() else 0.5),
         np.maximum(absent - false, 0) + np.maximum(prior.quiet, 0.5),
-    )
+    ])  # fmt: skip
+    order = np.lexsort(np.round(alphas[::-1], 6))  # the draws do not depend on the order of the annotators
+    shapes = gamma_shapes(*alphas[:, order])
     counts = np.array([structures, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
     kinds = generator.gamma(counts, size=(draws, 3))
     if prior.places:
@@ -447,13 +449,15 @@ def _intervals(
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks
+    annotator, worth = np.argsort(order).astype(np.int32)[votes.annotator], problem.weights
     counts, level = np.unique(problem.count, return_inverse=True)
     drawn = np.empty((draws, len(posterior)))
     block = DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1)
     for begin, end in parts_of(draws, block):
         draw(
-            begin, end, votes.first, votes.annotator, counts, level, problem.weights, problem.artefact,
-            problem.rest, prior.trust, shapes, ascent.state.odds - np.log(right / wrong),
+            begin, end, votes.first, annotator, counts, level, worth[order] if len(worth) else worth,
+            problem.artefact, problem.rest, prior.trust, shapes,
+            (ascent.state.odds - np.log(right / wrong))[order],
             proposals(settings.detection_seed, begin, (end - begin) * len(shapes)), kinds, prior.shift,
             share, drawn,
         )  # fmt: skip

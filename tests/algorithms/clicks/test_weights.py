@@ -325,7 +325,11 @@ def test_the_order_of_annotators_makes_no_difference(algorithm):
     first, two = fuse(clicks, plan), fuse(other, plan)
     np.testing.assert_allclose(two.clustering.mean, first.clustering.mean, atol=1e-6)
     np.testing.assert_allclose(two.detection.posterior, first.detection.posterior, atol=1e-6)
+    for name in ("posterior_low", "posterior_high"):
+        np.testing.assert_allclose(getattr(two.detection, name), getattr(first.detection, name), atol=1e-6)
     np.testing.assert_allclose(two.detection.sensitivity, first.detection.sensitivity[order], atol=1e-6)
+    np.testing.assert_allclose(two.rates.sensitivity, first.rates.sensitivity[order], atol=1e-6)
+    np.testing.assert_allclose(two.rates.precision, first.rates.precision[order], atol=1e-6)
 
 
 def test_two_who_count_half_are_no_two_annotators():
