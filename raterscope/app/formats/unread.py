@@ -8,6 +8,7 @@ ImageJ, "ROI file format", https://imagej.net/ij/developer/source/ij/io/RoiDecod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from raterscope.app.errors import InputError
 _TABLE = "a table with the columns annotator, image, x and y"
 _IN_SPACE = f"lists points in space, not on images; expected {_TABLE}, in pixels"
 _CONVERTED = f"convert it to COCO, or points to {_TABLE}"
+
+
+_DRAWN = re.compile(rb"\btype\W+(point|polygon|rectangle)\b")
 
 
 def _begins(*signatures: bytes) -> Callable[[bytes], bool]:
@@ -46,6 +50,7 @@ _UNREAD: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (_is_json("shape_attributes", "region_attributes"), f"is a file of VIA; {_CONVERTED}"),
     (_is_table("region_shape_attributes", "region_attributes"), f"is a table of VIA; {_CONVERTED}"),
     (_is_json("data_row", "projects", "media_attributes"), f"is an export of Labelbox; {_CONVERTED}"),
+    (_is_json("DataRow ID", "Labeled Data"), f"is an export of Labelbox; {_CONVERTED}"),
     (_is_json("metadata", "instances", "classId"), f"is a file of SuperAnnotate; {_CONVERTED}"),
     (_is_json("objects", "classTitle"), f"is a file of Supervisely; {_CONVERTED}"),
     (
@@ -55,6 +60,10 @@ _UNREAD: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
         lambda start: _is_table("HITId", "WorkerId")(start) and b"inputImageProperties" in start,
         f"holds drawings of Mechanical Turk; convert them to {_TABLE}",
+    ),
+    (
+        lambda start: _is_table("OUTPUT:", "ASSIGNMENT:")(start) and _DRAWN.search(start) is not None,
+        f"holds drawings of Toloka; convert them to {_TABLE}",
     ),
 )  # fmt: skip
 

@@ -57,6 +57,13 @@ def table(*rows: list[str]) -> str:
                   ["a.jpg", "1", json.dumps(STUDIO), "1", "1", "4.9"]),
             "export it as JSON",
         ),
+        ("labelbox.json", json.dumps([{"DataRow ID": "d", "Labeled Data": "a.jpg"}]), "Labelbox"),
+        (
+            "toloka.csv",
+            table(["INPUT:image", "OUTPUT:result", "ASSIGNMENT:task_id", "ASSIGNMENT:worker_id"],
+                  ["a.jpg", json.dumps([{"type": "point", "left": 0.5, "top": 0.1}]), "t", "w"]),
+            "holds drawings of Toloka",
+        ),
         (
             "mturk.csv",
             table(["HITId", "WorkerId", "Input.image_url", "Answer.taskAnswers"],
