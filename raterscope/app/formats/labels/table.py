@@ -410,6 +410,7 @@ _ANNOTATOR = re.compile(rf"({'|'.join(COLUMN_NAMES['annotator'].split())})[ _-]?
 _ANSWER = re.compile(r"answer[ _-]?(\d+|[a-z])|response[ _-]?\d+", re.IGNORECASE)
 """Names of columns that contain votes or questions here, but texts of the two sides in a table of pairs."""
 
+_IDENTIFIER = re.compile(r"(?i:id)|.*([ _.-](?i:id)|[a-z]I[Dd])")
 _SUMMARY = re.compile(
     r"(consensus|majority|mode|median|mean|average)([ _-]?(label|vote|answer))?", re.IGNORECASE
 )
@@ -468,7 +469,9 @@ def _assumption(columns: Sequence[str], meaning: str) -> str:
 
 
 def _has_meaning(name: str) -> bool:
-    """Return whether a column's usual name means that it contains no answers."""
+    """Return whether a column's usual name, or an identifier, means that it contains no answers."""
+    if _IDENTIFIER.fullmatch(name.strip()):
+        return True
     return is_usual(name) and _ANSWER.fullmatch(name.strip()) is None
 
 
@@ -480,6 +483,8 @@ def _holds_few_answers(table: Table, name: str) -> bool:
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
     """Return whether columns without a usual name hold few answers, nearly the same in most columns.
 
+    At least two columns have an answer in common.
+
     A quarter of the columns may hold fewer: annotators with few votes, or with one answer to everything. More
     may if these have too few cells for half of the answers, and three columns hold each answer.
     """
@@ -488,7 +493,8 @@ def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
     cells = [[text for cell in table.column(name) if (text := cell.strip())] for name in columns]
     answers = [set(given) for given in cells]
     together = set().union(*answers)
-    if not 1 < len(together) <= min(_MAX_COMMON, len(table) // 2):
+    held = Counter(itertools.chain(*answers))
+    if not 1 < len(together) <= min(_MAX_COMMON, len(table) // 2) or max(held.values()) < 2:
         return False
     usual = [some for some in answers if 2 * len(some) >= len(together)]
     if 4 * len(usual) >= 3 * len(answers) and set().union(*usual) == together:
@@ -496,7 +502,6 @@ def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
     able = [
         2 * len(some) >= min(len(together), len(given)) for some, given in zip(answers, cells, strict=True)
     ]
-    held = Counter(itertools.chain(*answers))
     return 4 * sum(able) >= 3 * len(able) and min(held.values()) >= 3
 
 

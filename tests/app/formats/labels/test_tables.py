@@ -364,6 +364,19 @@ def test_a_column_of_row_names_may_stand_before_annotators_with_numbers(file: Pa
     assert table.tasks == tuple(f"t{row}" for row in range(8))
 
 
+def test_columns_without_a_common_answer_are_no_annotators(file: Path) -> None:
+    rows = "".join(f"t{row},web,MIT\n" for row in range(8))
+    with pytest.raises(UnknownColumns):
+        read_labels(written(file, f"task,source,license\n{rows}"))
+
+
+@pytest.mark.parametrize("name", ["id", "project_id", "Batch ID", "batchId"])
+def test_an_identifier_is_no_question(file: Path, name: str) -> None:
+    rows = "".join(f"ann,t{row},{row % 3},{'ab'[row % 2]}\n" for row in range(8))
+    (table,) = read_labels(written(file, f"annotator,text,{name},mood\n{rows}"))
+    assert (table.question, table.outputs) == ("", ("a", "b"))
+
+
 def test_a_task_twice_in_a_wide_table_is_refused(file: Path) -> None:
     assert "twice" in refusal(written(file, "task,w1,w2\na,1,0\na,1,1\n".replace("w", "worker ")))
 
