@@ -107,12 +107,13 @@ class SearchPage:
         Words in the title come first, then words in headings and bold, in the text, and in cited works.
         Among equals, more occurrences come first.
         """
-        finds = [re.compile(rf"(?<!\w){re.escape(word)}").findall for word in words]
+        searches = [re.compile(rf"(?<!\w){re.escape(word)}").search for word in words]
+        body = self._parts[2]
         for level, part in enumerate(self._parts):
-            counts = [len(find(part)) for find in finds]
-            if all(counts):
-                phrases = self._parts[2].count(" ".join(words))
-                return 2 * level + 3 * self._is_secondary, -phrases, -min(counts, default=0)
+            # The first condition is fast and fails for most pages.
+            if all(word in part for word in words) and all(search(part) for search in searches):
+                phrases, fewest = body.count(" ".join(words)), min(map(body.count, words), default=0)
+                return 2 * level + 3 * self._is_secondary, -phrases, -fewest
         return None
 
 

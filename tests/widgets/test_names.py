@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.names import SearchText, distinguishing_labels, short_class_names, short_names
+from raterscope.widgets.names import (
+    SearchPage,
+    SearchText,
+    distinguishing_labels,
+    short_class_names,
+    short_names,
+)
 
 SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 
@@ -84,3 +90,17 @@ def test_of_very_many_the_best_come_first_too():
 def test_names_of_annotators_are_shortened_to_what_distinguishes_them():
     assert short_names(("Person 12", "Person 7")) == {"Person 12": "12", "Person 7": "7"}
     assert short_names(("anna", "Person 7")) == {"anna": "anna", "Person 7": "Person 7"}
+
+
+def test_pages_rank_by_title_then_headings_then_text_then_cited_works():
+    texts = (
+        "# ROC curves\n\nArea.",
+        "# Methods\n\n- **ROC area**: of a method.",
+        "# Runs\n\nSee the ROC of each run.",
+        "# Trust\n\nSource.\n\n## References\n\n- ROC analysis",
+    )
+    ranks = [SearchPage(text).rank(["roc"]) for text in texts]
+    assert None not in ranks
+    assert ranks == sorted(ranks)
+    assert SearchPage("# Steps of a process\n\nText.").rank(["roc"]) is None
+    assert ranks[1] < SearchPage(texts[0], is_secondary=True).rank(["roc"]) < ranks[2]
