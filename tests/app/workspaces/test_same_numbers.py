@@ -51,7 +51,7 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
     workspace.run_comparison.compare([1])
     idle(fused, qtbot)
     (row,) = workspace.run_comparison.table.view.model().rows
-    detections, sensitivity, precision = (figure[0] for figure in row.figures[:3])
+    sensitivity, precision, *_, detections = (figure[0] for figure in row.figures)
     words, path = workspace.trust.text, fused.document.contents.path
     left = re.search(r"(\d+ of \d+) disputed spots matter", workspace.queue._progress.accessibleName())[1]
     fused.files.close_study()
