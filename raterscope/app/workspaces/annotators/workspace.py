@@ -314,6 +314,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             listed = self.queue.shown()
             self.message.emit("All annotators are excluded." if listed else "The queue lists no annotators.")
             return
+        self.message.emit("")
         current = self.table.selected[0] if self.table.selected else None
         at = keys.index(current) + by if current in keys else (0 if by > 0 else -1)
         self.table.select((keys[at % len(keys)],))
