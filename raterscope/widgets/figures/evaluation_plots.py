@@ -275,6 +275,7 @@ ALL_ANNOTATORS = "all annotators"
 
 
 CONVERGENCE = "Convergence"
+NO_TRACE = "Press Fuse (F5) to see the convergence of the clustering."
 
 
 class ConvergencePlot(ChartPanel):
@@ -283,11 +284,7 @@ class ConvergencePlot(ChartPanel):
     `objective`: name of the objective: "bound". `nothing`: text of the empty plot.
     """
 
-    def __init__(
-        self,
-        objective: str = "objective",
-        nothing: str = "Press Fuse (F5) to see the convergence of the clustering.",
-    ) -> None:
+    def __init__(self, objective: str = "objective", nothing: str = NO_TRACE) -> None:
         super().__init__(CONVERGENCE, nothing)
         self._label = objective
         self._trace = Trace(np.empty(0))

@@ -37,11 +37,13 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text import percent
 from raterscope.widgets.figures.count_plots import CountsView
+from raterscope.widgets.figures.evaluation_plots import NO_TRACE
 from raterscope.widgets.panels.lists import Suggestion
 
 Count = tuple[float, float, float]
 MadeFrom = tuple[ImageResult, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3
+NO_ITERATIONS = "There are no iterations to plot."
 
 
 class LinkedPlots(ClicksPart):
@@ -96,6 +98,7 @@ class LinkedPlots(ClicksPart):
     def show_trace(self, clustering: Clustering | None) -> None:
         """Plot the convergence of a result or a partial result."""
         trace = Trace.none() if clustering is None else clustering.trace
+        self._screen.objective.set_nothing(NO_TRACE if clustering is None else NO_ITERATIONS)
         self._screen.objective.set_trace(
             trace.objective, trace.components, trace.removed, trace.best, trace.converged
         )

@@ -1,10 +1,13 @@
 """The clicks workspace: fuse, review disputed spots, decide, judge annotators."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
+from raterscope.algorithms.clicks.result import Trace
 from raterscope.app import importing
 from raterscope.app.kinds.clicks import image_fusion
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
@@ -20,6 +23,10 @@ def test_a_fused_study_is_explored_by_key_and_measured_and_nothing_is_decided(fu
     assert states(fused).count("detected") >= 5
     assert "OEM + DEM" in fused.status.text.text()
     assert len(fused.document.contents.runs) == 1
+
+    clustering = replace(scene.fusion.clustering, trace=Trace.none())  # as of hierarchical clustering
+    fused.workspace.plots.show_trace(clustering)
+    assert "no iterations" in visible_words(fused.workspace.objective)
 
     fused.workspace.reviewing.select(0)
     usual = fused.workspace.canvas.layers.spots.radius(0)
