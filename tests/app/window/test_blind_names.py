@@ -36,19 +36,18 @@ def cells(model: QAbstractItemModel):
     for column in range(1 if isinstance(model, QAbstractListModel) else model.columnCount(TOP)):
         yield model.headerData(column, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole)
         for row in range(min(model.rowCount(TOP), MAX_ROWS)):
-            for role in ROLES:
-                yield model.index(row, column).data(role)
+            yield from map(model.index(row, column).data, ROLES)
 
 
 def texts(window):
     """All texts of widgets, actions, lists and figures, each with what it belongs to."""
-    elsewhere = [each for each in window.findChildren(WorkspaceLayout) if each is not window.workspace]
+    elsewhere = {each for each in window.findChildren(WorkspaceLayout) if each is not window.workspace}
     for part in (
         *window.findChildren(QWidget),
         *window.findChildren(QAction),
         *QApplication.topLevelWidgets(),
     ):
-        if any(is_inside(part, each) for each in elsewhere):
+        if is_inside(part, elsewhere):
             continue
         for name in PROPERTIES:
             value = part.property(name)
@@ -69,8 +68,8 @@ def texts(window):
                 yield menu._place, str(menu._table())
 
 
-def is_inside(part, workspace):
-    while part is not None and part is not workspace:
+def is_inside(part, workspaces):
+    while part is not None and part not in workspaces:
         part = part.parent()
     return part is not None
 
