@@ -46,6 +46,8 @@ def hands(window, qtbot, monkeypatch, request):
     monkeypatch.setattr(
         "raterscope.app.workspaces.labels.workspace.SoundPlayer", lambda sound: SoundPlayer(sound, Device)
     )
+    if hands.kind:  # the start page is styled again; a workspace takes long to, and only the size is read
+        monkeypatch.setattr("raterscope.widgets.theme.apply_theme", lambda *_: None)
     yield hands
     for name in ("shown", "shown_matrix"):  # a figure that is kept would outlive its window
         vars(hands).pop(name, None)

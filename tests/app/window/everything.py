@@ -29,7 +29,7 @@ def make_study(folder: Path) -> Path:
     kinds = {
         _clicks: ("cem", "oem --detector majority"),
         _masks: ("majority --kind masks", "laplace"),
-        _labels: ("dynibcc", "pooled"),
+        _labels: ("dynibcc", "pooled --set correlation=0"),
         _pairs: ("lasso --set rate=0.25", "iss"),
     }
     for write, algorithms in kinds.items():

@@ -151,7 +151,8 @@ class Hands:
         if self.kind == "clicks":
             self.screen.queue.order.setCurrentIndex(0)
             self.screen.show_grid(False)
-            self.screen.streaming.leave_replay()
+            if self.screen.streaming.replay.on:
+                self.screen.streaming.leave_replay()
         for _ in range(3):
             if self.screen.has_to_leave:
                 self.press("Esc", self.window.focusWidget() or middle(self))

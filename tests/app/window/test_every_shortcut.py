@@ -28,33 +28,41 @@ def parts(keys, where):
     return pressed
 
 
-def assigned(window, focus):
-    """The actions and shortcuts that answer to each key while a widget has the focus."""
-    answers = {}
+def shortcuts(window):
+    """Each enabled action and shortcut, with its owners, where it answers, and its keys."""
     for each in (*window.findChildren(QAction), *window.findChildren(QShortcut)):
         of_action = isinstance(each, QAction)
         owners = each.associatedObjects() if of_action else [each.parent()]
+        widgets = [owner for owner in owners if isinstance(owner, QWidget)]
         context = each.shortcutContext() if of_action else each.context()
-        contexts = Qt.ShortcutContext
-        reached = {
-            contexts.WidgetShortcut: lambda owner: owner is focus,
-            contexts.WidgetWithChildrenShortcut: lambda owner: owner is focus or owner.isAncestorOf(focus),
-            contexts.WindowShortcut: lambda owner: owner.isVisible() and owner.window() is window,
-        }[context]
-        if each.isEnabled() and any(isinstance(owner, QWidget) and reached(owner) for owner in owners):
-            for keys in each.shortcuts() if of_action else each.keys():
-                if not keys.isEmpty():
-                    answers.setdefault(keys.toString(), set()).add(each)
+        keys = each.shortcuts() if of_action else each.keys()
+        if each.isEnabled():
+            yield each, widgets, context, [key.toString() for key in keys if not key.isEmpty()]
+
+
+def assigned(found, window, focus):
+    """The actions and shortcuts that answer to each key while a widget has the focus."""
+    contexts = Qt.ShortcutContext
+    reached = {
+        contexts.WidgetShortcut: lambda owner: owner is focus,
+        contexts.WidgetWithChildrenShortcut: lambda owner: owner is focus or owner.isAncestorOf(focus),
+        contexts.WindowShortcut: lambda owner: owner.isVisible() and owner.window() is window,
+    }
+    answers = {}
+    for each, owners, context, keys in found:
+        if any(map(reached[context], owners)):
+            for key in keys:
+                answers.setdefault(key, set()).add(each)
     return answers
 
 
 def faults(window, listed):
     """Keys that are assigned twice where they reach the same widget, and keys that the list lacks."""
     keys = {QKeySequence(key).toString() for (where, _), text in listed.items() for key in parts(text, where)}
-    problems = set()
+    found, problems = list(shortcuts(window)), set()
     for focus in (window, *window.findChildren(QWidget)):
         if focus.isVisible() and focus.focusPolicy() != Qt.FocusPolicy.NoFocus:
-            for key, answers in assigned(window, focus).items():
+            for key, answers in assigned(found, window, focus).items():
                 if len(answers) > 1:
                     problems.add(f"{key} is assigned {len(answers)} times in {focus.accessibleName()}")
                 if key not in keys:

@@ -220,7 +220,9 @@ CLICKS_WIDGETS = {
     ("On the image", "move the divider between two sides"): Effect(
         lambda h: h.screen.canvas.divider.share, CHANGED, compared
     ),
-    ("On the image", "zoom in"): Effect(lambda h: h.screen.canvas.viewport.scale),
+    ("On the image", "zoom in"): Effect(
+        lambda h: h.screen.canvas.viewport.scale, CHANGED, lambda h: h.screen.canvas.fit()
+    ),
     ("On the image", "zoom out"): Effect(lambda h: h.screen.canvas.viewport.scale),
     ("On the image", "show whole image"): Effect(
         lambda h: h.screen.canvas.fitted, True, lambda h: h.screen.canvas.zoom(4)
