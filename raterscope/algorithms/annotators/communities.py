@@ -322,7 +322,11 @@ class Communities:
 
 
 def communities(
-    mean: ArrayLike, votes: ArrayLike, settings: CommunitySettings | None = None, watch: Watch = silent
+    mean: ArrayLike,
+    votes: ArrayLike,
+    settings: CommunitySettings | None = None,
+    watch: Watch = silent,
+    used: NDArray[np.bool_] | None = None,
 ) -> Communities:
     """Group annotators by their expected confusion matrices.
 
@@ -335,11 +339,11 @@ def communities(
     not probabilities, or a different number of votes.
 
     `mean`: (K, J, L), expected probabilities of the outputs, as in `Confusion.mean`. `votes`: (K,), number of
-    votes of each annotator.
+    votes of each annotator. `used`: (J,), classes to compare, by default all.
     """
     settings = CommunitySettings() if settings is None else settings
     matrices = np.asarray(mean, dtype=np.float64)
-    roots = roots_of(matrices)
+    roots = roots_of(matrices if used is None else matrices[:, used])
     counts = np.asarray(votes)
     if counts.shape != (len(matrices),):
         raise ValueError(f"votes of {counts.shape} for {len(matrices)} annotators; expected a number each.")
@@ -349,7 +353,7 @@ def communities(
         return _no_communities(matrices.shape, settings, _exclusion_notices(counts, settings))
     order = members[_sorted_rows(roots[members])]
     rows = roots[order]
-    classes, scale = matrices.shape[1], settings.scale
+    classes, scale = matrices.shape[1] if used is None else int(used.sum()), settings.scale
     if scale is None and settings.as_published:
         scale = 1.0
     elif scale is None:

@@ -199,6 +199,26 @@ class Labels:
         known = np.full(len(self.tasks), OPEN) if self.known is None else self.known
         return known.astype(np.int16)
 
+    def used_classes(self) -> NDArray[np.bool_]:
+        """Mark the classes, (J,), that a vote, a known class or a restriction of a task names.
+
+        Ordered classes between two such classes are used too. All are marked if that leaves one class or two
+        of an order, or if a prior describes all of them.
+        """
+        assert self.meaning is not None
+        used = np.zeros(len(self.classes) + 1, dtype=bool)  # the last for outputs that represent none
+        used[self.meaning[np.bincount(self.label, minlength=len(self.outputs)) > 0]] = True
+        used[-1] = False
+        if self.known is not None:
+            used[self.known[self.known > OPEN]] = True
+        if self.sets is not None:
+            used[:-1] |= self.sets.any(axis=0)
+        if self.ordered and used.any():
+            used[used.argmax() : np.flatnonzero(used)[-1]] = True
+        if used.sum() < (3 if self.ordered else 2) or self.prior is not None:
+            used[:] = True
+        return used[:-1]
+
     def votes_of_annotators(self) -> NDArray[np.int64]:
         """Count the votes of every annotator, (K,)."""
         return self._counted.copy()

@@ -40,7 +40,8 @@ from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
-from raterscope.algorithms.progress import Background, Watch, part, silent
+from raterscope.algorithms.labels.unused_classes import with_unused, without_unused
+from raterscope.algorithms.progress import Background, Watch, part, silent, wrapping
 from raterscope.algorithms.settings import (
     Plan,
     Settings,
@@ -177,6 +178,8 @@ _IN_FULL = (
 )
 _TEMPERED = "The pooled consensus itself weights correlated votes: the setting for this has no effect."
 SCORING = ("weighted-sum", "mean-score")
+_WITH_PRIOR = ("pooled", "ibcc", "gibbs", "ebcc")
+"""Algorithms whose prior depends on the number of classes; dynamic IBCC keeps matrices of all classes."""
 _FUSED = 0.7  # share of the time, the rest goes to communities
 _GROUPED = 0.9  # from there on annotators are compared, who may copy
 _MODELLED = 0.8  # of that, the rest goes to what each vote counts for
@@ -362,6 +365,15 @@ def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
     if fully:
         fusion = _modelled(replace(labels, weights=None), plan, watch)
         return replace(fusion, notices=(*fusion.notices, *fully))
+    used = labels.used_classes()
+    if not used.all() and plan.algorithm in _WITH_PRIOR:
+
+        def restored(fusion: object) -> LabelFusion:
+            assert isinstance(fusion, LabelFusion)
+            return with_unused(labels.settled(getattr(plan.settings, "repeats", "all")), used, fusion)
+
+        in_part = watch if watch is silent else wrapping(watch, restored)
+        return restored(_modelled(without_unused(labels, used), plan, in_part))
     if plan.about.counting == "full":
         fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
         return fusion
@@ -438,7 +450,8 @@ def find_communities(
         many = len(labels.tasks), len(labels.annotators)
         by_tasks = settings.by_common_tasks()
         return common_task_communities(labels.task, labels.annotator, *many, by_tasks, watch, mean)
-    return communities(mean, labels.votes_of_annotators(), settings.by_behaviour(), watch)
+    votes, used = labels.votes_of_annotators(), labels.used_classes()
+    return communities(mean, votes, settings.by_behaviour(), watch, used)
 
 
 def _has_prior(settings: Settings) -> bool:

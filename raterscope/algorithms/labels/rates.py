@@ -471,7 +471,7 @@ def _power_spreads(labels: Labels, chance: FloatArray) -> tuple[float, float]:
     entropy = information = 0.0
     if len(others) and chance.shape[1] > 1:
         share = np.maximum(chance[others], 1e-12)
-        entropy = -float(sum_rows(share * np.log(share)).mean()) / np.log(chance.shape[1])
+        entropy = -float(sum_rows(share * np.log(share)).mean()) / np.log(labels.used_classes().sum())
     if len(judged) and len(others):
         vote = class_votes(labels) + 1 / chance.shape[1]
         vote /= sum_rows(vote, keepdims=True)

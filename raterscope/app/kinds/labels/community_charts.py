@@ -126,7 +126,7 @@ def _moments_by_behaviour(
     for share, step in steps_of(watch, SHARES):
         moment_watch = part(step, 0.0, 1.0, f"{percent(share)} of the votes: ")
         mean, votes = _rates_until(labels, fusion, share, moment_watch)
-        moments.append(communities(mean, votes, settings, moment_watch))
+        moments.append(communities(mean, votes, settings, moment_watch, labels.used_classes()))
     titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
     return [*moments, last], titles, "of each one's votes"
 

@@ -32,6 +32,7 @@ from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
+from raterscope.algorithms.labels.unused_classes import matrices_in_use
 from raterscope.algorithms.labels.vote_budget import NOTHING, Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
@@ -426,7 +427,7 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
     """
     assert labels.meaning is not None
     if basis == "behaviour":
-        return describe_communities(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
+        return describe_communities(*matrices_in_use(labels, prototypes))
     return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))
 
 

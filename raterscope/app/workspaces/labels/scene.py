@@ -298,7 +298,8 @@ def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch
         )
     basis, method = method_key
     if basis == "behaviour":
-        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
+        settings, used = CommunitySettings(method=method), scene.labels.used_classes()
+        groups = communities(analysis.mean, analysis.votes_of, settings, watch, used)
     else:
         groups = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
     return describe_groups(scene.labels, groups, analysis.accuracy[0])

@@ -17,6 +17,7 @@ from raterscope.algorithms.labels.drift import FALSE_ALARMS, ChangePoint, change
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
+from raterscope.algorithms.labels.unused_classes import matrices_in_use
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.evaluation import area_in_words, curve_chart, curve_keys
@@ -238,7 +239,6 @@ def annotators_table(
 ) -> Table:
     """List the best and the worst annotators, excluded ones and programs."""
     labels, fusion = answered.question.labels, answered.result.fusion
-    assert labels.meaning is not None
     mean, low, high = rates.accuracies()
     votes = labels.votes_of_annotators()
     ranked = np.flatnonzero(votes >= _ENOUGH)
@@ -246,7 +246,6 @@ def annotators_table(
         ranked = np.flatnonzero(votes > 0)
     order = ranked[np.argsort(-mean[ranked], kind="stable")]
     indices = order if len(order) <= 2 * _MOST else np.concatenate([order[:_MOST], order[-_MOST:]])
-    meaning = labels.meaning.tolist()
     rows: list[list[Cell | str]] = []
     for row, k in enumerate(indices.tolist()):
         if row == _MOST and len(indices) < len(order):
@@ -260,7 +259,7 @@ def annotators_table(
                 f"{int(votes[k]):,}",
                 estimate(float(mean[k]), float(low[k]), float(high[k])),
                 of or NONE,
-                plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
+                plain(describe_community(*matrices_in_use(labels, rates.mean[k])), 80),
             ]
         )
     programs = set(answered.run.programs)
@@ -273,7 +272,7 @@ def annotators_table(
             continue
         out = int((answered.question.excluded.annotator == k).sum())
         right = estimate(float(mean[k]), float(low[k]), float(high[k]))
-        text = plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
+        text = plain(describe_community(*matrices_in_use(labels, rates.mean[k])), 80)
         rows.append([title, f"{out:,} not counted", right, NONE, text])
     note = (
         "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
