@@ -55,8 +55,8 @@ COLUMN_NAMES = {
     "task": f"task item object unit document example hit {_IMAGES} case orig text sentence tweet passage "
     "audio audiofile clip video prompt url link question",
     "image": _IMAGES,
-    "x": f"{_positioned('x')} px col column centroidxpx",
-    "y": f"{_positioned('y')} py row centroidypx",
+    "x": f"{_positioned('x')} px col column centroidxpx locationcenterx",
+    "y": f"{_positioned('y')} py row centroidypx locationcentery",
     "xmin": "xmin x1 xtl minx bboxxmin",
     "ymin": "ymin y1 ytl miny bboxymin",
     "xmax": "xmax x2 xbr maxx bboxxmax",

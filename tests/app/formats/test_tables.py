@@ -112,6 +112,8 @@ def test_a_column_that_is_there_twice_is_refused_unless_it_is_the_same(file: Pat
         ("rater_id;Image ID;X;Y", ClickTable),
         ("user_name;user_id;file_name;x;y", ClickTable),
         ("Judge;SubjectId;x_px;y_px", ClickTable),
+        ("Rater;Image;Centroid X px;Centroid Y px", ClickTable),  # of QuPath
+        ("Rater;Image;Location_Center_X;Location_Center_Y", ClickTable),  # of CellProfiler
         ("annotatorName;imageName;cx;cy", ClickTable),
         ("player_id;filename;x_coord;y_coord", ClickTable),
         ("image_id;x;y", PointTable),
