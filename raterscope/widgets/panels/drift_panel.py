@@ -214,7 +214,7 @@ class DriftPanel(QWidget):
         super().hideEvent(event)
 
     def _make_empty_page(self) -> QWidget:
-        self._nothing = plain_label("", "second", wrap=True)
+        self._nothing = Placeholder()
         self.fuse = QPushButton("Fuse with the dynamic model")
         self.changed = ChangeList()
         page = QWidget()
@@ -255,7 +255,7 @@ class DriftPanel(QWidget):
         self.changed.hide()
         self.figures.hide()
         self._header.set_subtitle("")
-        self._header.setToolTip("")
+        self._header.setToolTip(plain_tip(text))
         self._pages.setCurrentIndex(0)
         self._arrange()
 

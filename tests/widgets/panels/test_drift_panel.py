@@ -229,3 +229,10 @@ def test_arrays_that_do_not_fit_are_refused():
         view(low=np.zeros((3, 2, 3)))
     with pytest.raises(ValueError, match="a change"):
         view(changes=((100, 0, ""),))
+
+
+def test_a_text_without_room_begins_at_its_top_and_is_whole_in_the_tooltip(panel):
+    text = "These changed, those who changed most first. Select one to plot its rates over time."
+    panel.show_changed((), text)
+    assert panel._nothing.alignment() & Qt.AlignmentFlag.AlignTop
+    assert text in panel._header.toolTip()
