@@ -124,6 +124,8 @@ def test_a_disputed_region_is_reported_with_its_slices_and_its_side(report):
         assert 4 <= first <= last <= 8
         assert re.fullmatch(r"\d+ mm left of the centroid", side)
         assert region[5] == "undecided"
+    assert re.search(r"regions? with [\d.]+ ml of doubt", report.text)
+    assert re.search(r"[\d.]+ ml of doubt in the whole slice", report.text)
 
 
 def test_the_experts_word_stands_in_table_volume_and_journal(study, page):

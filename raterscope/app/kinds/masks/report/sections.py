@@ -198,7 +198,7 @@ def _structure(
     facts.append(
         (
             "Disputed",
-            f"{counted(regions, 'region')}, {units.amount(report.doubt_ml)} of doubt"
+            f"{counted(regions, 'region')} with {units.amount(report.doubt_ml)} of doubt"
             if regions
             else "no region beyond the tolerance",
         )
@@ -304,7 +304,7 @@ def _slice(scene: SliceScene, figures: StructureFigures, units: Units, index: in
     if 0 <= at < len(figures.doubt):
         slice_doubt = figures.doubt[at : at + 1]
         ml = float(volumes_of(slice_doubt, masks.spacing, masks.slice_positions, index)) / 1000.0
-    words = [f"{units.amount(ml)} of doubt"]
+    words = [f"{units.amount(ml)} of doubt in the whole {'image' if grid.flat else 'slice'}"]
     if regions:
         words.append(f"region{'' if len(regions) == 1 else 's'} {', '.join(regions)}")
     plane = scene.plane().name if grid.calibrated else ""
