@@ -45,6 +45,7 @@ def with_unused(labels: Labels, used: NDArray[np.bool_], fusion: LabelFusion) ->
     shares = np.full(len(used), new / np.count_nonzero(~used))
     shares[used] = fusion.shares * (1 - new)
     prior = default_prior(labels) * fusion.confusion.prior.min()
+    prior[used] *= new
     prior[np.ix_(used, _used_outputs(labels, used))] = fusion.confusion.prior
     whole = make_fusion(
         labels, fusion.algorithm, posterior, count_confusion(labels, posterior, prior), fusion.trace,

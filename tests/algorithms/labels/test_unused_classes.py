@@ -51,6 +51,9 @@ def test_probabilities_and_annotators_stay_the_same(name, at, ordered):
     assert [n for n in after.fusion.notices if n not in before.fusion.notices] == [
         "No vote represents 1 class: never."
     ]
+    used = after.fusion.confusion.mean()[:, np.arange(6) != at]
+    if name not in ("dawid-skene", "majority"):  # which have no prior
+        assert np.delete(used, at, axis=2) == pytest.approx(before.fusion.confusion.mean(), abs=0.01)
     rates, wider = rates_of(labels, before.fusion), rates_of(more, after.fusion)
     for expected, values in zip(rates.accuracies(), wider.accuracies(), strict=True):
         assert values == pytest.approx(expected, abs=0.01)
