@@ -217,22 +217,23 @@ class SettingsDialog(FormDialog):
         self.cache = FolderField("Folder of the copies of large images")
         self.cache.text = settings.cache
         self.cache.editor.setPlaceholderText(cache)
-        form = form_of({
+        fields = {
             "Theme": self.theme, "Text size": self.text_percent, "Expert's name": self.expert,
             "Cache folder": self.cache,
-        })  # fmt: skip
+        }  # fmt: skip
         note = plain_label("The name is used for decisions from now on.", "small", wrap=True)
         self.algorithms = {key: _algorithm_box(titles) for key, (_, titles) in algorithms.items()}
         for key, box in self.algorithms.items():
             box.choose(settings.algorithms.get(key, ""))
-        methods = form_of({words: self.algorithms[key] for key, (words, _) in algorithms.items()})
+        methods = {words: self.algorithms[key] for key, (words, _) in algorithms.items()}
         scope = plain_label("A study keeps the settings of its last fusion.", "small", wrap=True)
         self.keys = KeyTable(bindings)
         heading = plain_label("ALGORITHMS OF NEW STUDIES", "caption")
-        vertical(
-            form, note, 8, heading, methods, scope, STRETCH,
-            inside=program, margins=(12, 12, 12, 12), spacing=8,
-        )  # fmt: skip
+        heading.setContentsMargins(0, 8, 0, 0)
+        form = form_of({**fields, **methods})
+        for row, label in enumerate((note, heading), start=len(fields)):
+            form.insertRow(row, label)
+        vertical(form, scope, STRETCH, inside=program, margins=(12, 12, 12, 12), spacing=8)
         self.tabs.addTab(self.keys, "Keys")
         self.lay_out("", "", self.tabs, accept="Save")
         self.keys.changed.connect(lambda: self.accepting.setEnabled(not self.keys.conflict()))

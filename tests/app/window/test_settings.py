@@ -34,6 +34,8 @@ def open_dialog(window):
 
 def test_settings_are_applied_and_kept(window, qtbot, tmp_path):
     dialog = open_dialog(window)
+    fields = (dialog.theme, dialog.expert, *dialog.algorithms.values())
+    assert len({field.x() for field in fields}) == 1
     dialog.theme.setCurrentIndex(dialog.theme.findData("light"))
     dialog.text_percent.setValue(130)
     dialog.expert.setText(" Dr. Ada ")
