@@ -64,6 +64,7 @@ def replay(h):
     h.show("Stream")
     if h.screen.stream.offers.isVisible():
         h.screen.stream.offers.replay.click()
+        h.screen.stream.replay.batch_chosen.emit(4)  # few steps are soon computed
         h.idle()
 
 
@@ -193,7 +194,7 @@ CLICKS_WIDGETS = {
     ("In the stream", "start, end of the replay"): Effect(
         lambda h: h.screen.stream.replay.slider.value(),
         CHANGED,
-        lambda h: h.screen.stream.replay.slider.setValue(3),
+        lambda h: h.screen.stream.replay.slider.setValue(1),
         lambda h: (replay(h), h.screen.stream)[1],
     ),
     ("In the classes of a task", "decide for this class"): Effect(
