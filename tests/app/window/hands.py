@@ -146,7 +146,7 @@ class Hands:
             self.screen.unfold(splitter)
         while self.screen._enlarged is not None:
             self.screen.enlarge()
-        if self.kind != "annotators" and item(self) != 0:
+        if self.kind != "annotators":
             go_to(self)
         if self.kind == "clicks":
             self.screen.queue.order.setCurrentIndex(0)
@@ -204,8 +204,9 @@ def item(h):
 
 
 def go_to(h, at=0):
-    h.screen.go_to(h.contents.of(h.kind)[at].id)
-    h.idle()
+    if item(h) != at:
+        h.screen.go_to(h.contents.of(h.kind)[at].id)
+        h.idle()
 
 
 def folded(h, name):
@@ -240,7 +241,8 @@ def a_decision(h):
     if h.kind == "annotators":
         joined(h)
     else:
-        with_bookmark(h)
+        h.screen.comments.toggle_bookmark()
+        h.idle()
     assert h.verb in ("bookmark", "join")
 
 
