@@ -550,13 +550,13 @@ def _sample(clicks: Clicks) -> IntArray:
     between an annotator's own clicks. From a large crowd, few annotators with many clicks are sampled: with
     one click of each, no pair of own clicks would remain.
     """
-    x, y = clicks.x - clicks.centre[0], clicks.y - clicks.centre[1]
+    x, y, side = clicks.x - clicks.centre[0], clicks.y - clicks.centre[1], math.sqrt(clicks.area)
     small = len(clicks.annotators) <= ANNOTATORS
-    rows = np.arange(len(clicks)) if small else _sample_clicks(clicks, _shuffled(x, y))
+    rows = np.arange(len(clicks)) if small else _sample_clicks(clicks, _shuffled(x, y, side))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
         rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
-    rows = rows[np.lexsort((y[rows], x[rows], _shuffled(x[rows], y[rows])))]
+    rows = rows[np.lexsort((y[rows], x[rows], _shuffled(x[rows], y[rows], side)))]
     counts, worth = np.bincount(clicks.annotator[rows], minlength=len(clicks.annotators)), clicks.worth
     most = int(BUSY * max(_median(counts[counts > 0], worth[counts > 0]), 1))
     share = min(1.0, MOST / float((worth * np.minimum(counts, most)).sum()))
@@ -584,7 +584,11 @@ def _sample_clicks(clicks: Clicks, shuffled: FloatArray) -> IntArray:
     return np.flatnonzero(chosen[clicks.annotator])
 
 
-def _shuffled(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return a hash of every position; neighbours have different hashes."""
-    turned = np.sin(x * 12.9898 + y * 78.233) * 43758.5453
+def _shuffled(x: FloatArray, y: FloatArray, side: float) -> FloatArray:
+    """Return a hash of every position relative to the image's centre; neighbours have different hashes.
+
+    It does not depend on the unit of length, nor on mirroring the image or turning it by right angles.
+    """
+    away = np.abs([x, y]) * (1000 / side)
+    turned = np.sin(away.max(axis=0) * 12.9898 + away.min(axis=0) * 78.233) * 43758.5453
     return np.asarray(turned - np.floor(turned), dtype=np.float64)

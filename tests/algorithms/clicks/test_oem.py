@@ -258,6 +258,25 @@ def test_neither_order_nor_numbering_of_annotators_matters(settings):
     np.testing.assert_allclose(two.inlier, first.inlier[rows], atol=1e-6)
 
 
+def test_a_mirrored_turned_or_larger_image_has_the_same_clusters():
+    clicks = crowd(OBJECTS, 12, 2.0, 1)
+    stray = np.random.default_rng(2).uniform(clicks.extent[:2], clicks.extent[2:], (200, 2))
+    # one annotator clicks much more often than the others, and is sampled
+    x, y = (np.r_[own, other] for own, other in zip((clicks.x, clicks.y), stray.T, strict=True))
+    annotator = np.r_[clicks.annotator, np.zeros(len(stray), dtype=np.int64)]
+    left, top, right, bottom = clicks.extent
+    first = oem(Clicks(x, y, annotator, clicks.annotators, clicks.extent))
+    for to, extent in (
+        (lambda x, y: (left + right - x, y), clicks.extent),
+        (lambda x, y: (y, x), (top, left, bottom, right)),
+        (lambda x, y: (2 * x, 2 * y), tuple(2 * edge for edge in clicks.extent)),
+    ):
+        other = oem(Clicks(*to(x, y), annotator, clicks.annotators, extent))
+        moved = np.stack(to(*first.mean.T), axis=1)
+        assert len(other) == len(first)
+        assert np.linalg.norm(moved[:, None] - other.mean, axis=2).min(axis=1).max() < 1e-3
+
+
 @pytest.mark.parametrize("run", [oem, cem, lambda clicks: oem(clicks, PATH)])
 def test_the_same_clicks_give_the_same_bits(run):
     clicks = crowd(OBJECTS, 12, 2.0, 1)
