@@ -47,3 +47,21 @@ def test_the_order_of_the_input_does_not_matter(name, ordered):
     assert result.communities is not None
     assert expected.communities is not None
     assert result.communities.count == expected.communities.count
+
+
+@pytest.mark.parametrize("name", LABELLERS)
+def test_annotators_and_tasks_without_votes_do_not_matter(name):
+    crowd = simulate_labels(staging_crowd(tasks=80, annotators=12), seed=2)
+    plan = LabelPlan(name, LABELLERS[name].settings())
+    expected = fuse(crowd.labels, plan)
+    annotators, tasks = ("A", *crowd.labels.annotators), ("A", *crowd.labels.tasks)
+    more = replace(
+        crowd.labels, annotators=annotators, tasks=tasks,
+        annotator=crowd.labels.annotator + 1, task=crowd.labels.task + 1,
+    )  # fmt: skip
+    result = fuse(more, plan)
+    assert result.fusion.posterior[1:] == pytest.approx(expected.fusion.posterior, abs=1e-3)
+    assert result.fusion.confusion.alpha[1:] == pytest.approx(expected.fusion.confusion.alpha, abs=0.01)
+    assert result.communities is not None
+    assert expected.communities is not None
+    assert result.communities.community.tolist() == expected.communities.community.tolist()
