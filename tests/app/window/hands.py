@@ -68,7 +68,7 @@ class Hands:
 
     def newer_run(self):
         if self.runs:  # F5 was pressed
-            self.qtbot.waitUntil(lambda: len(self.contents.runs) > self.runs, timeout=20_000)
+            self.qtbot.waitUntil(lambda: len(self.contents.runs) > self.runs)
         self.runs = len(self.contents.runs)
         return self.runs
 

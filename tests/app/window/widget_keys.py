@@ -300,7 +300,7 @@ def sound(h):
     go_to(h, 1)
     task(h)
     h.show("Task")
-    h.qtbot.waitUntil(h.screen.content.sound.isVisible, timeout=5000)
+    h.qtbot.waitUntil(h.screen.content.sound.isVisible)
     return h.screen.content.sound.button
 
 
@@ -311,7 +311,7 @@ def picture(h):
     else:
         h.show("Comparison")
         h.screen.contents.show(0)
-    h.qtbot.waitUntil(h.screen.content.picture.isVisible, timeout=5000)
+    h.qtbot.waitUntil(h.screen.content.picture.isVisible)
     return h.screen.content.picture
 
 
@@ -416,7 +416,7 @@ LABELS_WIDGETS = {
 def ranking(h):
     h.window.show_workspace("pairs")
     rows = h.screen.ranking.figure
-    h.qtbot.waitUntil(lambda: rows.view is not None, timeout=5000)
+    h.qtbot.waitUntil(lambda: rows.view is not None)
     return rows
 
 
