@@ -315,7 +315,14 @@ def own_noise(
         if near is not None:
             drawn[k] = near
             continue
-        value, vector = np.linalg.eigh(np.eye(count) - lost(np.eye(count)))
+        square = np.eye(count)
+        cross: FloatArray = np.diag(total)
+        for weighted, lower, through in own:
+            explained = solve_lower(lower, weighted.T)
+            square -= explained.T @ explained
+            cross -= explained.T @ through
+        cross /= problem.length
+        value, vector = np.linalg.eigh(square - cross @ biases.inverse @ cross.T)
         good = value > _LOST
         seen = vector.T @ seen
         seen[good] = seen[good] / np.sqrt(value[good])
@@ -349,21 +356,21 @@ def _lost(
     inverse: FloatArray,
     x: FloatArray,
 ) -> FloatArray:
-    """Multiply rows, (..., m), by 1 - Z'PZ, the part of Z that items and annotators explain.
+    """Multiply a vector by 1 - Z'PZ, the part of Z that items and annotators explain.
 
     `blocks`: for each block of items Z'delta0, (m, k); the factor of their Laplacian, (k, k); and delta0'A
     divided by it, (k, m).
     `total`: (m,), sums of the columns of Z.
     `inverse`: (m, m), of R.
     """
-    explained = [solve_lower(lower, (x @ table).T).T for table, lower, _ in blocks]
+    explained = [solve_lower(lower, x @ table) for table, lower, _ in blocks]
     bias = total * x
     for (_, _, through), score in zip(blocks, explained, strict=True):
         bias -= score @ through
-    bias = bias / length @ inverse / length
+    bias = inverse @ (bias / length) / length
     result = total * bias
     for (table, lower, through), score in zip(blocks, explained, strict=True):
-        result += solve_lower(lower, (score - bias @ through.T).T, transposed=True).T @ table.T
+        result += table @ solve_lower(lower, score - through @ bias, transposed=True)
     return result
 
 
