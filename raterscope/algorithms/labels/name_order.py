@@ -29,14 +29,22 @@ def ordered_by_name(run: Method) -> Method:
         if settings is not None:
             labels = labels.settled(settings.repeats)
         tasks, annotators = _order(labels.tasks), _order(labels.annotators)
-        number = np.argsort(tasks), np.argsort(annotators)
+        number_of_task, number_of_annotator = _numbers(tasks), _numbers(annotators)
 
         def as_given(fusion: object) -> LabelFusion:
             assert isinstance(fusion, LabelFusion)
-            return fusion.reordered(number[1], number[0])
+            return fusion.reordered(number_of_annotator, number_of_task)
 
         in_order = watch if watch is silent else wrapping(watch, as_given)
-        return as_given(run(_sorted(labels, tasks, annotators), settings, in_order))
+        task, annotator, label = _sorted_votes(labels, number_of_task, number_of_annotator)
+        in_name_order = replace(
+            labels, task=task, annotator=annotator, label=label, time=None,
+            tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
+            annotators=tuple(labels.annotators[row] for row in annotators.tolist()),
+            known=None if labels.known is None else labels.known[tasks],
+            weights=None if labels.weights is None else labels.weights[annotators],
+        )  # fmt: skip
+        return as_given(run(in_name_order, settings, in_order))
 
     return cast(Method, run_in_order)
 
@@ -45,24 +53,25 @@ def _order(names: Sequence[str]) -> NDArray[np.int64]:
     return np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
 
 
-def _sorted(labels: Labels, tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> Labels:
-    """Put tasks and annotators into an order, and sort the votes, without their times."""
-    many, outputs = len(annotators), len(labels.outputs)
-    key = np.argsort(tasks)[labels.task]
+def _numbers(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    numbers = np.empty_like(order)
+    numbers[order] = np.arange(len(order))
+    return numbers
+
+
+def _sorted_votes(
+    labels: Labels, task: NDArray[np.int64], annotator: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]:
+    """Return tasks, annotators and labels of the votes, sorted by new numbers of tasks and annotators."""
+    many, outputs = max(len(annotator), 1), len(labels.outputs)
+    key = task[labels.task]
     key *= many
-    key += np.argsort(annotators)[labels.annotator]
+    key += annotator[labels.annotator]
     key *= outputs
     key += labels.label
     key.sort()
-    label = (key % outputs).astype(labels.label.dtype)
+    label = (key % outputs).astype(np.int16)
     key //= outputs
-    annotator = (key % max(many, 1)).astype(labels.annotator.dtype)
-    key //= max(many, 1)
-    return replace(
-        labels,
-        task=key.astype(labels.task.dtype), annotator=annotator, label=label, time=None,
-        tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
-        annotators=tuple(labels.annotators[row] for row in annotators.tolist()),
-        known=None if labels.known is None else labels.known[tasks],
-        weights=None if labels.weights is None else labels.weights[annotators],
-    )  # fmt: skip
+    voter = (key % many).astype(np.int32)
+    key //= many
+    return key.astype(np.int32), voter, label

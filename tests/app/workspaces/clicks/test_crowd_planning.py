@@ -17,7 +17,7 @@ from tests.app.driving import LONG, idle
 def measure(window, qtbot, scope="one"):
     panel = window.workspace.crowd_size
     window.workspace.middle_tabs.setCurrentWidget(panel)
-    panel.form.set_settings(replace(panel.form.settings(), fewest=4, crowds=2, draws=1))
+    panel.form.set_settings(replace(panel.form.settings(), min_annotators=4, crowds=2, draws=1))
     panel.scope.set_mode(scope)
     QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
     return panel
