@@ -11,7 +11,6 @@ import math
 import os
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, BinaryIO, Protocol
@@ -27,8 +26,6 @@ from raterscope.app.formats.untrusted import MAX_VOXELS, file_errors, max_unpack
 from raterscope.text import counted
 
 _CHUNK = 4 << 20
-_MAX_COUNTED = 128 << 20
-"""Maximum number of bytes that are unpacked only to count them."""
 _LONGEST_WORD = 40
 
 
@@ -94,37 +91,20 @@ def with_ending(head: VoxelHead, file: BinaryIO) -> VoxelHead:
 
 
 def note_surplus(head: VoxelHead) -> VoxelHead:
-    """Add a notice of slices beyond those that the header claims.
-
-    The length of the file shows them; a small stream of zlib is unpacked for it, others are not.
-    """
-    length = math.prod(head.lengths) * head.dtype.itemsize
+    """Add a notice of slices beyond those that the header claims, where the file's length shows them."""
     with file_errors(head.path):
         if not head.packing:
             size = head.data.stat().st_size - head.offset
         elif head.packing == "gzip":
             size = int.from_bytes(head.ending or _read_ending(head.data), "little") - head.within
-        elif head.packing == "zlib" and length <= _MAX_COUNTED:
-            size = _count_unpacked(head, 2 * _MAX_COUNTED)
         else:
             return head
     plane = math.prod(head.grid.shape[1:]) * head.dtype.itemsize
-    slices = (size - length) // plane
+    slices = (size - math.prod(head.lengths) * head.dtype.itemsize) // plane
     if slices < 1:
         return head
     notice = f"holds voxels of {counted(slices, 'slice')} more than its header claims, which are not read"
     return replace(head, notices=(*head.notices, notice))
-
-
-def _count_unpacked(head: VoxelHead, most: int) -> int:
-    """Count the bytes of a packed stream, up to `most`; those before a damage, which reading reports."""
-    count = 0
-    with head.data.open("rb") as file, suppress(EOFError, zlib.error):
-        file.seek(head.offset)
-        stream = _unpack(file, head.packing)
-        while count < most and (data := stream.read(_CHUNK)):
-            count += len(data)
-    return count
 
 
 def _read_ending(path: Path) -> bytes:

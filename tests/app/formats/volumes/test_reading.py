@@ -203,9 +203,7 @@ def test_files_cut_short(tmp_path: Path, suffix: str, packed: bool) -> None:
         refusal(path)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "packed"), [(".mha", False), (".mha", True), (".nrrd", False), (".nrrd", True)]
-)
+@pytest.mark.parametrize(("suffix", "packed"), [(".mha", False), (".nrrd", False), (".nrrd", True)])
 def test_voxels_beyond_those_of_the_header_give_a_notice(tmp_path: Path, suffix: str, packed: bool) -> None:
     path = tmp_path / f"a{suffix}"
     SimpleITK.WriteImage(oblique(), str(path), packed)
