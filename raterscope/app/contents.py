@@ -61,7 +61,7 @@ class Contents:
     last_import: LastImport | None = None
     """The last import, if it can be undone."""
     imported_files: Mapping[str, ImportedFile] = field(default_factory=dict)
-    """Imported tables, by digest."""
+    """Imported tables, by name, size and time of change."""
     hidden: bool = False
     """Whether the names of annotators are hidden."""
 

@@ -100,6 +100,11 @@ class Source:
         """Raise `InputError` for a file of an annotation tool that is not read."""
         from raterscope.app.formats.unread import refuse_unread
 
+        suffix = self.path.suffix.casefold()
+        if suffix in _ANNOTATIONS:  # parsed in any case; of XML files none is refused here
+            with suppress(InputError):  # raised again when the file is read
+                if suffix == ".xml" or self.document() is not None:
+                    return
         if self.format == "" and not is_of_plugin(self.path):
             refuse_unread(self.path, self._start)
 

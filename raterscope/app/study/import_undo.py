@@ -1,6 +1,6 @@
 """Undo of the last import: what it added is removed, as long as nothing was built on it.
 
-The settings record the state before the last import, and the digests of imported files.
+The settings record the state before the last import, and names, sizes and times of imported tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from raterscope.app.review import Decision
 from raterscope.app.study.imports import number_import
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.records import ImportedFile, LastImport, RunEntry
-from raterscope.app.study.references import digest_of_file
 from raterscope.app.study.study import Study
 from raterscope.text import counted
 
@@ -74,23 +73,28 @@ def record_import(study: Study, before: BeforeImport, files: Sequence[Path], tab
         structures=tuple(sorted(now.structures - before.structures)),
     )
     at = f"{datetime.now(UTC):%Y-%m-%d}"
-    digests = {
-        digest_of_file(path): ImportedFile(plain(path.name, 200), at, now.imports)
+    known = {
+        _identity(path): ImportedFile(plain(path.name, 200), at, now.imports)
         for path in dict.fromkeys(tables)
         if path.is_file()
     }
-    if digests:
-        study.settings.imported_files = {**digests, **study.settings.imported_files}
+    if known:
+        study.settings.imported_files = {**known, **study.settings.imported_files}
+
+
+def _identity(path: Path) -> str:
+    """Return name, size and time of change of a file, by which it is known without being read again."""
+    status = path.stat()
+    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def repeated_files(
-    known: Mapping[str, ImportedFile], paths: Sequence[Path], watch: Watch = silent
+    known: Mapping[str, ImportedFile], paths: Sequence[Path], _watch: Watch = silent
 ) -> dict[Path, ImportedFile]:
-    """Return the files whose content is in the study already, with the earlier import of each."""
+    """Return the files that are in the study already, with the earlier import of each."""
     repeated = {}
     for path in paths if known else ():
-        watch(0.0, f"reading {plain(path.name)}")
-        if path.is_file() and (earlier := known.get(digest_of_file(path, watch))) is not None:
+        if path.is_file() and (earlier := known.get(_identity(path))) is not None:
             repeated[path] = earlier
     return repeated
 
@@ -125,9 +129,7 @@ def undo_import(study: Study, _watch: Watch = silent) -> str:
             # Numbers of imports are never used again, because runs refer to them.
             number_import(connection, "undone", ", ".join(last.files), ())
         files = study.settings.imported_files.items()
-        study.settings.imported_files = {
-            digest: file for digest, file in files if file.number <= last.imports[0]
-        }
+        study.settings.imported_files = {key: file for key, file in files if file.number <= last.imports[0]}
         study.settings.last_import = None
         study.forget()
         if study.questions() or study.pair_questions():

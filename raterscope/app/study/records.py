@@ -235,7 +235,7 @@ class ReadProgress(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """Table that was imported, known by the digest of its content."""
+    """Table that was imported, known by its name, size and time of change."""
 
     name: str
     at: str  # date

@@ -300,7 +300,7 @@ class StudySettings:
     last_import = Setting[LastImport | None](LastImport | None, None, renewable=True)
     """What the last import added; None if it was undone."""
     imported_files = Setting[Mapping[str, ImportedFile]](dict[str, ImportedFile], {}, renewable=True)
-    """Imported tables, by digest."""
+    """Imported tables, by name, size and time of change."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file

@@ -36,7 +36,8 @@ def press_button(window, qtbot, words):
 def dropped(window, qtbot, folder, *names):
     paths = [folder / f"{name}.csv" for name in names]
     for path in paths:
-        path.write_text(FILES[path.stem], encoding="utf-8")
+        if not path.exists():
+            path.write_text(FILES[path.stem], encoding="utf-8")
     window.open_paths(paths)
     idle(window, qtbot)
 
