@@ -1,6 +1,7 @@
 """A class that nobody uses changes neither probabilities nor what is stated of annotators."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,6 +23,13 @@ def crowd():
     return replace(simulated.labels, known=known, time=None).restricted({1: [0, 1], 5: [1, 2]})
 
 
+@cache
+def fused(name, ordered):
+    """Return the labels, and their fusion by a method."""
+    labels = replace(crowd(), ordered=ordered)
+    return labels, fuse(labels, LabelPlan(name, LABELLERS[name].settings()))
+
+
 def with_class(labels, at):
     """Return the labels with another class, which nobody gives, as the class `at`."""
     place = np.delete(np.arange(len(labels.classes) + 1), at)
@@ -39,10 +47,9 @@ def with_class(labels, at):
 @pytest.mark.parametrize("name", ["pooled", "ibcc", "gibbs", "ebcc", "dawid-skene", "majority"])
 @pytest.mark.parametrize(("at", "ordered"), [(0, False), (2, False), (5, False), (0, True), (5, True)])
 def test_probabilities_and_annotators_stay_the_same(name, at, ordered):
-    labels = replace(crowd(), ordered=ordered)
+    labels, before = fused(name, ordered)
     more = with_class(labels, at)
-    plan = LabelPlan(name, LABELLERS[name].settings())
-    before, after = fuse(labels, plan), fuse(more, plan)
+    after = fuse(more, LabelPlan(name, LABELLERS[name].settings()))
     posterior = after.fusion.posterior
     assert np.delete(posterior, at, axis=1) == pytest.approx(before.fusion.posterior, abs=1 / len(labels))
     assert posterior.sum(axis=1) == pytest.approx(1.0)

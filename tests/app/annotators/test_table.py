@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from raterscope.algorithms.labels.drift import half_change
 from raterscope.app.annotator_evidence import Pool
 from raterscope.app.annotators.table import (
     effects_of_exclusion,
@@ -145,6 +146,30 @@ def test_verdicts_on_labels_stay_when_an_exclusion_is_fused(four_study):
         after, row_after = read_annotators(study).of_kind("eve", "labels")
         assert after.accepted[row_after] == before.accepted[row]
         assert after.rejected[row_after] == before.rejected[row]
+
+
+def test_the_changes_of_a_run_are_estimated_once(four_study, monkeypatch):
+    from raterscope.app.kinds.labels import annotators
+
+    estimated = []
+
+    def estimate(labels, fusion, watch):
+        estimated.append(labels)
+        return half_change(labels, fusion, watch)
+
+    monkeypatch.setattr(annotators, "half_change", estimate)
+    monkeypatch.setattr(annotators, "_HALF_CHANGES", {})
+    with Study.open(four_study) as study:
+        (question,) = study.questions()
+        before = read_annotators(study).columns["labels_drift"]
+        subject = TaskSubject(task="cell 00", label="ring")
+        study.record(Decision(verb="label", subject=subject, item=question.id))
+        assert np.array_equal(read_annotators(study).columns["labels_drift"], before, equal_nan=True)
+    assert len(estimated) == 1
+    assert main(["run", str(four_study), "majority", "--kind", "labels"]) == 0
+    with Study.open(four_study) as study:
+        read_annotators(study)
+    assert len(estimated) == 2
 
 
 def test_offset_and_scatter_are_recovered(tmp_path):
