@@ -68,6 +68,13 @@ def replay(h):
         h.idle()
 
 
+def paused_at_a_step(h):
+    if h.screen.streaming.replay.playing:
+        h.screen.stream.replay.toggle()
+        h.idle()
+    h.screen.stream.replay.slider.setValue(1)
+
+
 def grid(h):
     h.screen.show_grid(True)
     h.screen.batch_review.list_again()
@@ -194,7 +201,7 @@ CLICKS_WIDGETS = {
     ("In the stream", "start, end of the replay"): Effect(
         lambda h: h.screen.stream.replay.slider.value(),
         CHANGED,
-        lambda h: h.screen.stream.replay.slider.setValue(1),
+        paused_at_a_step,
         lambda h: (replay(h), h.screen.stream)[1],
     ),
     ("In the classes of a task", "decide for this class"): Effect(
