@@ -21,6 +21,7 @@ from raterscope.algorithms.annotators.communities import METHODS, Communities, C
 from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.array_operations import sum_rows
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.crowd_votes import class_votes
@@ -33,7 +34,6 @@ from raterscope.algorithms.labels.data import (
     PriorSettings,
     has_own_matrices,
 )
-from raterscope.algorithms.labels.drift import changes_in_words, constancy
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.programs import Program, combine

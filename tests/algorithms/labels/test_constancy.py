@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.drift import changes_in_words, constancy, half_change, main_change
+from raterscope.algorithms.labels.constancy import changes_in_words, constancy, half_change, main_change
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raterscope.algorithms.labels.drift import half_change
+from raterscope.algorithms.labels.constancy import half_change
 from raterscope.app.annotator_evidence import Pool
 from raterscope.app.annotators.table import (
     effects_of_exclusion,

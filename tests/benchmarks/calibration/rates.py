@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS, HALVES, constancy, half_change
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, HALVES, constancy, half_change
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled

@@ -15,10 +15,10 @@ from raterscope.algorithms.annotators.agreement_statistics import agreement_by_a
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.class_tree import class_tree
+from raterscope.algorithms.labels.constancy import constancy, half_change
 from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray
-from raterscope.algorithms.labels.drift import constancy, half_change
 from raterscope.algorithms.labels.fusion import run_with_programs
 from raterscope.algorithms.labels.vote_budget import seconds_per_vote
 from raterscope.algorithms.progress import Watch, part, steps_of

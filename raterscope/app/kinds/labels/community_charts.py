@@ -22,8 +22,9 @@ from raterscope.algorithms.annotators.common_tasks import (
 )
 from raterscope.algorithms.annotators.communities import Communities, CommunitySettings, communities
 from raterscope.algorithms.labels import Confusion
+from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import Constancy, confusion_at, constancy, row_over_time
+from raterscope.algorithms.labels.drift import confusion_at, row_over_time
 from raterscope.algorithms.labels.rates import Rates, estimate_rates
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain

@@ -22,9 +22,9 @@ from raterscope.algorithms.clicks.decision_course import (
 )
 from raterscope.algorithms.labels.active_learning import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.constancy import constancy
 from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult

@@ -10,9 +10,9 @@ import numpy as np
 from PySide6.QtCore import Qt, QTimer, Signal
 
 from raterscope.algorithms.labels import drift
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS, MIN_VOTES, main_change
 from raterscope.algorithms.labels.copying import copying_of
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, MIN_VOTES, main_change
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.result import Copying
 from raterscope.algorithms.progress import Watch

@@ -19,8 +19,9 @@ from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of,
 from raterscope.algorithms.labels import LabelFusion
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.class_tree import class_tree, similar_order
+from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, Labels, LabelsError, distinct
-from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
+from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.copying import find_copies
-from raterscope.algorithms.labels.drift import FALSE_ALARMS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import silent
 from raterscope.app.kinds.labels.evaluation import errors_shown, trust_in_labels

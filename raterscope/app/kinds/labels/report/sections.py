@@ -13,16 +13,9 @@ from PIL import Image
 
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.constancy import Constancy, constancy, main_change
 from raterscope.algorithms.labels.data import OPEN, FloatArray
-from raterscope.algorithms.labels.drift import (
-    Constancy,
-    accuracy_trend,
-    change_points,
-    constancy,
-    main_change,
-    row_movement,
-    row_over_time,
-)
+from raterscope.algorithms.labels.drift import accuracy_trend, change_points, row_movement, row_over_time
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings

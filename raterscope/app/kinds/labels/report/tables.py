@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.communities import describe_community
 from raterscope.algorithms.labels.assessment import Assessment, compare_accuracy
 from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.data import FloatArray
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, ChangePoint, change_in_words
+from raterscope.algorithms.labels.drift import ChangePoint, change_in_words
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
