@@ -283,6 +283,8 @@ _IDLE = {"mask", "masks", "seg", "segmentation", "label", "labels", "annotation"
 class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not an error
     """Masks or points whose annotator is unknown."""
 
+    is_question = True
+
     def __init__(
         self, files: Sequence[Path], guess: Mapping[Path, str], detections: Collection[Path] = ()
     ) -> None:

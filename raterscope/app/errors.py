@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from raterscope.text import counted, listed
@@ -34,7 +35,10 @@ class InputError(Exception):
     `file`: the file; its name alone is shown.
     `line`: line in the file, from 1.
     `field`: column or element.
+    `is_question`: whether an answer of the user resolves it.
     """
+
+    is_question = False
 
     def __init__(
         self, what: str, *, file: Path | str | None = None, line: int | None = None, field: str | None = None
@@ -67,6 +71,24 @@ class InUseError(StudyError):
 
 class UnwrittenError(StudyError):
     """A failed write that changed nothing and can be repeated, here or elsewhere."""
+
+
+class SkippedFiles:
+    """Files of an import that cannot be read and are skipped, unless they are `required`."""
+
+    def __init__(self, required: Collection[Path] = ()) -> None:
+        self.required = frozenset(required)
+        self.errors: list[InputError] = []
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """Collect the error of a file that may be skipped."""
+        try:
+            yield
+        except InputError as error:
+            if path in self.required or error.is_question:
+                raise
+            self.errors.append(error)
 
 
 class TableProblems(InputError):  # noqa: N818 - several errors in one

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import is_named_truth
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
@@ -73,6 +73,7 @@ class ImportCandidates:
     others: dict[str, list[Path]] = field(default_factory=dict)
     # masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped
     from_folders: frozenset[Path] = frozenset()
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
     sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
     _files: set[Path] = field(default_factory=set)
 
@@ -156,19 +157,25 @@ def classify_files(
     watch: Watch = silent,
     *,
     readers: Sequence[OtherFiles] = (),
+    skip_unreadable: bool = False,
 ) -> ImportCandidates:
-    """Classify each file as far as its own content determines the type; see `sort_files`."""
+    """Classify each file as far as its own content determines the type; see `sort_files`.
+
+    `skip_unreadable`: whether named files that cannot be read are skipped, as those of folders are.
+    """
     sources = Sources() if sources is None else sources
-    candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
+    skipped = SkippedFiles(() if skip_unreadable else paths)
+    candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers, skipped=skipped)
     reports: list[NoImageError] = []  # folders of reports or plans, fetched with the images of a PACS
     for path, step in steps_of(watch, paths):
-        if not path.is_dir():
-            _sort_file(path, kind, candidates, step)
-            continue
-        try:
-            _sort_folder(path, kind, candidates, step)
-        except NoImageError as error:
-            reports.append(error)
+        with skipped.reading(path):
+            if not path.is_dir():
+                _sort_file(path, kind, candidates, step)
+                continue
+            try:
+                _sort_folder(path, kind, candidates, step)
+            except NoImageError as error:
+                reports.append(error)
     if reports and not _count(candidates):
         raise reports[0]
     candidates.notices += [f"Skipped: {str(error).rstrip('.')}." for error in reports]

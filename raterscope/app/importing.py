@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, divided, part, silent, steps_of
 from raterscope.app.ambiguous_files import UnknownAnnotators, list_names
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
@@ -104,6 +104,7 @@ class Readings:
     rankings: tuple[RankingTable, ...] = ()
     others: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    skipped: tuple[InputError, ...] = ()  # errors of files that were skipped
     layouts: tuple[TableLayout, ...] = ()
     programs: frozenset[str] = frozenset()
 
@@ -117,14 +118,15 @@ def read_files(
     label_annotator: str | None = None,
     at_hand: StudyImages = NOTHING,
     asks: bool = False,
+    skip_unreadable: bool = False,
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
     """Read files; in a folder, its images, volumes, masks, labels, and tables with unambiguous headers.
 
     Raises `UnknownColumns` if a table's columns must be named by hand. Raises `UnknownAnnotators` if the
-    annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
-    nothing is stored then.
+    annotator of masks or points must be named. Raises `InputError` for the first named file that cannot be
+    read, or with `skip_unreadable` if there is nothing else to import; nothing is stored then.
 
     `kind`: one of `formats.KINDS`, if the files do not show it.
     `mappings`: fields of columns by file, named by hand.
@@ -139,61 +141,65 @@ def read_files(
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
     listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
-    candidates = classify_files(paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed)
-    sources = candidates.sources
+    candidates = classify_files(
+        paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed, skip_unreadable=skip_unreadable
+    )
+    sources, skipped = candidates.sources, candidates.skipped
     others = {
         name: readers[name].read([sources.open(path) for path in files], kind, watch)
         for name, files in candidates.others.items()
     }
     _apply_column_mapping(mappings, candidates)
     beside = frozenset(candidates.beside).difference(candidates.labels)
-    before = [*candidates.labels, *beside], candidates.pairs, candidates.tables, candidates.points
+    before = [*candidates.labels, *beside], candidates.pairs, candidates.points, candidates.tables
     looked = _OF_IMAGE * len(candidates.images)
-    of_labels, of_pairs, of_tables, of_points, of_images, last = divided(
+    of_labels, of_pairs, of_points, of_tables, of_images, last = divided(
         watch, _LOOKED, [*map(len, before), looked, looked + len(candidates.masks)]
     )
     labels = read_label_files(
         [*candidates.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=label_annotator or reading.annotator, sources=sources,
+        annotator=label_annotator or reading.annotator, skipped=skipped, sources=sources,
         watch=of_labels,
     )  # fmt: skip
-    pairs = read_pair_files(candidates.pairs, mappings, sources, of_pairs)
+    pairs = read_pair_files(candidates.pairs, mappings, sources, of_pairs, skipped=skipped)
     layouts = _layouts_of([*labels, *pairs], sources)
     ambiguous = _ambiguous_tables(candidates, mappings)
     sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
-    rankings = tuple(read_ranking(sources.open(path)) for path in candidates.rankings)
+    rankings: list[RankingTable] = []
+    for path in candidates.rankings:
+        with skipped.reading(path):
+            rankings.append(read_ranking(sources.open(path)))
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
-    optional = beside | set(candidates.tables).difference(paths)
-    tables_and_images, refused, more_layouts = _read_each(
-        candidates.tables, kind, mappings, optional, sources, of_tables
+    points = read_point_files(candidates.points, skipped, sources, of_points)
+    skipped.required -= beside
+    tables_and_images, more_layouts = _read_each(
+        candidates.tables, kind, mappings, skipped, sources, of_tables
     )
-    points, more = read_point_files(candidates.points, candidates.named, sources, of_points)
     sources.keep(candidates.masks)
-    refused += more
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
     clicked = [name for table in (*tables, *(file.clicks for file in points)) for name in table.images]
     resolve_ambiguous(candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], of_images)
     of_images, of_masks = divided(last, 0.0, [_OF_IMAGE * len(candidates.images), len(candidates.masks)])
-    pictures, _, _ = _read_each(candidates.images, "image", {}, frozenset(), sources, of_images)
+    pictures, _ = _read_each(candidates.images, "image", {}, skipped, sources, of_images)
     images = _with_distinct_names([image for image in pictures if isinstance(image, ImageFile)])
     volumes = tuple(
         replace(new, notices=tuple(_of_renamed(words, old.name, new.name) for words in old.notices))
         for old, new in zip(candidates.volumes, _with_distinct_names(candidates.volumes), strict=True)
     )
-    masks, more = read_mask_files(
-        candidates.masks, candidates.volumes, reading, at_hand, candidates.from_folders | beside, sources,
-        of_masks,
+    masks = read_mask_files(
+        candidates.masks, candidates.volumes, reading, at_hand, skipped=skipped, sources=sources,
+        watch=of_masks,
     )  # fmt: skip
-    refused += more
-    if refused and not (
+    if skipped.errors and not (
         tables or points or images or candidates.volumes or masks or labels or pairs or rankings or others
     ):
-        raise refused[0]
+        raise skipped.errors[0]
     names = [site.name for site in list_sites(at_hand.entries, images, volumes)]
     try:
         attributed = assign_raters(masks, names, reading, truth=kind == "truth")
     except UnknownAnnotators as unknown:
-        unknown.skipped = tuple(notice for notice in candidates.notices if notice.startswith("Skipped: "))
+        notices = [*candidates.notices, *_skipped_in_words(skipped.errors)]
+        unknown.skipped = tuple(notice for notice in notices if notice.startswith("Skipped: "))
         raise
     clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
@@ -211,7 +217,7 @@ def read_files(
         masks=masks,
         labels=labels,
         pairs=pairs,
-        rankings=rankings,
+        rankings=tuple(rankings),
         others=others,
         attributed=tuple(attributed),
         programs=_programs_among(labels),
@@ -224,9 +230,9 @@ def read_files(
             *_fused_in_words(attributed),
             *explain_derived(attributed),
             *_cut_short_in_words(images),
-            *(f"Skipped: {error}" for error in refused[:3]),
-            *_more_skipped(refused[3:]),
+            *_skipped_in_words(skipped.errors),
         ),
+        skipped=tuple(skipped.errors),
     )
 
 
@@ -334,28 +340,23 @@ def _read_each(
     paths: Sequence[Path],
     kind: str | None,
     mappings: Mapping[Path, Mapping[str, str]],
-    optional: frozenset[Path],
+    skipped: SkippedFiles,
     sources: Sources,
     watch: Watch,
-) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError], list[TableLayout]]:
-    """Read images or tables; return also the errors of skipped optional files, and table layouts."""
+) -> tuple[list[ImageFile | ClickTable | PointTable], list[TableLayout]]:
+    """Read images or tables; return also the table layouts."""
     tables: list[ImageFile | ClickTable | PointTable] = []
     layouts: list[TableLayout] = []
-    refused: list[InputError] = []
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         try:
-            tables.append(read(sources.open(path), kind, mappings.get(path), step))
+            with skipped.reading(path):
+                tables.append(read(sources.open(path), kind, mappings.get(path), step))
+                layouts += _layouts_of(tables[-1:], sources)
         except UnknownColumns as unknown:
             raise unknown if kind is not None else prefer_label_columns(unknown) from None
-        except InputError as error:
-            if path not in optional:
-                raise
-            refused.append(error)
-        else:
-            layouts += _layouts_of(tables[-1:], sources)
         sources.release(path)
-    return tables, refused, layouts
+    return tables, layouts
 
 
 def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]:
@@ -546,8 +547,10 @@ def _masks_in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     return [text, *odd]
 
 
-def _more_skipped(refused: Sequence[object]) -> list[str]:
-    return [f"{counted(len(refused), 'more file')} of marks skipped."] if refused else []
+def _skipped_in_words(errors: Sequence[InputError]) -> list[str]:
+    sentences = [f"Skipped: {error}".replace("; nothing was imported", "") for error in errors[:3]]
+    more = f"{counted(len(errors) - 3, 'more file')} skipped."
+    return [*sentences, more] if len(errors) > 3 else sentences
 
 
 def _number_sites(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:

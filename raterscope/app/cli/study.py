@@ -189,6 +189,7 @@ def import_files(options: argparse.Namespace) -> int:
                 reading=MaskOptions(_annotator(options, files), options.naming, options.structure),
                 label_annotator=options.annotator or _only_program(options),
                 at_hand=NOTHING if new else _at_hand(path, files, sources),
+                skip_unreadable=True,
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
             )
@@ -213,6 +214,12 @@ def import_files(options: argparse.Namespace) -> int:
                 sentences += store_groups(study, options.groups)
     for sentence in sentences:
         print(one_line(sentence))
+    unread = [error for error in readings.skipped if error.file in files]
+    if unread:
+        raise InputError(
+            f"{len(unread):,} of {len(files):,} files could not be read, the others were imported:"
+            f" {unread[0]}"
+        )
     return 0
 
 

@@ -101,6 +101,8 @@ _NAMED = ("annotator", "image", "task")
 class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather than an error
     """Error: the user must name columns of a table."""
 
+    is_question = True
+
     def __init__(
         self, file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], guess: Mapping[str, str],
         missing: Sequence[str],

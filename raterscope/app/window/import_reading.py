@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.ambiguous_files import UnknownAnnotators
+from raterscope.app.ambiguous_files import UnknownAnnotators, list_names
 from raterscope.app.contents import Contents
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
@@ -110,7 +110,10 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
         for programs in [preview.programs if kind == "annotator" else None]
     ]
     return ImportOffer(
-        contents=[f"{words[:1].upper()}{words[1:]}" for words in preview.contents],
+        contents=[
+            *(f"{words[:1].upper()}{words[1:]}" for words in preview.contents),
+            *_skipped_in_words(readings.skipped),
+        ],
         tables=[_table_offer(layout) for layout in preview.layouts],
         names=names,
         joined=_joined_in_words(names),
@@ -124,6 +127,11 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
         labelled=any(isinstance(table, LabelTable) for table in readings.labels),
         has_raters=any(mask.structure != mask.mask.structure and _ends_with_rater(mask) for mask in masks),
     )
+
+
+def _skipped_in_words(errors: Sequence[InputError]) -> list[str]:
+    names = list_names([error.file for error in errors if error.file is not None])
+    return [f"Skipped, because they cannot be read: {names} (see Notices)"] if errors else []
 
 
 def _table_offer(layout: TableLayout) -> TableOffer:
@@ -277,7 +285,7 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
     try:
         readings = read_files(
             paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
-            sources=batch.sources, watch=watch,
+            skip_unreadable=True, sources=batch.sources, watch=watch,
         )  # fmt: skip
         preview = preview_readings(
             readings, at_hand.entries, may_resample=batch.may_resample, renamed=at_hand.renamed

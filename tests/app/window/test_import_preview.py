@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
@@ -75,6 +76,15 @@ def test_cancel_leaves_no_study(window, qtbot, offered, folder):
     qtbot.waitUntil(lambda: window.status.message == "Nothing was imported.", timeout=LONG)
     assert window.document.contents is None
     assert list(folder.glob("*.rscope")) == []
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_offered(window, qtbot, offered, folder):
+    dialog = offered(votes="worker,item,answer\nann,t1,a\nbob,t1,b\n", notes="Dear all,\nplease note\n")
+    labels = [label.text() for label in dialog.findChildren(QLabel)]
+    assert "Skipped, because they cannot be read: notes.csv (see Notices)" in labels
+    dialog.accepting.click()
+    imported(window, qtbot)
+    qtbot.waitUntil(lambda: "2 votes by 2 annotators" in window.status.message, timeout=LONG)
 
 
 def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, folder):

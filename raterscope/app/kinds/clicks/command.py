@@ -31,7 +31,7 @@ from raterscope.app.command_line.output import (
     raise_failures,
     write_in_folder,
 )
-from raterscope.app.errors import InputError, plain, refuse_unknown
+from raterscope.app.errors import InputError, SkippedFiles, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points, read_scores
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES_IN_WORDS
@@ -275,7 +275,7 @@ def _clicks_of(
         tables.append(table)
     names = [size.name for size in sizes if isinstance(size, ImageFile)]
     names += [name for table in (*sizes, *tables) if isinstance(table, ClickTable) for name in table.images]
-    files, _ = read_point_files(point_files, point_files, sources, watch)
+    files = read_point_files(point_files, SkippedFiles(point_files), sources, watch)
     try:
         attributed = assign_annotators(files, names)
     except UnknownAnnotators as unknown:

@@ -14,7 +14,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
@@ -37,26 +37,19 @@ class AttributedPoints(NamedTuple):
 
 
 def read_point_files(
-    paths: Sequence[Path], named: Collection[Path], sources: Sources | None = None, watch: Watch = silent
-) -> tuple[list[PointFile], list[InputError]]:
-    """Read files of points; return them, and the errors of files that were skipped.
-
-    Files that cannot be read are skipped, except `named` ones: the first of these raises `InputError`.
+    paths: Sequence[Path], skipped: SkippedFiles, sources: Sources | None = None, watch: Watch = silent
+) -> list[PointFile]:
+    """Read files of points.
 
     `sources`: sources of files that may be open already.
     """
     sources = Sources() if sources is None else sources
     files: list[PointFile] = []
-    refused: list[InputError] = []
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
-        try:
+        with skipped.reading(path):
             files.append(read_points(sources.open(path), step))
-        except InputError as error:
-            if path in named:
-                raise
-            refused.append(error)
-    return files, refused
+    return files
 
 
 def assign_annotators(

@@ -15,7 +15,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.errors import InputError, plain, plain_names
+from raterscope.app.errors import InputError, SkippedFiles, plain, plain_names
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
 from raterscope.app.formats.labels.votes import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
@@ -281,10 +281,11 @@ def read_label_files(
     truth: bool = False,
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
     annotator: str | None = None,
+    skipped: SkippedFiles | None = None,
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Tables:
-    """Read the labels of files, all or none; see `formats.labels.read_labels`.
+    """Read the labels of files, all or none without `skipped`; see `formats.labels.read_labels`.
 
     `truth`: whether all of them are true labels.
     `mappings`: fields of columns by file, named by hand.
@@ -292,11 +293,13 @@ def read_label_files(
     `sources`: sources of files that may be open already.
     """
     tables: list[LabelFile] = []
+    skipped = SkippedFiles(paths) if skipped is None else skipped
     sources = Sources() if sources is None else sources
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         mapping = (mappings or {}).get(path)
-        tables += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
+        with skipped.reading(path):
+            tables += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
     return split_tags(tables)
 
 

@@ -31,7 +31,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options
-from raterscope.app.errors import InputError, plain, refuse_unknown
+from raterscope.app.errors import InputError, SkippedFiles, plain, refuse_unknown
 from raterscope.app.formats.image_heads import read_image
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
@@ -198,11 +198,12 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     if not files:
         raise InputError("contains no masks", file=options.masks[0])
     reading = MaskOptions(options.annotator, options.naming, options.structure)
-    tables, refused = read_mask_files(
-        files, volumes, reading, optional=lot.from_folders, sources=lot.sources, watch=part(watch, 0.3, 1.0)
+    skipped = SkippedFiles(set(files) - lot.from_folders)
+    tables = read_mask_files(
+        files, volumes, reading, skipped=skipped, sources=lot.sources, watch=part(watch, 0.3, 1.0)
     )
     if not tables:
-        raise refused[0]
+        raise skipped.errors[0]
     sites = list_sites((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
     by_hand = dict.fromkeys(truths, TRUTH_WORD)
     attributed = assign_raters(tables, [site.name for site in sites], replace(reading, by_hand=by_hand))
@@ -217,7 +218,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
             *explain_derived(attributed),
             *placement.notices,
             *lot.notices,
-            *(f"left out: {error}" for error in refused),
+            *(f"left out: {error}" for error in skipped.errors),
         ],
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import words_of
-from raterscope.app.errors import InputError, plain, plain_names
+from raterscope.app.errors import InputError, SkippedFiles, plain, plain_names
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
@@ -78,21 +78,19 @@ def read_mask_files(
     volumes: Sequence[VolumeFile],
     reading: MaskOptions = DEFAULT_MASK_OPTIONS,
     at_hand: StudyImages = NOTHING,
-    optional: frozenset[Path] = frozenset(),
+    *,
+    skipped: SkippedFiles,
     sources: Sources | None = None,
     watch: Watch = silent,
-) -> tuple[tuple[MaskTable, ...], list[InputError]]:
-    """Read the masks of files; return the tables, and the errors of skipped optional files.
-
-    Raises `InputError` for the first file that cannot be read and is not optional.
+) -> tuple[MaskTable, ...]:
+    """Read the masks of files.
 
     `volumes`: volumes imported with the masks.
-    `optional`: files to skip if they cannot be read.
     `sources`: sources of files that may be open already; each is released after it is read.
     """
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources
-    tables, refused = [], []
+    tables = []
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         all_volumes = list(volumes)
@@ -100,19 +98,15 @@ def read_mask_files(
             known_volumes = at_hand.series(step) if known_volumes is None else known_volumes
             own = {volume.identifier for volume in volumes if volume.identifier}
             all_volumes += [volume for volume in known_volumes if volume.identifier not in own]
-        try:
+        with skipped.reading(path):
             tables.append(
                 read_masks(
                     sources.open(path), all_volumes, naming=reading.naming, annotator=reading.annotator,
                     structure=reading.structure, watch=step,
                 )
             )  # fmt: skip
-        except InputError as error:
-            if path not in optional:
-                raise
-            refused.append(error)
         sources.release(path)
-    return tuple(tables), refused
+    return tuple(tables)
 
 
 _CHANNEL = re.compile(

@@ -12,7 +12,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import PairTable, group_by_name
 from raterscope.app.formats.sources import Sources
@@ -83,16 +83,20 @@ def read_pair_files(
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
     sources: Sources | None = None,
     watch: Watch = silent,
+    *,
+    skipped: SkippedFiles | None = None,
 ) -> tuple[PairTable, ...]:
-    """Read the comparisons of files, all or none; see `formats.pairs.read_pairs`.
+    """Read the comparisons of files, all or none without `skipped`; see `formats.pairs.read_pairs`.
 
     `mappings`: fields of columns by file, named by hand. `sources`: sources of files that may be open
     already.
     """
     tables: list[PairTable] = []
     sources = Sources() if sources is None else sources
+    skipped = SkippedFiles(paths) if skipped is None else skipped
     for path, step in steps_of(watch, paths):
-        tables += read_pairs(sources.open(path), (mappings or {}).get(path), step)
+        with skipped.reading(path):
+            tables += read_pairs(sources.open(path), (mappings or {}).get(path), step)
     return tuple(tables)
 
 
