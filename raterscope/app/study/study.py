@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.masks.data import Settled
@@ -91,6 +92,8 @@ class Study:
         # by image and last import: numbers of clicks and annotators; imports do not change
         self._click_counts: dict[tuple[int, int], tuple[int, int]] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
+        # by question: digest of a run's input, and the changes of its annotators; common to all copies
+        self.half_changes: dict[int, tuple[str, NDArray[np.float64]]] = {}
 
     # The file
 
@@ -141,7 +144,9 @@ class Study:
 
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot for another thread; see `StudyFile.copy`."""
-        return type(self)(self._file.copy(watch))
+        copy = type(self)(self._file.copy(watch))
+        copy.half_changes = self.half_changes
+        return copy
 
     def checkpoint(self) -> bool:
         """Complete the main file; see `StudyFile.checkpoint`."""

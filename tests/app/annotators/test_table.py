@@ -158,7 +158,6 @@ def test_the_changes_of_a_run_are_estimated_once(four_study, monkeypatch):
         return half_change(labels, fusion, watch)
 
     monkeypatch.setattr(annotators, "half_change", estimate)
-    monkeypatch.setattr(annotators, "_HALF_CHANGES", {})
     with Study.open(four_study) as study:
         (question,) = study.questions()
         before = read_annotators(study).columns["labels_drift"]

@@ -91,21 +91,13 @@ def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
     return [answer for _, answer in read_shown(study.questions(), partial(read_answer, study), watch)]
 
 
-_HALF_CHANGES: dict[tuple[str, int], NDArray[np.float64]] = {}
-"""Results of `half_change` of the last answers, by the digest of their run's input and the question."""
-
-_MAX_HALF_CHANGES = 32
-
-
-def _half_change(answered: Answered, watch: Watch) -> NDArray[np.float64]:
+def _half_change(study: Study, answered: Answered, watch: Watch) -> NDArray[np.float64]:
     """Return `half_change` of an answer, which fits a consensus; computed once, also after decisions."""
-    key = answered.run.digest, answered.entry.id
-    if key not in _HALF_CHANGES:
+    digest, question = answered.run.digest, answered.entry.id
+    if study.half_changes.get(question, ("",))[0] != digest:
         change = half_change(answered.question.labels, answered.result.fusion, watch)
-        while len(_HALF_CHANGES) >= _MAX_HALF_CHANGES:
-            del _HALF_CHANGES[next(iter(_HALF_CHANGES))]
-        _HALF_CHANGES[key] = change
-    return _HALF_CHANGES[key]
+        study.half_changes[question] = digest, change
+    return study.half_changes[question][1]
 
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
@@ -126,7 +118,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         task, answer, annotator = last_votes(labels)
         agreement = agreement_by_annotator(task, answer, annotator, len(values))
         values[:, MEASURES.index(AGREEMENT)] = agreement
-        values[:, MEASURES.index(DRIFT)] = _half_change(answered, part(step, 0.0, 0.5))
+        values[:, MEASURES.index(DRIFT)] = _half_change(study, answered, part(step, 0.0, 0.5))
         values[:, MEASURES.index(SECONDS)] = seconds_per_vote(labels)
         worst_at, change_at = MEASURES.index(WORST), MEASURES.index(CHANGE)
         values[:, worst_at], lowest = _worst_class(answered)
