@@ -88,15 +88,10 @@ def _identity(path: Path) -> str:
     return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def repeated_files(
-    known: Mapping[str, ImportedFile], paths: Sequence[Path], _watch: Watch = silent
-) -> dict[Path, ImportedFile]:
+def repeated_files(known: Mapping[str, ImportedFile], paths: Sequence[Path]) -> dict[Path, ImportedFile]:
     """Return the files that are in the study already, with the earlier import of each."""
-    repeated = {}
-    for path in paths if known else ():
-        if path.is_file() and (earlier := known.get(_identity(path))) is not None:
-            repeated[path] = earlier
-    return repeated
+    present = (path for path in paths if known and path.is_file())
+    return {path: known[identity] for path in present if (identity := _identity(path)) in known}
 
 
 def undoable_import(study: Study, runs: Sequence[RunEntry] = ()) -> LastImport | None:

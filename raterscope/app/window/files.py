@@ -330,8 +330,10 @@ class Importer(QObject):
         if batch.study is None or contents is None or not contents.imported_files:
             self._read(batch)
             return
-        work = partial(repeated_files, contents.imported_files, batch.paths)
-        job = self._jobs.start(f"Reading {_of(batch.paths)}", work, quiet=True)
+        known = contents.imported_files
+        job = self._jobs.start(
+            f"Reading {_of(batch.paths)}", lambda _watch: repeated_files(known, batch.paths), quiet=True
+        )
         job.finished.connect(partial(self._on_repeated, batch))
         job.failed.connect(partial(self._on_failed, batch))
 
