@@ -26,7 +26,7 @@ from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.clicks.oem import COVARIANCES, MixtureSettings, make_path, walk_path
 from raterscope.algorithms.clicks.result import Clustering, Trace
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 FLOOR = 0.25
@@ -227,8 +227,7 @@ def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch 
     if settings.clusters is not None:
         count = min(settings.clusters, len(np.unique(points, axis=0)))
     best, labels = np.inf, np.zeros(len(clicks), dtype=np.int64)
-    for run in range(settings.restarts):
-        share = part(watch, run / settings.restarts, (run + 1) / settings.restarts)
+    for run, share in steps_of(watch, range(settings.restarts)):
         loss, nearest = _lloyd(clicks, points, count, settings, settings.seed + run, share)
         if loss < best:
             best, labels = loss, nearest

@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance_stream, begin_stream
 from raterscope.algorithms.clicks.voting import AssignmentSettings, MajoritySettings
 from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, integer, switch
 
 STAGES = ("clustering", "detection")
@@ -223,8 +223,7 @@ def _measure(
 ) -> None:
     """Cluster by each method, and detect among the clusters by each of its detectors."""
     marks, mark = clicks.merged()
-    for index, (clustered, plans) in enumerate(methods.items()):
-        step = part(watch, index / len(methods), (index + 1) / len(methods))
+    for (clustered, plans), step in steps_of(watch, methods.items()):
         first = next(iter(plans.values()))
         clustering: Clustering = CLUSTERERS[first.algorithm].run(marks, first.clustering, watch=step)
         name = clustered

@@ -69,6 +69,7 @@ from raterscope.algorithms.progress import (
     parts_of,
     run_parts,
     silent,
+    steps_of,
     wait_watching,
     watch_until,
 )
@@ -277,8 +278,7 @@ def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) 
     share = run.stack.prior.share[run.stack.image_of_cluster]
     now = ClusterPosteriors(present[:, None] * share, (1 - present) / 2, (1 - present) / 2)
     allure = prior_attraction(run.annotators)
-    for iteration in range(ROUNDS):
-        step = part(watch, iteration / ROUNDS, (iteration + 1) / ROUNDS)
+    for _, step in steps_of(watch, range(ROUNDS)):
         tally = tally_of(run, now, allure)
         total = pooled(run, tally)
         stack = add_shared_priors(run, tally, total, part(step, 0.0, 0.3))

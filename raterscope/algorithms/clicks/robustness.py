@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, SharedVotes, learns_across_images, share_votes
 from raterscope.algorithms.clicks.image_priors import judge_each
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 
 NO_CLUSTER = -1
 
@@ -292,12 +292,7 @@ def add_half_detections(
         return list(joint)
     shared = share_votes(clicks, alone, plan) if shared is None else shared
     shared.prepare(plan)
-    detected = [
-        detect_together(
-            shared.only(set(half)), plan, part(watch, number / len(halves), (number + 1) / len(halves))
-        )
-        for number, half in enumerate(halves)
-    ]
+    detected = [detect_together(shared.only(set(half)), plan, step) for half, step in steps_of(watch, halves)]
     return with_halves(joint, alone, halves, detected)
 
 

@@ -32,7 +32,7 @@ from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from raterscope.algorithms.progress import Background, Check, Watch, part, silent
+from raterscope.algorithms.progress import Background, Check, Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Plan, Settings
 
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
@@ -105,10 +105,8 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
             return multiclass(cut, plan.settings, plan.algorithm, watch)
         return _run(plan, cut, watch)
     if several and plan.algorithm in _BY_THEMSELVES:
-        count = len(masks.structures)
-        return stack(
-            [_run(plan, _single(masks, s), part(watch, s / count, (s + 1) / count)) for s in range(count)]
-        )
+        structures = range(len(masks.structures))
+        return stack([_run(plan, _single(masks, s), step) for s, step in steps_of(watch, structures)])
     return _run(plan, masks, watch)
 
 

@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.data import (
     make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
-from raterscope.algorithms.progress import Check, Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 _EMPTY = 1e-10
@@ -175,8 +175,7 @@ def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) ->
         mean = float(masks.positions[-1] - masks.positions[0]) / (masks.shape[0] - 1)
         spacing = (mean, *spacing[1:])
     errors = [
-        rater_errors(distances[:, s], spacing, clip, use, part(watch, s / count, (s + 1) / count))
-        for s in range(count)
+        rater_errors(distances[:, s], spacing, clip, use, step) for s, step in steps_of(watch, range(count))
     ]
     squares = np.array([error.products.trace() for error in errors])
     effective = np.array([error.places for error in errors])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, steps_of
 
 Triple = tuple[float, float, float]
 
@@ -220,12 +220,11 @@ def _confirm(
     tolerance = max(grid.spacing) / 2
     corners = grid.to_patient((np.indices((2, 2, 2)).reshape(3, 8).T + 0.5) / 2 * np.array(grid.shape))
     apart = 0.0
-    for number in range(_RESTARTS):
+    for number, step in steps_of(watch, range(_RESTARTS)):
         sign = 1 - 2 * (number % 2)
         perturbation = RigidMotion(
             (4 * sign, -4 * sign, 4 * sign), (6 * sign, -6 * sign, 6 * sign), centre_of(grid)
         )
-        step = part(watch, number / _RESTARTS, (number + 1) / _RESTARTS)
         start = np.linalg.inv(best.motion.matrix) @ perturbation.matrix
         answer = search.run(start, step, seed=_SEED + 1 + number)
         if answer is None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.array_operations import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
-from raterscope.algorithms.progress import Watch, part, parts_of, silent, wait_watching
+from raterscope.algorithms.progress import Watch, part, parts_of, silent, steps_of, wait_watching
 
 _ROUNDS = 8
 _RIDGE = 0.05
@@ -121,8 +121,7 @@ def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
         bias=np.zeros(total),
         precision=np.ones(total) if graded else np.full(total, 0.5),
     )
-    for iteration in range(_ROUNDS):
-        step = part(watch, iteration / _ROUNDS, (iteration + 1) / _ROUNDS)
+    for _, step in steps_of(watch, range(_ROUNDS)):
         step(0.0, "fitting scores and biases")
         _improve_scores(model, step)
         step(0.7, "fitting scores and biases")

@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -34,10 +34,11 @@ from raterscope.algorithms.annotators.reliability import (
     from_interval,
 )
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.app.annotator_evidence import AnnotatorFunctions, Consequences, Course, Evidence, Measure
 from raterscope.app.assessment import Change, ComparedItem, Differences
 from raterscope.app.errors import plain
+from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import ReviewState, all_names, groups
 from raterscope.app.study import RunEntry, Study
@@ -275,24 +276,25 @@ def _weighed(state: ReviewState) -> dict[str, tuple[float, str]]:
     return {name: (weighed.weight, weighed.reason) for name, weighed in state.weighed.items()}
 
 
+def kinds_of(study: Study, watch: Watch) -> Iterator[tuple[Kind, AnnotatorFunctions, Watch]]:
+    """Yield the kinds of a study that have values of annotators, with their functions and a watch each."""
+    kinds = [(kind, kind.load_annotators) for kind in KINDS.values() if kind.items(study)]
+    for (kind, load), step in steps_of(watch, kinds):
+        if load is not None:
+            yield kind, load(), step
+
+
 def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
     """Read the evidence of all kinds on the annotators of a study, from the runs shown."""
     state = study.review_state()
-    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    evidence_by_kind = []
-    for done, kind in enumerate(kinds):
-        assert kind.load_annotators is not None
-        step = part(watch, done / len(kinds), (done + 1) / len(kinds))
-        evidence = kind.load_annotators().evidence(study, step)
-        if evidence is not None:
-            evidence_by_kind.append(evidence)
+    by_kind = [functions.evidence(study, step) for _, functions, step in kinds_of(study, watch)]
     names = [(number, name) for number, name in enumerate(study.annotators()) if name not in state.aliases]
     table = AnnotatorTable(
         names=tuple(name for _, name in names),
         aliases=groups(state.aliases),
         excluded=dict(state.excluded),
         weighed=_weighed(state),
-        evidence=tuple(evidence_by_kind),
+        evidence=tuple(evidence for evidence in by_kind if evidence is not None),
         numbers=np.array([number for number, _ in names], dtype=np.int64),
         flagged=dict(state.flagged),
         programs=state.programs,
@@ -302,13 +304,11 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
 
 def read_courses(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[Course, ...]:
     """Read the courses of the annotator with these names, of all kinds."""
-    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    courses: list[Course] = []
-    for done, kind in enumerate(kinds):
-        assert kind.load_annotators is not None
-        step = part(watch, done / len(kinds), (done + 1) / len(kinds))
-        courses += kind.load_annotators().courses(study, names, step)
-    return tuple(courses)
+    return tuple(
+        course
+        for _, functions, step in kinds_of(study, watch)
+        for course in functions.courses(study, names, step)
+    )
 
 
 def preview_change(
@@ -319,15 +319,11 @@ def preview_change(
     `weight`: None excludes them.
     """
     every = frozenset(all_names(names, study.review_state().aliases))
-    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    by_kind = []
-    for done, kind in enumerate(kinds):
-        assert kind.load_annotators is not None
-        step = part(watch, done / len(kinds), (done + 1) / len(kinds), f"{kind.title}: ")
-        consequences = kind.load_annotators().preview(study, every, weight, step)
-        if consequences is not None:
-            by_kind.append(consequences)
-    return tuple(by_kind)
+    by_kind = [
+        functions.preview(study, every, weight, part(step, 0.0, 1.0, f"{kind.title}: "))
+        for kind, functions, step in kinds_of(study, watch)
+    ]
+    return tuple(consequences for consequences in by_kind if consequences is not None)
 
 
 MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pairs": "match"}
@@ -361,8 +357,7 @@ def effects_of_exclusion(names: Collection[str], study: Study, watch: Watch = si
     """
     firsts = [run for kind in KINDS for run in _first_without(names, kind, study)]
     sentences = []
-    for done, run in enumerate(firsts):
-        step = part(watch, done / len(firsts), (done + 1) / len(firsts))
+    for run, step in steps_of(watch, firsts):
         changes = changes_of_run(run.id, None, study, step)
         if changes is not None:
             others = run.known - changes.before.known > 1

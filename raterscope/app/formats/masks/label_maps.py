@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MAX_PIXELS
 from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
@@ -185,8 +185,7 @@ def read_label_map(
     notices = list(label_map.notices)
     grid, layers = label_map.grid, len(label_map.values)
     masks: list[RaterMask] = []
-    for layer, array in enumerate(label_map.values):
-        step = part(watch, layer / layers, (layer + 1) / layers)
+    for layer, (array, step) in enumerate(steps_of(watch, label_map.values)):
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
             if len(label_map.colours) == 1:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import draft_for, write_bytes
@@ -68,21 +68,12 @@ def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
             raise InputError(f"{_shown(address)}: no file matches")
         if len(names) > _MAX_FILES:
             raise InputError(f"{_shown(address)}: more than {_MAX_FILES:,} files match")
-        count = len(names)
-        return [
-            _fetch_file(system, name, folder, part(watch, index / count, (index + 1) / count))
-            for index, name in enumerate(names)
-        ]
+        return [_fetch_file(system, name, folder, step) for name, step in steps_of(watch, names)]
 
 
 def fetch_all(addresses: Sequence[str], folder: Path, watch: Watch = silent) -> list[Path]:
     """Download the files of several addresses; see `fetch`."""
-    count = len(addresses)
-    return [
-        path
-        for index, address in enumerate(addresses)
-        for path in fetch(address, folder, part(watch, index / count, (index + 1) / count))
-    ]
+    return [path for address, step in steps_of(watch, addresses) for path in fetch(address, folder, step)]
 
 
 def _fetch_file(system: Any, path: str, folder: Path, watch: Watch) -> Path:

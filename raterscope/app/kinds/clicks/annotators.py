@@ -368,8 +368,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     count = total = 0
     notes: list[str] = []
     affected = False
-    for done, (run, images) in enumerate(shown.items()):
-        step = part(watch, done / len(shown), (done + 1) / len(shown))
+    for (run, images), step in steps_of(watch, shown.items()):
         fused = study.runs.get(run)
         if not set(fused.programs).isdisjoint(names):
             notes.append(

@@ -13,9 +13,9 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QTabWidget
 
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import Agreement, Course, Measurements
-from raterscope.app.annotators.table import effects_of_exclusion, read_annotators, read_courses
+from raterscope.app.annotators.table import effects_of_exclusion, kinds_of, read_annotators, read_courses
 from raterscope.app.annotators.writing import RuleError, is_rule, select_rows
 from raterscope.app.document import Document
 from raterscope.app.exports import REPORTS
@@ -138,21 +138,19 @@ class AgreementPlots(QObject):
 
 
 def _measure(study: Study, watch: Watch) -> Sequence[Measurements]:
-    measured: list[Measurements] = []
-    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    for done, kind in enumerate(kinds):
-        assert kind.load_annotators is not None
-        step = part(watch, done / len(kinds), (done + 1) / len(kinds))
-        measured += kind.load_annotators().measurements(study, step)
-    return measured
+    return [
+        measurements
+        for _, functions, step in kinds_of(study, watch)
+        for measurements in functions.measurements(study, step)
+    ]
 
 
 def _compare(names: Sequence[str], study: Study, watch: Watch) -> Sequence[Agreement]:
-    agreements: list[Agreement] = []
-    for kind in KINDS.values():
-        if kind.load_annotators is not None and kind.items(study):
-            agreements += kind.load_annotators().agreement(study, names, watch)
-    return agreements
+    return [
+        agreement
+        for _, functions, step in kinds_of(study, watch)
+        for agreement in functions.agreement(study, names, step)
+    ]
 
 
 FILTERS = (
@@ -527,6 +525,6 @@ def _read_courses(
     every: Mapping[str, Sequence[str]], study: Study, watch: Watch
 ) -> dict[str, tuple[Course, ...]]:
     return {
-        name: read_courses(frozenset(names), study, part(watch, done / len(every), (done + 1) / len(every)))
-        for done, (name, names) in enumerate(every.items())
+        name: read_courses(frozenset(names), study, step)
+        for (name, names), step in steps_of(watch, every.items())
     }

@@ -18,7 +18,7 @@ from raterscope.algorithms.annotators.statistics import wilcoxon
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference
 from raterscope.algorithms.masks.voting import majority
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.jobs import Job
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
@@ -163,8 +163,7 @@ def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
 def measure(case: Case, watch: Watch) -> tuple[Measured, ...]:
     """Measure every run on every structure that all of them include."""
     measured = []
-    for done, (structure, masks) in enumerate(sorted(case.reference.items())):
-        step = part(watch, done / len(case.reference), (done + 1) / len(case.reference))
+    for (structure, masks), step in steps_of(watch, sorted(case.reference.items())):
         reference = next(iter(masks.values())) if case.truth else _vote(masks, case.grid, structure)
         records = [run[structure] for run in case.runs]
         compared = _against(records, reference, case.grid, structure, step)

@@ -12,7 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.errors import InputError
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.pyramids import is_large, open_pyramid
@@ -280,11 +280,7 @@ def _undo_mark(file: ReadingFile, position: int, target: int | None) -> Operatio
 
 
 def _load_case(case: ReadingCase, file: Path, drawn: bool, watch: Watch) -> list[Pixels]:
-    count = len(case.pictures)
-    return [
-        _load_picture(picture, file, drawn, part(watch, number / count, (number + 1) / count))
-        for number, picture in enumerate(case.pictures)
-    ]
+    return [_load_picture(picture, file, drawn, step) for picture, step in steps_of(watch, case.pictures)]
 
 
 def _load_picture(picture: Picture, file: Path, drawn: bool, watch: Watch) -> Pixels:
