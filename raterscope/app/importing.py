@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
+from raterscope.app.formats.points.tables import PixelSizes, unknown_sizes
 from raterscope.app.formats.records import (
     LabelFile,
     LabelTable,
@@ -26,7 +28,7 @@ from raterscope.app.formats.records import (
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.workbooks import WORKBOOKS, explain_other_sheets
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
-from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
+from raterscope.app.kinds.clicks.imports import assign_annotators, index_pixel_sizes, read_point_files
 from raterscope.app.kinds.labels.imports import (
     names_label_columns,
     names_of,
@@ -172,8 +174,9 @@ def read_files(
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     points = read_point_files(candidates.points, skipped, sources, of_points)
     skipped.required -= beside
+    pixel_sizes = _pixel_sizes(candidates.images, at_hand, sources)
     tables_and_images, more_layouts = _read_each(
-        candidates.tables, kind, mappings, skipped, sources, of_tables
+        candidates.tables, kind, mappings, skipped, sources, of_tables, pixel_sizes
     )
     sources.keep(candidates.masks)
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
@@ -343,6 +346,7 @@ def _read_each(
     skipped: SkippedFiles,
     sources: Sources,
     watch: Watch,
+    pixel_sizes: PixelSizes = unknown_sizes,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[TableLayout]]:
     """Read images or tables; return also the table layouts."""
     tables: list[ImageFile | ClickTable | PointTable] = []
@@ -351,12 +355,24 @@ def _read_each(
         step(0.0, f"reading {plain(path.name)}")
         try:
             with skipped.reading(path):
-                tables.append(read(sources.open(path), kind, mappings.get(path), step))
+                tables.append(read(sources.open(path), kind, mappings.get(path), step, pixel_sizes))
                 layouts += _layouts_of(tables[-1:], sources)
         except UnknownColumns as unknown:
             raise unknown if kind is not None else prefer_label_columns(unknown) from None
         sources.release(path)
     return tables, layouts
+
+
+def _pixel_sizes(images: Sequence[Path], at_hand: StudyImages, sources: Sources) -> PixelSizes:
+    """Return a function for the sizes of pixels of imported and available images; it reads only headers."""
+
+    @cache
+    def index() -> PixelSizes:
+        files = [sources.open(path).image().file for path in images]
+        sizes = [(file.name, file.pixel_size) for file in files]
+        return index_pixel_sizes([*sizes, *((entry.name, entry.pixel_size) for entry in at_hand.entries)])
+
+    return lambda name: index()(name)
 
 
 def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]:

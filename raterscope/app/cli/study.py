@@ -39,7 +39,8 @@ from raterscope.app.exports import (
 from raterscope.app.formats.output_files import check_writable, write_table
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
-from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.sources import Source, Sources
+from raterscope.app.formats.tables import unit_of
 from raterscope.app.import_preview import (
     ImportPreview,
     NameChanges,
@@ -59,7 +60,7 @@ from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
-from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples
+from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples, read_measures
 from raterscope.app.study import Study
 from raterscope.app.study.import_undo import undo_import
 from raterscope.app.study.journal_comparison import Conflict
@@ -286,11 +287,24 @@ def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
 
 def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
     tables = all(importing.is_table(file) for file in files)
-    if tables and not any(has_points(sources.open(file)) for file in files):
+    if tables and not any(_needs_images(sources.open(file)) for file in files):
         return NOTHING  # opening a study may change its file
     with Study.open(path) as study:
         tasks = (*tasks_of(study), *items_of(study))
-        return StudyImages(tuple(study.images()), study.path, tasks, images_without_file(study.items()))
+        measures = read_measures(study.decisions(), study.review_state())
+        images = tuple(
+            replace(image, pixel_size=measures.pixel_size(image.id, image.pixel_size))
+            for image in study.images()
+        )
+        return StudyImages(images, study.path, tasks, images_without_file(study.items()))
+
+
+def _needs_images(source: Source) -> bool:
+    """Return whether the annotations of a table depend on its images: on their names or pixel sizes."""
+    try:
+        return has_points(source) is not None or any(map(unit_of, source.head().table.header))
+    except InputError:
+        return False
 
 
 def export(options: argparse.Namespace) -> int:

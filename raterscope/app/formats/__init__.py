@@ -9,10 +9,12 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points import read_scores
 from raterscope.app.formats.points.tables import (
+    PixelSizes,
     are_detections,
     are_scores,
     read_score_table,
     read_truth_points,
+    unknown_sizes,
 )
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.sources import File, open_source
@@ -30,7 +32,11 @@ _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
 
 def read(
-    file: File, kind: str | None = None, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+    file: File,
+    kind: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    watch: Watch = silent,
+    pixel_sizes: PixelSizes = unknown_sizes,
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
 
@@ -46,17 +52,17 @@ def read(
         raise InputError(f"{plain(kind)} is not a kind of table; expected one of {', '.join(KINDS[:4])}")
     refuse_special(path)
     if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
-        return read_scores(source, mapping)
+        return read_scores(source, mapping, pixel_sizes)
     if kind == "image" or (kind is None and source.is_image()):
         return source.image().file
     table = source.table(watch)
     if kind == "truth":
-        return read_truth_points(table, mapping)
-    return _read_marks(table, kind, mapping, watch)
+        return read_truth_points(table, mapping, pixel_sizes)
+    return _read_marks(table, kind, mapping, watch, pixel_sizes)
 
 
 def _read_marks(
-    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
+    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch, pixel_sizes: PixelSizes
 ) -> ClickTable | PointTable:
     from raterscope.app.formats import zooniverse
     from raterscope.app.formats.points import tables
@@ -65,15 +71,15 @@ def _read_marks(
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return collect_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
-        return tables.read_clicks(table, mapping, watch)
+        return tables.read_clicks(table, mapping, watch, pixel_sizes)
     except UnknownColumns as unknown:
         if mapping is None and {"x", "y"} <= set(unknown.missing) and find_columns(table, tables.SIZES):
             return tables.read_image_sizes(table)
         if kind is None and unknown.missing == ("annotator",):
             if mapping is None and are_scores(table) and not is_named_truth(table.path):
-                return read_score_table(table)
+                return read_score_table(table, None, pixel_sizes)
             if _is_truth(table, unknown):
-                return read_truth_points(table, mapping)
+                return read_truth_points(table, mapping, pixel_sizes)
         raise
 
 

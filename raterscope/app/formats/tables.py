@@ -55,8 +55,8 @@ COLUMN_NAMES = {
     "task": f"task item object unit document example hit {_IMAGES} case orig text sentence tweet passage "
     "audio audiofile clip video prompt url link question",
     "image": _IMAGES,
-    "x": f"{_positioned('x')} px col column centroidxpx locationcenterx",
-    "y": f"{_positioned('y')} py row centroidypx locationcentery",
+    "x": f"{_positioned('x')} px col column centroidx centroidxpx locationcenterx",
+    "y": f"{_positioned('y')} py row centroidy centroidypx locationcentery",
     "xmin": "xmin x1 xtl minx bboxxmin",
     "ymin": "ymin y1 ytl miny bboxymin",
     "xmax": "xmax x2 xbr maxx bboxxmax",
@@ -97,6 +97,15 @@ CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 _NAMED = ("annotator", "image", "task")
 
+_UNITS = {
+    "nm": ("nm", 1e-3), "um": ("µm", 1.0), "mm": ("mm", 1e3), "%": ("%", math.nan),
+    **dict.fromkeys(("μm", "micron", "microns", "micrometer", "micrometers", "micrometre", "micrometres"),
+    ("µm", 1.0)), "percent": ("%", math.nan),
+}  # fmt: skip
+"""By word at the end of a column's name: the unit, and its micrometres."""
+
+_WITH_UNIT = re.compile(rf"(.*[^\W_].*?)[\s_.,([{{-]+({'|'.join(map(re.escape, _UNITS))})[)\]}}]?\s*")
+
 
 class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather than an error
     """Error: the user must name columns of a table."""
@@ -105,15 +114,17 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
 
     def __init__(
         self, file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], guess: Mapping[str, str],
-        missing: Sequence[str],
+        missing: Sequence[str], problem: str = "",
     ) -> None:  # fmt: skip
         self.header = tuple(header)  # the columns' names; "column 1" and so on if the table has none
         self.rows = tuple(tuple(row) for row in rows)  # the first rows
         self.guess = dict(guess)  # by column: the recognised columns
         self.missing = tuple(missing)  # fields without a recognised column
         columns = plain_names(self.header, 12)
+        self.problem = problem  # why columns that are recognised must be confirmed
         super().__init__(
-            f"no column is recognised as {' or '.join(missing)}; the columns are {columns}: "
+            problem
+            or f"no column is recognised as {' or '.join(missing)}; the columns are {columns}: "
             "name them by hand",
             file=file,
         )
@@ -275,6 +286,9 @@ def assign_columns(
     for field in (*needed, *wanted):
         if field not in assigned_columns:
             column_or_none = next((free[key] for key in _keys(field) if key in free), None)
+            if column_or_none is None and field in ("x", "y"):
+                stems = {_key(stem): name for name in free.values() if (stem := _split_unit(name)[0])}
+                column_or_none = next((stems[key] for key in _keys(field) if key in stems), None)
             if column_or_none is not None:
                 assigned_columns[field] = column_or_none
                 free = {key: name for key, name in free.items() if name != column_or_none}
@@ -283,6 +297,16 @@ def assign_columns(
         guess = fields_of(assigned_columns)
         raise UnknownColumns(table.path, table.header, table.first_rows(), guess, missing)
     return assigned_columns
+
+
+def unit_of(column: str) -> tuple[str, float] | None:
+    """Return the unit at the end of a column's name and its micrometres, NaN for percent; or None."""
+    return _UNITS.get(_split_unit(column)[1])
+
+
+def _split_unit(column: str) -> tuple[str, str]:
+    match = _WITH_UNIT.fullmatch(column.casefold())
+    return ("", "") if match is None else (match[1], match[2])
 
 
 def fields_of(assigned: Mapping[str, str]) -> dict[str, str]:

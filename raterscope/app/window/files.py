@@ -518,7 +518,7 @@ class Importer(QObject):
         assert file is not None
         kinds, chosen = table_kinds(unknown)
         dialog = ColumnMappingDialog(
-            unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
+            unknown.header, unknown.rows, kinds, chosen, file.name, unknown.problem, parent=self._window
         )
         dialog.accepted.connect(partial(self._on_mapped, batch, file, dialog))
         dialog.rejected.connect(

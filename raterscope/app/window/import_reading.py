@@ -260,7 +260,8 @@ def images_at_hand(contents: Contents | None) -> StudyImages:
     if contents is None:
         return NOTHING
     return StudyImages(
-        contents.images, contents.path, clicked=images_without_file(contents.items),
+        tuple(replace(image, pixel_size=contents.pixel_size(image)) for image in contents.images),
+        contents.path, clicked=images_without_file(contents.items),
         renamed=contents.review.names_of("masks"),
     )  # fmt: skip
 

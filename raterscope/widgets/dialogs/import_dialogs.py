@@ -145,7 +145,8 @@ class ColumnChoices(QWidget):
 class ColumnMappingDialog(FormDialog):
     """Dialog with a choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
-    `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file.
+    `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file. `problem`: why
+    recognised columns must be confirmed.
     """
 
     def __init__(
@@ -155,13 +156,15 @@ class ColumnMappingDialog(FormDialog):
         kinds: Sequence[TableKind],
         chosen: int = 0,
         title: str = "",
+        problem: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Assign columns", parent, width=0)
         self.resize(720, 380)
         self.columns = ColumnChoices(header, rows, kinds, chosen)
         heading = title or "A table with an unknown header"
-        about = "Select what each column holds. Other columns are ignored."
+        about = f"{problem}. " if problem else ""
+        about += "Select what each column holds. Other columns are ignored."
         self.lay_out(heading, about, (self.columns, 1), accept="Import")
         self._settle()
         self.columns.changed.connect(self._settle)

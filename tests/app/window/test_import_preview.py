@@ -1,13 +1,14 @@
 """The preview of an import in the window: Enter imports, Cancel leaves nothing behind, names and columns."""
 
 import pytest
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
 from raterscope.app.window.import_reading import table_kinds
-from raterscope.widgets.dialogs.import_dialogs import ColumnChoices
+from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, ColumnMappingDialog
 from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer
 from tests.app.driving import idle
 from tests.waiting import LONG
@@ -85,6 +86,23 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_offered(window, 
     dialog.accepting.click()
     imported(window, qtbot)
     qtbot.waitUntil(lambda: "2 votes by 2 annotators" in window.status.message, timeout=LONG)
+
+
+def test_positions_in_micrometres_are_asked_about_without_a_scale(window, qtbot, folder, imports_confirmed):
+    imports_confirmed()
+    (folder / "c.csv").write_text("annotator,image,x_um,y_um\nann,one.png,5,5\nbob,one.png,6,5\n")
+    Image.new("L", (20, 20)).save(folder / "one.png")
+    window.open_paths([folder / "c.csv", folder / "one.png"])
+    qtbot.waitUntil(lambda: bool(window.findChildren(ColumnMappingDialog)), timeout=LONG)
+    (question,) = window.findChildren(ColumnMappingDialog)
+    labels = " ".join(label.text() for label in question.findChildren(QLabel))
+    assert "in µm, and the size of a pixel of one.png is unknown" in labels
+    assert question.mapping == {"annotator": "annotator", "image": "image", "x_um": "x", "y_um": "y"}
+    question.accepting.click()
+    dialog = wait_for_dialog(window, qtbot)
+    dialog.accepting.click()
+    imported(window, qtbot)
+    qtbot.waitUntil(lambda: "Read as pixels, as you named them" in window.status.message, timeout=LONG)
 
 
 def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, folder):

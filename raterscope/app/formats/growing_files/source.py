@@ -56,7 +56,7 @@ from raterscope.app.formats.growing_files.state import (
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.formats.tables import Faults, Table, assign_columns, repeated_header_notice
+from raterscope.app.formats.tables import Faults, Table, assign_columns, repeated_header_notice, unit_of
 from raterscope.text import counted
 
 _MAX_MESSAGES = 10
@@ -291,6 +291,9 @@ class _Reading:
             findings.marks += marks
             return faults
         column = assign_columns(table, NEEDED, WANTED, self.mapping if position.kind == "table" else None)
+        for name in (column["x"], column["y"]):
+            if unit_of(name) is not None and name not in (self.mapping or {}):
+                raise InputError("has a unit; expected pixels", file=table.path, field=name)
         rows, faults, untimed, pointed = read_rows(table, column, position.pointed)
         findings.rows.append(rows)
         findings.position = replace(position, pointed=pointed)

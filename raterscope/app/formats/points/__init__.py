@@ -10,6 +10,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
 from raterscope.app.formats.points.tables import (
+    PixelSizes,
     ScoresDocument,
     holds_bare_points,
     is_points_layer,
@@ -17,6 +18,7 @@ from raterscope.app.formats.points.tables import (
     read_coco_scores,
     read_points_layer,
     read_score_table,
+    unknown_sizes,
 )
 from raterscope.app.formats.records import PointTable
 from raterscope.app.formats.sources import File, Source, is_of_plugin, may_hold_annotations, open_source
@@ -82,7 +84,9 @@ def holds_scores(source: Source) -> bool:
         return False
 
 
-def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTable:
+def read_scores(
+    file: File, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+) -> PointTable:
     """Read the detections of a program.
 
     Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
@@ -94,7 +98,7 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() != ".json":
-        return read_score_table(source.table(), mapping)
+        return read_score_table(source.table(), mapping, pixel_sizes)
     document = source.document()
     if isinstance(document, ScoresDocument):
         return read_coco_scores(path, document.content)

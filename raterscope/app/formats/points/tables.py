@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -28,6 +28,7 @@ from raterscope.app.formats.tables import (
     FARTHEST,
     Faults,
     Table,
+    UnknownColumns,
     assign_columns,
     fields_of,
     find_columns,
@@ -38,6 +39,7 @@ from raterscope.app.formats.tables import (
     read_numbers,
     scale_of,
     seconds_of,
+    unit_of,
 )
 from raterscope.app.formats.untrusted import is_number, text_of
 from raterscope.text import counted
@@ -59,7 +61,20 @@ SIZES = ("image", "width", "height")
 _MAX_EMPTY = 100_000
 
 
-def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
+PixelSizes = Callable[[str], float | None]
+"""Returns the size of a pixel of an image in micrometres; None if it is unknown."""
+
+
+def unknown_sizes(_image: str) -> None:
+    """Return that the size of an image's pixel is unknown."""
+
+
+def read_clicks(
+    table: Table,
+    mapping: Mapping[str, str] | None = None,
+    watch: Watch = silent,
+    pixel_sizes: PixelSizes = unknown_sizes,
+) -> ClickTable:
     """Read a table of clicks.
 
     A row without x and y means that the annotator viewed the image and marked nothing. Raises
@@ -76,7 +91,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     pictures = read_names(table, column["image"], faults)
     watch(0.88, "reading positions")
     images, image = first_seen(pictures)
-    positions = read_positions(table, column, image, faults, mapping)
+    positions = read_positions(table, column, image, faults, mapping, images, pixel_sizes)
     faults.refuse()
     watch(0.95, "reading annotators and times")
     annotators, annotator = first_seen(annotator_names)
@@ -162,7 +177,9 @@ def _finite_number(cell: str) -> float:
 PLACED = ("image", "x", "y")
 
 
-def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
+def read_truth_points(
+    table: Table, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+) -> PointTable:
     """Read a table of ground truth, or the detected rows of a table of detections.
 
     A row without x and y means that the image contains no structure. Raises `UnknownColumns` if the header
@@ -174,18 +191,18 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
     detected = _detected(table)
     skipped = int((~detected).sum())
     more = (f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else ()
-    return _read_points(table, PLACED, mapping, detected, more)
+    return _read_points(table, PLACED, mapping, pixel_sizes, detected, more)
 
 
 def _read_points(
-    table: Table, fields: tuple[str, ...], mapping: Mapping[str, str] | None,
+    table: Table, fields: tuple[str, ...], mapping: Mapping[str, str] | None, pixel_sizes: PixelSizes,
     used: NDArray[np.bool_], notices: tuple[str, ...] = (),
 ) -> PointTable:  # fmt: skip
     """Read the used rows that have a position, with their scores if `fields` has score."""
     column = assign_positions(table, fields, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
-    positions = read_positions(table, column, image, faults, mapping)
+    positions = read_positions(table, column, image, faults, mapping, images, pixel_sizes)
     used = used & ~positions.empty
     score = _numbers(table, column["score"], used, faults)[used] if "score" in fields else None
     faults.refuse()
@@ -247,9 +264,11 @@ def recognize(content: Any) -> ScoresDocument | None:
     return ScoresDocument(content) if is_scored_coco(content) else None
 
 
-def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
+def read_score_table(
+    table: Table, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+) -> PointTable:
     """Read a table of scores; a row with only an image means that the program found nothing on it."""
-    return _read_points(table, SCORED, mapping, np.ones(len(table), dtype=np.bool_))
+    return _read_points(table, SCORED, mapping, pixel_sizes, np.ones(len(table), dtype=np.bool_))
 
 
 def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Faults) -> FloatArray:
@@ -448,16 +467,19 @@ def read_positions(
     image: IntArray,
     faults: Faults,
     mapping: Mapping[str, str] | None = None,
+    images: Sequence[str] = (),
+    pixel_sizes: PixelSizes = unknown_sizes,
 ) -> Positions:
     """Read the positions of a table, and the sizes of its images.
 
     The position of a box is its centre. If most positions are outside the size given by columns of width and
     height, these are the sizes of boxes whose corners are x and y. Shares of the image become pixels if its
-    size is known. Columns that the user named keep their meaning. Raises `InputError` if all positions are
-    shares of images of unknown size.
+    size is known, and micrometres if the size of their pixels is. Columns that the user named keep their
+    meaning. Raises `InputError` if all positions are shares of images of unknown size, `UnknownColumns` if
+    they have a unit and the size of the pixels is unknown.
 
-    `column`: column of each field. `image`: (N,), the image of each row. `mapping`: fields of columns, named
-    by hand.
+    `column`: column of each field. `image`: (N,), the image of each row, an index into `images`. `mapping`:
+    fields of columns, named by hand.
     """
     if "xmin" in column:
         x, y, empty = _read_corners(table, column, faults)
@@ -467,6 +489,15 @@ def read_positions(
     for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
         faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a position in pixels")
     empty = blank_x & blank_y
+    units = unit_of(column["x"]), unit_of(column["y"])
+    in_percent = "%" in [unit[0] for unit in units if unit is not None]
+    if in_percent:
+        x, y, mapping = x / 100, y / 100, None
+    elif units != (None, None):
+        factors, text = _pixels_per_unit(table, column, units, image, images, pixel_sizes, mapping)
+        return Positions(
+            x * factors[0], y * factors[1], empty, read_extents(table, column, image, faults), (text,)
+        )
     if mapping:
         return Positions(x, y, empty, read_extents(table, column, image, faults))
     if {"width", "height"} <= set(column):
@@ -476,19 +507,49 @@ def read_positions(
         if ((x > width) | (y > height))[~empty].mean() > _MOSTLY:
             return Positions(x + width / 2, y + height / 2, empty, {}, _CENTRES)
     extents = read_extents(table, column, image, faults)
-    if not _are_shares(x[~empty], y[~empty]):
+    if not in_percent and not _are_shares(x[~empty], y[~empty]):
         return Positions(x, y, empty, extents)
     sizes = [extents.get(number) for number in image.tolist()]
     if None in sizes:
+        problem = "all positions lie between 0 and 1; expected pixels. "
+        hint = ", or name the columns by hand if they are pixels"
+        if in_percent:
+            problem, hint = "positions are in percent; expected pixels. ", ""
         raise InputError(
-            "all positions lie between 0 and 1; expected pixels. Multiply them by the image's width and "
-            "height, add columns of that name, or name the columns by hand if they are pixels",
+            f"{problem}Multiply them by the image's width and height, or add columns of that name{hint}",
             file=table.path,
             field=column["x"],
         )
     width, height = np.array(sizes, dtype=np.float64).T
-    text = "Positions between 0 and 1 were multiplied by the image's width and height."
+    range_in_words = "in percent" if in_percent else "between 0 and 1"
+    text = f"Positions {range_in_words} were multiplied by the image's width and height."
     return Positions(x * width, y * height, empty, extents, (text,))
+
+
+def _pixels_per_unit(
+    table: Table, column: Mapping[str, str], units: Sequence[tuple[str, float] | None], image: IntArray,
+    images: Sequence[str], pixel_sizes: PixelSizes, mapping: Mapping[str, str] | None,
+) -> tuple[Sequence[FloatArray | float], str]:  # fmt: skip
+    """Return pixels per unit of x and of y in each row, and a notice; 1 for named columns of unknown size."""
+    sizes = [pixel_sizes(name) for name in images]
+    with_units = zip((column["x"], column["y"]), units, strict=True)
+    names = " and ".join(plain(name, 40) for name, unit in with_units if unit is not None)
+    unit = next(unit[0] for unit in units if unit is not None)
+    if None in sizes:
+        missing = f"the size of a pixel of {plain(images[sizes.index(None)], 60)} is unknown"
+        if mapping and {column["x"], column["y"]} & mapping.keys():
+            text = f"Read as pixels, as you named them: {names}. The positions have a unit, and {missing}."
+            return (1.0, 1.0), text
+        problem = (
+            f"{names}: in {unit}, and {missing}; import the image with its pixel size (TIFF, OME-TIFF) or "
+            "set its scale first, or name the columns by hand if they are pixels"
+        )
+        raise UnknownColumns(table.path, table.header, table.first_rows(), fields_of(column), (), problem)
+    per_row = np.array(sizes, dtype=np.float64)[image]
+    least, largest = (f"{size:.4g}" for size in (per_row.min(), per_row.max()))
+    values = least if least == largest else f"{least} to {largest}"
+    text = f"Converted from {unit} to pixels of {values} µm: {names}."
+    return [1.0 if unit is None else unit[1] / per_row for unit in units], text
 
 
 _CENTRES = ("The positions are the centres of boxes.",)

@@ -17,6 +17,7 @@ from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_tru
 from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
+from raterscope.app.formats.points.tables import PixelSizes
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES
 from raterscope.app.formats.sources import Sources
@@ -305,6 +306,20 @@ def index_names(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
     for name, (width, height) in sizes:
         entries.setdefault(name, ImageEntry(len(entries), name, None, width, height))
     return ImageNames(entries.values())
+
+
+def index_pixel_sizes(sizes: Iterable[tuple[str, float | None]]) -> PixelSizes:
+    """Return a function for the sizes of pixels by the names of images as annotations give them."""
+    known: dict[str, float | None] = {}
+    for name, size in sizes:
+        known[name] = known.get(name) if size is None else size
+    names = index_names((name, (1.0, 1.0)) for name in known)
+
+    def find(name: str) -> float | None:
+        entry = names.find(name)
+        return None if entry is None else known[entry.name]
+
+    return find
 
 
 def _add_marks(table: ClickTable, images: dict[str, _ImagePieces]) -> None:

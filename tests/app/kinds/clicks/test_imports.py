@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+import tifffile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -16,6 +17,7 @@ from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.clicks.imports import assign_annotators
 from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.kinds.masks.imports import StudyImages
+from raterscope.app.review import Decision, ScaleSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from tests.app.formats.points.crowds import SIZE, WRITERS, feature, geojson, label_studio, labelme, napari
@@ -28,6 +30,67 @@ CROWD = {
     ("bob", "smear2.png"): [(51, 61), (100, 90)],
     ("eve", "smear2.png"): [(52.125, 62)],
 }
+
+
+@pytest.fixture
+def micrograph(tmp_path):
+    """A microscope's image with pixels of half a micrometre."""
+    values = np.random.default_rng(0).integers(0, 255, (200, 300), dtype=np.uint8)
+    size = {"axes": "YX", "PhysicalSizeX": 0.5, "PhysicalSizeY": 0.5}
+    tifffile.imwrite(tmp_path / "cells.ome.tif", values, metadata=size)
+    return tmp_path / "cells.ome.tif"
+
+
+def clicks_in(path, x, y, image):
+    path.write_text(f"annotator,image,{x},{y}\nann,{image},50,40\nbob,{image},51,41.5\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "factors"),
+    [
+        ("x_um", "y_um", (2, 2)),
+        ("X [µm]", "Y [\N{GREEK SMALL LETTER MU}m]", (2, 2)),
+        ("Centroid X µm", "Centroid Y µm", (2, 2)),
+        ("x (mm)", "y (mm)", (2000, 2000)),
+        ("x_nm", "y_nm", (0.002, 0.002)),
+        ("x_um", "y", (2, 1)),
+        ("x_px", "y_pixel", (1, 1)),
+    ],
+)
+def test_positions_in_micrometres_become_pixels(import_files, tmp_path, micrograph, x, y, factors):
+    words = import_files(clicks_in(tmp_path / "clicks.csv", x, y, micrograph.name), micrograph)
+    clicks, _ = held(tmp_path / "s.rscope")
+    expected = np.array([[50, 40], [51, 41.5]]) * factors
+    assert [clicks[name, "cells.ome.tif"] for name in ("ann", "bob")] == [
+        [pytest.approx(p)] for p in expected
+    ]
+    assert ("to pixels of 0.5 µm" in words) == (factors != (1, 1))
+
+
+def test_the_scale_of_an_image_that_is_in_the_study_converts(import_files, tmp_path, micrograph, smears):
+    path, table = tmp_path / "s.rscope", tmp_path / "clicks.csv"
+    import_files(micrograph, smears[0])
+    assert "to pixels of 0.5 µm" in import_files(clicks_in(table, "x_um", "y_um", micrograph.name))
+    clicks_in(table, "x_um", "y_um", "smear1")
+    assert "x_um and y_um: in µm, and the size of a pixel of smear1 is unknown" in import_files(table)
+    named = import_files(table, "--map", "x_um=x", "--map", "y_um=y")
+    assert "Read as pixels, as you named them: x_um and y_um" in named
+    with Study.open(path) as study:
+        (image,) = (entry.id for entry in study.images() if entry.name == "smear1.png")
+        study.record(Decision(verb="scale", item=image, subject=ScaleSubject(pixel_size=1.0)))
+    assert "to pixels of 1 µm" in import_files(table)
+
+
+@pytest.mark.parametrize("options", [(), ("--map", "x (%)=x", "--map", "y (%)=y")])
+def test_positions_in_percent_need_the_size_of_the_image(import_files, tmp_path, options):
+    table = clicks_in(tmp_path / "clicks.csv", "x (%)", "y (%)", "cells")
+    assert "positions are in percent" in import_files(table, *options)
+    rows = table.read_text(encoding="utf-8").splitlines()
+    sizes = ("width,height", "300,200", "300,200")
+    table.write_text("\n".join(map(",".join, zip(rows, sizes, strict=True))), encoding="utf-8")
+    import_files(table, *options)
+    assert held(tmp_path / "s.rscope")[0]["bob", "cells"] == [(153, 83)]
 
 
 @pytest.fixture
