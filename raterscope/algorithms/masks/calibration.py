@@ -9,7 +9,9 @@ nu0 further raters (the conjugate prior of a normal variance):
 
 The distance of another rater of this crowd then follows Student's t with nu0 + P - 1 degrees of freedom
 about m with the scale sqrt(v (1 + 1/P)): 1 for the new rater, 1/P for the error of the mean. The
-probability that the rater includes the voxel is that of a distance above 0.
+probability that the rater includes the voxel is that of a distance above 0. Raters who drew nothing have no
+outline; the probability is multiplied by that of drawing the structure at all, (P + 1/2) / (P + E + 1) with E
+such raters beside P who drew it (Jeffreys' prior).
 
 The band of a probability c contains the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: some part
 of a long outline lies outside. The multipliers k_c are quantiles of |m| over scale along the outlines of
@@ -155,11 +157,17 @@ class Calibration:
     moved: Float32Array | None = None
     # ratio of the true outline's variance about `moved` to that about the raters' mean; 1 without gold cases
     narrowing: float = 1.0
+    silent: int = 0  # number of further raters, who drew nothing; bands describe outlines of the others
 
     @property
     def centre(self) -> Float32Array:
         """Return the expected distance of the true outline over `scale`, (Z, Y, X)."""
         return self.ratio if self.moved is None else self.moved
+
+    @property
+    def drawn(self) -> float:
+        """Probability that another rater draws the structure at all."""
+        return (self.raters + 0.5) / (self.raters + self.silent + 1) if self.silent else 1.0
 
     @property
     def assumed(self) -> bool:
@@ -168,7 +176,9 @@ class Calibration:
 
     def another_rater(self) -> Float32Array:
         """Return the probability that another rater of this crowd includes the voxel, (Z, Y, X)."""
-        return student(self.ratio, self.dof, self.curve)
+        probability = student(self.ratio, self.dof, self.curve)
+        probability *= np.float32(self.drawn)
+        return probability
 
     def true_outline(self) -> Float32Array:
         """Return the probability that the true outline includes the voxel, (Z, Y, X).
@@ -180,6 +190,8 @@ class Calibration:
         share = self.error_share(self.correlation)
         shifted = self.centre if not self.offset else self.centre + np.float32(self.offset) / self.scale
         probability = student(shifted / np.float32(math.sqrt(share)), self.dof)
+        if self.moved is None and (self.settled is None or not (self.settled == 1).any()):
+            probability *= np.float32(self.drawn)  # neither a program nor the expert shows a structure
         if self.settled is not None:
             np.copyto(probability, self.settled, where=self.settled != OPEN)
         return probability
@@ -212,6 +224,11 @@ class Calibration:
         sentences = [
             "The band is valid at each position separately; some part of a long outline lies outside."
         ]
+        if self.silent:
+            sentences.append(
+                f"{self.silent} of {self.raters + self.silent} raters drew nothing: the bands describe the "
+                "outlines of the others, and the probabilities include that a rater draws nothing."
+            )
         if self.raters == 2:
             sentences.append(
                 "Two raters show little of their spread: the bands use multipliers measured on other "
@@ -314,12 +331,15 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     The result is also None without any marked voxel. `masks`: masks of one structure; probabilities count as
     marked above one half. `distances`: distances of these masks, if measured already.
     """
-    annotators = len(masks.annotators)
-    if annotators < 2 or not any(marked(layer).any() for layer in masks.values):
+    total = len(masks.annotators)
+    drawing = [p for p, layer in enumerate(masks.values) if marked(layer).any()]
+    if total < 2 or not drawing:
         return None
     measured = distances or measure_distances(masks, part(watch, 0.0, 0.5))
     spacing, cut, away = masks.spacing, measured.masks, measured.away
-    clip, values = measured.clip, marked(cut.values)
+    clip, values, annotators = measured.clip, marked(cut.values), total
+    if 2 <= len(drawing) < total:  # a single outline shows no spread
+        away, values, annotators = away[drawing], values[drawing], len(drawing)
     smooth = Smoother(spacing, cut.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
@@ -338,6 +358,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         marked=included,
         curve=default_curve(annotators),
         settled=settled,
+        silent=total - annotators,
     )
 
 

@@ -310,7 +310,8 @@ def _mismatch_of_calibration(
     if not (np.isfinite(calibration.scale).all() and (calibration.scale > 0).all()):
         return "the raters' spread is not a positive length"
     figures = (calibration.dof, *calibration.multipliers)
-    if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
+    every = calibration.raters + calibration.silent
+    if every != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
         return "the raters' spread belongs to other raters"
     assumed = (calibration.correlation, calibration.narrowing)
     if not (all(0 <= value <= 1 for value in assumed) and np.isfinite(calibration.offset)):

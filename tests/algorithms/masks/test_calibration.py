@@ -115,6 +115,25 @@ def test_a_single_rater_and_empty_masks_give_nothing():
     assert calibrated(np.zeros((3, 1, 8, 8), dtype=bool)) is None
 
 
+def test_a_rater_who_drew_nothing_lowers_the_probability_and_leaves_the_band():
+    values = a_crowd(7, 4)
+    drawn, result = calibrated(values), calibrated(np.append(values, np.zeros_like(values[:1]), axis=0))
+    assert (result.raters, result.silent) == (4, 1)
+    np.testing.assert_allclose(result.half_width(), drawn.half_width(), rtol=1e-5)
+    np.testing.assert_allclose(result.another_rater(), drawn.another_rater() * 4.5 / 6, atol=1e-6)
+    np.testing.assert_allclose(result.true_outline(), drawn.true_outline() * 4.5 / 6, atol=1e-6)
+    assert result.notices()[1].startswith("1 of 5 raters drew nothing")
+    settled = np.full(values.shape[1:], OPEN, dtype=np.int8)
+    settled[0, 45, 45] = 1
+    decided = replace(
+        drawn, settled=settled[tuple(map(slice, drawn.origin, np.add(drawn.origin, drawn.ratio.shape)))]
+    )
+    again = replace(result, settled=decided.settled)
+    np.testing.assert_allclose(again.true_outline(), decided.true_outline(), atol=1e-6)
+    alone = calibrated(np.append(values[:1], np.zeros_like(values[:2]), axis=0))
+    assert (alone.raters, alone.silent) == (3, 0)
+
+
 def test_raters_who_agree_leave_a_narrow_band():
     values = np.repeat(a_crowd(6, 1), 4, axis=0)
     result = calibrated(values)
