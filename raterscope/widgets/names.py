@@ -133,7 +133,7 @@ def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
     for words_of in patterns.values():
         columns = zip(*words_of.values(), strict=True)
         distinguishes = [index == 0 or len(set(column)) > 1 for index, column in enumerate(columns)]
-        short = ["…".join(compress(words, distinguishes)) for words in words_of.values()]
+        short = [" ".join(compress(words, distinguishes)).replace(" ", "…", 1) for words in words_of.values()]
         if len(short) > 1 and len(set(short)) == len(short):
             labels |= dict(zip(words_of, short, strict=True))
     return labels

@@ -18,10 +18,10 @@ SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 def test_what_differs_is_kept() -> None:
     names = [SPOTS.format(spots, noise) for spots in (50, 100) for noise in (5, 20)]
     assert list(distinguishing_labels(names).values()) == [
-        "cells…nspots50…snr5",
-        "cells…nspots50…snr20",
-        "cells…nspots100…snr5",
-        "cells…nspots100…snr20",
+        "cells…nspots50 snr5",
+        "cells…nspots50 snr20",
+        "cells…nspots100 snr5",
+        "cells…nspots100 snr20",
     ]
 
 

@@ -133,6 +133,19 @@ class QueuedItems:
         return item.done and self._done_last, self._rank[item.key]
 
 
+def shortened_title(title: str, brief: str, metrics: QFontMetrics, room: float) -> str:
+    """Shorten a title to the available width: without its suffix, to `brief`, or elided once."""
+    for name in (title, IMAGE_SUFFIX.sub("", title), brief):
+        if fits(name, metrics, room):
+            return name
+    modes = Qt.TextElideMode
+    if brief == title:
+        mode = modes.ElideRight if _SENTENCE.match(title) else modes.ElideMiddle
+        return metrics.elidedText(title, mode, int(room))
+    ending = brief.partition("…")[2] or brief  # names of one pattern share the first word
+    return metrics.elidedText(f"…{ending}", modes.ElideLeft, int(room))
+
+
 def is_named(item: QueueItem, words: Sequence[str]) -> bool:
     """Return whether a line contains all words."""
     text = f"{item.title} {item.detail} {item.flag or ''}".casefold()
@@ -199,7 +212,7 @@ class QueueKind(LineKind[QueueItem]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
         """Paint name, disagreement, state and bar."""
-        palette, middle, line = theme.current(), Qt.TextElideMode.ElideMiddle, self._shown(line)
+        palette, line = theme.current(), self._shown(line)
         inner = box.adjusted(18, 5, -18, -8)
         score = self.measures.get(line.key, "done" if line.done else line.amount)
         painter.setFont(theme.font(theme.CAPTION))
@@ -215,13 +228,9 @@ class QueueKind(LineKind[QueueItem]):
             if line.counts.get(key):
                 paint_text(painter, title, symbol, palette.text if symbol == BOOKMARK else palette.second)
                 title.setLeft(title.left() + 16)
-        metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
-        names = (line.title, IMAGE_SUFFIX.sub("", line.title))
-        name = next((candidate for candidate in names if fits(candidate, metrics, title.width())), brief)
-        elide = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
-        if name is brief and brief != line.title:  # names of one pattern share the first word
-            elide = Qt.TextElideMode.ElideLeft
-        paint_text(painter, title, name, palette.text, elide=elide)
+        brief = self.short.get(line.title, line.title)
+        name = shortened_title(line.title, brief, QFontMetrics(painter.font()), title.width())
+        paint_text(painter, title, name, palette.text)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
         paint_text(painter, detail, line.detail, palette.second)

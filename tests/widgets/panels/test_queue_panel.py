@@ -6,9 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QFontMetrics
 
-from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem, shortened_title
 from raterscope.widgets.panels.queue_panel import LongQueue, QueuePanel
+from tests.widgets.test_names import SPOTS
 
 FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
 
@@ -115,3 +118,15 @@ def test_the_current_item_stays_visible_when_another_run_sorts_the_queue(qtbot):
     queue.set_view(view(numbers))
     assert queue.row == 300
     assert not queue.view.is_line_visible(300)  # the user looked elsewhere
+
+
+def test_a_title_is_elided_at_most_once(qtbot):
+    panel = QueuePanel()
+    qtbot.addWidget(panel)
+    metrics = QFontMetrics(panel.font())
+    names = [SPOTS.format(spots, noise) for spots in (50, 100) for noise in (5, 20)]
+    labels = distinguishing_labels(names) | {"beads__beads_300pxroi.png": "beads__beads_300pxroi.png"}
+    for room in range(30, 600, 3):
+        shown = [shortened_title(name, brief, metrics, room) for name, brief in labels.items()]
+        assert all(text.count("…") <= 1 and metrics.horizontalAdvance(text) <= room for text in shown)
+    assert shown == list(labels)
