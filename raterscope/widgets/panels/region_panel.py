@@ -128,6 +128,10 @@ COVERED = (
     "The raters' outlines and the model's result are hidden. Draw with B and E, then press A to accept your "
     "drawing of this region. The outlines appear when every region is settled."
 )
+COVERED_SETTLED = (
+    "You settled this region. The raters' outlines and the model's result stay hidden until every region is "
+    "settled. Press Tab for the next one."
+)
 NOT_DRAWN = (
     "The raters' outlines and the model's result are hidden. Draw the structure with B and E, then press A "
     "to accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts only that."
@@ -228,15 +232,18 @@ class RegionPanel(QWidget):
             announce(self, region)
 
     def show_covered(self, region: RegionEvidence | None) -> None:
-        """Hide the raters' masks until the expert has drawn the region."""
+        """Hide the raters' masks until the expert has drawn every region."""
         self.show_region(None)
+        settled = region is not None and region.state not in ("undecided", "contested", "skipped")
         self.accept.set_word(*ACCEPT_DRAWN)
-        self.accept.setEnabled(True)
-        self._nothing.setText(NOT_DRAWN if region is None else f"{region.position}\n{COVERED}".strip())
+        self.accept.setEnabled(not settled)
+        self._nothing.setText(NOT_DRAWN)
         if region is not None:
-            self.skip.setEnabled(True)
+            self._nothing.setText(f"{region.position}\n{COVERED_SETTLED if settled else COVERED}".strip())
+            self.skip.setEnabled(not settled)
             self._header.set_title(region.title)
-            self._header.set_subtitle(STATES[region.state][1], "disputed")
+            tone, text = STATES[region.state]
+            self._header.set_subtitle(text.format("a rater"), tone if settled else "disputed")
 
     def set_tool(self, tool: str | None) -> None:
         """Show the current tool: "brush", "eraser" or None."""

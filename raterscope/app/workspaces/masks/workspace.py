@@ -335,7 +335,7 @@ class MasksWorkspace(MasksScreen):
             self.region_panel.show_region(None)
             return
         scene = self.session.scene
-        if self.session.covered and (region is None or region.unsettled):
+        if self.session.covered:
             evidence = None if region is None else view.covered(region, scene)
             self.region_panel.show_covered(evidence)
         elif region is None:

@@ -5,11 +5,16 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.app.window.main_window import MainWindow
 from raterscope.widgets.volume.scene import Stroke
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states
-from tests.app.workspaces.masks.made import READERS, SHAPE, ball
+from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
 
 MINE = ball(6.0, (16.0, 20.0, 24.0))
 """What the expert draws: neither what the readers drew nor what the model makes of it."""
@@ -162,6 +167,32 @@ def test_a_fusion_under_way_shows_nothing_either(opened_masks, qtbot):
     idle(opened_masks, qtbot)
     assert drawn
     assert set().union(*drawn, seen(opened_masks)) == set()
+
+
+def test_a_settled_region_names_no_rater_while_another_is_covered(window, qtbot, tmp_path):
+    path = tmp_path / "two.rscope"
+    with Study.create(path) as study:
+        case = add_case(study, "case", Grid.plain(SHAPE, SPACING, calibrated=True))
+        masks = drawn() | {"ben": drawn()["ben"] | ball(5.0, (16.0, 20.0, 9.0))}
+        add_masks(
+            study, [PlacedMask(case.id, name, "nodule", (0, 0, 0), masks[name]) for name in READERS], ""
+        )
+        keep(fuse_inputs(gather([case.id], study), MaskPlan()), study)
+    reviewing = open_study(window, qtbot, path).workspace.reviewing
+    panel = window.workspace.region_panel
+    key(window, qtbot, Qt.Key.Key_Tab)
+    reviewing.take("ann")
+    idle(window, qtbot)
+    key(window, qtbot, Qt.Key.Key_H)
+    reviewing.select(0)
+    assert states(window) == ["taken", "undecided"]
+    assert not panel.votes.isVisible()
+    assert panel._header.text() == ("Region 1", "version of a rater used")
+    assert not panel.take.isEnabled()
+    assert not panel.accept.isEnabled()
+    key(window, qtbot, Qt.Key.Key_H)
+    assert panel.votes.isVisible()
+    assert panel._header.text() == ("Region 1", "version of ann used")
 
 
 def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_study):
