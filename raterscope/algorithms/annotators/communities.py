@@ -102,6 +102,9 @@ _BLIND = 0.12
 """Rows whose distance from their mean (total variation) is smaller than this do not identify the class."""
 
 
+_FREQUENT, _STANDS_OUT = 0.1, 1.5
+"""Minimum rate of a mistake that names a behaviour, and minimum ratio to the mean of all mistakes."""
+
 _LONG = 28
 """Maximum number of letters of a class name."""
 
@@ -113,9 +116,9 @@ def describe_community(
 
     Classes have equal weight, however frequent they are. The rules apply in this order: nearly the same
     answers to every class ("always", "mostly ..., whatever it is", "guessing"); swapped classes; no clear
-    answer; reliable; one class missed. The rest are named by their accuracy beyond chance, as a share of the
-    possible: at least half ("reasonable"), at least a fifth ("fair", or "better than guessing" if most
-    answers are wrong). With many classes, three times the accuracy of a guess is also "better than guessing".
+    answer; reliable; one class missed. The rest are named by the range of the classes' accuracies and by one
+    frequent mistake ("right 37 to 64 %, often cat as dog") if their accuracy beyond chance is at least a
+    fifth of the possible. With many classes, three times the accuracy of a guess is "better than guessing".
 
     `prototype`: (J, L), probabilities, rows adding up to 1.
     `classes`, `outputs`: J and L names.
@@ -141,12 +144,9 @@ def describe_community(
     if missed:
         return missed
     beyond = (right.mean() - 1 / len(classes)) / max(1 - 1 / len(classes), 1e-9)
-    if right.mean() >= 0.85:
-        return "mostly reliable"
-    if beyond >= 0.5:
-        return "reasonable"
     if beyond >= 0.2:
-        return _avoided(matrix, outputs) or ("fair" if right.mean() >= 0.5 else "better than guessing")
+        avoided = "" if beyond >= 0.5 else _avoided(matrix, outputs)
+        return avoided or _describe_accuracy(matrix, means_class, classes)
     if right.mean() * len(classes) >= 3:
         return "better than guessing"
     return "little better than guessing" if beyond > -0.2 else "mostly wrong"
@@ -158,7 +158,7 @@ def describe_communities(
     """Name several behaviours, (C, J, L), each with a different name.
 
     Communities with the same name are distinguished by the output that each gives more often than the others:
-    "fair (favours cat)", or, if that is not enough, also by a number: "fair (favours cat) 2".
+    "reliable (favours cat)", or, if that is not enough, also by a number: "reliable (favours cat) 2".
     """
     matrices = np.asarray(prototypes, dtype=np.float64)
     plain = [describe_community(matrix, classes, outputs, meaning) for matrix in matrices]
@@ -227,6 +227,19 @@ def _describe_missed_class(matrix: FloatArray, means_class: NDArray[np.bool_], c
     if wrong[for_what] > 0.5:
         return f"mistakes {classes[at]} for {classes[for_what]}"
     return f"unsure of {classes[at]}"
+
+
+def _describe_accuracy(matrix: FloatArray, means_class: NDArray[np.bool_], classes: Sequence[str]) -> str:
+    share = matrix @ means_class.T.astype(np.float64)
+    right = np.diag(share)[means_class.any(axis=1)]
+    low, high = f"{100 * right.min():.0f}", f"{100 * right.max():.0f}"
+    text = f"right {low} %" if low == high else f"right {low} to {high} %"
+    wrong = share - np.diag(np.diag(share))
+    at, given = divmod(int(wrong.argmax()), len(wrong))
+    usual = wrong.sum() / max(wrong.size - len(wrong), 1)
+    if wrong[at, given] > max(_FREQUENT, _STANDS_OUT * usual):
+        text += f", often {classes[at]} as {classes[given]}"
+    return text
 
 
 FloatArray = NDArray[np.float64]

@@ -174,7 +174,7 @@ def test_it_can_be_cancelled_and_its_progress_never_falls(method: str) -> None:
 def test_ways_of_behaving_are_called_what_they_are() -> None:
     two, scores = ("no", "yes"), ("-1", "1", "3")
     descriptions = [describe_community(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
-    assert descriptions == ["reasonable", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
+    assert descriptions == ["right 80 %", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
     maybe = ("no", "maybe", "yes")
     assert describe_community(FIVE[4], two, maybe, (0, -1, 1)) == "non-committal"
     names = ("cat", "dog", "fox")
@@ -190,15 +190,17 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
         assert describe_community(matrix, names, names, (0, 1, 2)) == words
     assert describe_community([[0.2, 0.8], [0.9, 0.1]], two, two, (0, 1)) == "the wrong way round"
     for right in (0.62, 0.74):  # of two classes: well above chance, and right mostly
-        assert describe_community(diagonal(right, 2), two, two, (0, 1)) == "fair"
+        assert describe_community(diagonal(right, 2), two, two, (0, 1)) == f"right {100 * right:.0f} %"
     eighteen = tuple(map(str, range(18)))
-    assert describe_community(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "fair"
-    assert describe_community(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "better than guessing"
+    assert describe_community(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "right 50 %"
+    assert describe_community(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "right 40 %"
     assert describe_community(diagonal(0.2, 18), eighteen, eighteen, range(18)) == "better than guessing"
     assert describe_community(diagonal(0.57, 2), two, two, (0, 1)) in (
         "guessing",
         "little better than guessing",
     )
+    takes_cats = [[0.5, 0.45, 0.05], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    assert describe_community(takes_cats, names, names, (0, 1, 2)) == "right 50 to 80 %, often cat as dog"
     assert describe_community([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
 
 

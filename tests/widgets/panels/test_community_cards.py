@@ -106,12 +106,12 @@ def test_what_does_not_fit_is_refused():
 def test_a_long_name_has_several_lines_and_all_cards_keep_one_height(cards):
     cards.show_communities(view(names=("one", "two", "three")))
     low = cards.cards[0].height()
-    cards.show_communities(view(names=("mistakes parasite for no parasite", "reasonable", "community 3")))
+    cards.show_communities(view(names=("mistakes parasite for no parasite", "right 71 %", "community 3")))
     lines = cards.cards[0]._title(0)
     assert {card.height() for card in cards.cards} == {low + 15 * (len(lines) - 1)}
     assert len(lines) > 1
     assert " ".join(lines) == "1 mistakes parasite for no parasite"
-    assert cards.cards[1]._title(1) == ["2 reasonable"]
+    assert cards.cards[1]._title(1) == ["2 right 71 %"]
 
 
 def test_names_that_differ_at_their_end_differ_on_the_cards(cards):
