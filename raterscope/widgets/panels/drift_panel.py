@@ -40,7 +40,8 @@ class ChangeLine:
     annotator: int  # index that determines colour and symbol
     name: str
     when: str  # "vote 241 of 400, 2026-03-01"
-    how: str  # "where ring is true: ring 0.88 → 0.34"
+    how: str  # "ring given as ring: 0.88 → 0.34, as blank: 0.07 → 0.61"
+    brief: str = ""  # the same for the output that changed most, if `how` does not fit
 
 
 class ChangeList(LineList[ChangeLine]):
@@ -76,10 +77,11 @@ class _ChangeKind(LineKind[ChangeLine]):
         when = QRectF(right - wide, box.top() + 3, wide, 18)
         paint_text(painter, when, line.when, palette.second, side=Qt.AlignmentFlag.AlignRight)
         room = QRectF(left, box.top() + 20, right - left, 16)
-        paint_text(painter, room, line.how, palette.second)
+        middle = Qt.TextElideMode.ElideMiddle
+        paint_text(painter, room, line.how, palette.second, elide=middle, brief=line.brief)
         painter.setFont(theme.font())
         name = QRectF(left, box.top() + 3, right - wide - left - 8, 18)
-        paint_text(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_text(painter, name, line.name, palette.text, elide=middle)
 
 
 FIGURES = {

@@ -172,11 +172,12 @@ def change_line(scene: Scene, changed: ChangedAnnotator, *, blind: bool) -> Chan
         when=f"vote {changed.change.step + 1:,} of {votes:,}",
         how=_row(scene, changed.change)
         + (f"; {counted(changed.changes - 1, 'change')} more" if changed.changes > 1 else ""),
+        brief=_row(scene, changed.change, most=1),
     )
 
 
 def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
-    """Describe an annotator's largest change: "Changed at vote 241 (2026-03-01): where ring ..."."""
+    """Describe an annotator's largest change: "Changed at vote 241 (2026-03-01): ring given as ..."."""
     constancy = analysis.constancy
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
@@ -196,17 +197,17 @@ def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[dr
     return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
 
 
-def _row(scene: Scene, change: drift.ChangePoint) -> str:
-    """Describe the two outputs of a row that changed most: "where ring is true: ring 0.88 → 0.34"."""
+def _row(scene: Scene, change: drift.ChangePoint, most: int = 2) -> str:
+    """Describe the outputs of a row that changed most: "ring given as ring: 0.88 → 0.34"."""
     assert scene.fusion is not None
     if change.true == drift.RIGHT:
         return f"right {change.before[0]:.2f} → {change.after[0]:.2f}"
-    largest = np.argsort(-np.abs(change.after - change.before), kind="stable")[:2]
+    largest = np.argsort(-np.abs(change.after - change.before), kind="stable")[:most]
     text = ", ".join(
-        f"{scene.fusion.outputs[at]} {change.before[at]:.2f} → {change.after[at]:.2f}"
+        f"as {scene.fusion.outputs[at]}: {change.before[at]:.2f} → {change.after[at]:.2f}"
         for at in largest.tolist()
     )
-    return f"where {scene.fusion.classes[change.true]} is true: {text}"
+    return f"{scene.fusion.classes[change.true]} given {text}"
 
 
 def _text(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:

@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 
 from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
+from raterscope.widgets import theme
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 
@@ -50,7 +52,10 @@ def test_a_changed_annotator_is_listed_with_the_vote_and_can_be_selected(driftin
     vote = int(line.when.split()[1])
     assert abs(vote - JUMP) < 12
     assert line.when.endswith(f"of {TASKS}")
-    assert "is true: " in line.how
+    assert " given as " in line.how
+    assert line.how.startswith(line.brief)
+    metrics = QFontMetrics(theme.font(theme.CAPTION))
+    assert metrics.horizontalAdvance(line.brief) < panel.changed.viewport().width() - 40
     assert panel._header._subtitle.text() == "1 annotator changed"
     row = panel.changed.visualRect(panel.changed.model().index(0))
     qtbot.mouseClick(panel.changed.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
