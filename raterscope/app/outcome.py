@@ -173,6 +173,11 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def curve_record(values: Iterable[float]) -> list[float | None]:
+    """Return values by iteration, ready for JSON."""
+    return list(map(finite_or_none, values))
+
+
 @cache  # it reads files
 def _version(name: str) -> str | None:
     """Return the version of a package; None if it is not installed."""

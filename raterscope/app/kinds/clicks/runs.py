@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
-from raterscope.app.outcome import Outcome, finite_or_none, record_of
+from raterscope.app.outcome import Outcome, curve_record, finite_or_none, record_of
 from raterscope.app.workers import Workers
 from raterscope.text import counted
 
@@ -236,7 +236,7 @@ def run_record(
     )  # fmt: skip
     outcomes = list(outcomes)
     fusions = [image_outcome.fusion for image_outcome in outcomes if image_outcome.fusion is not None]
-    images = list(map(image_record, outcomes))
+    images = [image_record(image_outcome) | _curve(image_outcome) for image_outcome in outcomes]
     notices = run_notices(fusions)
     named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
     named |= {"scores": dict(scores)} if scores else {}
@@ -268,6 +268,12 @@ def image_record(image_outcome: Outcome[Fusion]) -> dict[str, Any]:
         "detection_converged": detection.converged,
         "detection_objective": finite_or_none(detection.objective[-1]) if len(detection.objective) else None,
     }
+
+
+def _curve(image_outcome: Outcome[Fusion]) -> dict[str, Any]:
+    if image_outcome.fusion is None:
+        return {}
+    return {"objective_by_iteration": curve_record(image_outcome.fusion.clustering.trace.objective)}
 
 
 class ExpertKnowledge(NamedTuple):

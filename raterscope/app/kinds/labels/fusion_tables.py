@@ -50,7 +50,7 @@ from raterscope.app.kinds.labels.runs import (
     question_record,
     rates_for,
 )
-from raterscope.app.outcome import record_of
+from raterscope.app.outcome import curve_record, record_of
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import DASHES, LINES, Drawable, PaperChart, line_chart, paper_line, sheet
 
@@ -422,6 +422,9 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_once(name, question),
         inputs=inputs, started=answer.started, seconds=outcome.seconds,
     )  # fmt: skip
+    trace = None if outcome.fusion is None else outcome.fusion.fusion.trace
+    curves = {"objective": trace.objective, "change": trace.change} if trace else {}
+    by_iteration = {f"{name}_by_iteration": curve_record(values) for name, values in curves.items()}
     return record | {
         "outputs": list(labels.outputs),
         "classes": list(labels.classes),
@@ -429,7 +432,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         "ordered": labels.ordered,
         "prior": None if labels.prior is None else labels.prior.tolist(),
         "weights": dict(answer.inputs.weights),
-        "questions": [question_record(outcome, question, answer.plan)],
+        "questions": [question_record(outcome, question, answer.plan) | by_iteration],
     }
 
 

@@ -33,7 +33,7 @@ from raterscope.app.kinds.masks.annotators import (
     volume_unit,
 )
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
-from raterscope.app.outcome import record_of
+from raterscope.app.outcome import curve_record, record_of
 from raterscope.app.study.records import MaskRecord
 
 Row = Sequence[object]
@@ -106,7 +106,11 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         record["uncertainty"] = uncertainty_text(outcome.fusion.reports[0], calibrated=case.grid.calibrated)
     record["weights"] = dict(answer.inputs.weights)
     record["programs"] = list(answer.inputs.programs)
-    return record | {"images": [_in_known_units(case_record(outcome, case), case.grid)]}
+    of_case = _in_known_units(case_record(outcome, case), case.grid)
+    fusions = () if outcome.fusion is None else outcome.fusion.fusions
+    for structure, fusion in zip(of_case.get("structures", ()), fusions, strict=True):
+        structure["objective_by_iteration"] = curve_record(fusion.traces[0].objective)
+    return record | {"images": [of_case]}
 
 
 def _in_known_units(record: dict[str, Any], grid: Grid) -> dict[str, Any]:

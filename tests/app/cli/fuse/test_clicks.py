@@ -176,7 +176,10 @@ def test_run_json_holds_what_is_needed_to_repeat_it(clicks, tmp_path):
     assert set(record["versions"]) >= {"raterscope", "numpy", "scipy", "numba", "python"}
     assert record["inputs"][0]["file"] == "clicks.csv"
     assert [image["image"] for image in record["images"]] == ["a.png", "b.png"]
-    assert all(image["iterations"] > 0 and image["objective"] is not None for image in record["images"])
+    for image in record["images"]:
+        curve = image["objective_by_iteration"]
+        assert len(curve) == image["iterations"] > 0
+        assert curve[image["kept_iteration"]] == image["objective"] is not None
     assert fuse(clicks, tmp_path / "again", "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
     second = json.loads((tmp_path / "again" / "run.json").read_text())
     assert second["digest"] == record["digest"]

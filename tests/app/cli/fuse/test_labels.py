@@ -157,6 +157,7 @@ def test_truths_are_held_fixed_or_by_turns(fuse, votes, tmp_path, option, judged
     out, output = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv", step=2), option)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))["questions"][0]
     assert record["held_fixed"] == fixed
+    assert record["change_by_iteration"][-1] == record["last_change"]
     if judged is None:
         assert not (out / "evaluation.csv").exists()
         assert "--folds" in output

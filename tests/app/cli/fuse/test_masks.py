@@ -116,6 +116,8 @@ def test_methods_are_compared_with_truth_and_raters(fuse, tmp_path):
     assert judged["hausdorff95"] == methods["laplace"]["hausdorff95"]
     structure = json.loads((out / "run.json").read_text())["images"][0]["structures"][0]
     assert float(methods["laplace"]["lower_bound"]) == pytest.approx(structure["objective"])
+    assert len(structure["objective_by_iteration"]) == structure["iterations"]
+    assert structure["objective_by_iteration"][-1] == structure["objective"]
     assert methods["staple"]["lower_bound"] == "" != methods["staple"]["seconds"]
     raters = [row for row in rows if row["kind"] == "rater" and row["name"] == "anna"]
     assert {row["reference"] for row in raters} == {"truth", "rater ben", "rater carl", "rater dora"}
