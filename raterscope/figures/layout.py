@@ -348,10 +348,12 @@ def compact(ticks: Sequence[Tick]) -> list[Tick]:
     values = [value for value, _ in ticks]
     most = max(map(abs, values), default=0.0)
     linear = all(words == number_text(value, 1.0) for value, words in ticks)
-    if most < COMPACT_FROM or not linear or len(set(values)) < len(values) or len(values) < 2:
+    if most < COMPACT_FROM or not linear or len(set(values)) < len(values):
         return list(ticks)
     power, unit = next((power, unit) for power, unit in UNITS if most >= 10.0**power)
-    step = min(after - before for before, after in pairwise(values)) / 10.0**power
+    whole = f"{most:.0f}"
+    alone = 10.0 ** (len(whole) - len(whole.rstrip("0")))  # no decimals are lost
+    step = min((after - before for before, after in pairwise(values)), default=alone) / 10.0**power
     return [(value, f"{number_text(value / 10.0**power, step)}{unit if value else ''}") for value in values]
 
 

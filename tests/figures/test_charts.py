@@ -59,6 +59,8 @@ def test_what_is_written_upwards_is_tall():
         ((0.0, 20_000.0, 40_000.0), ["0", "20k", "40k"]),
         ((0.0, 2_000.0, 4_000.0), ["0", "2,000", "4,000"]),
         ((-21_000.0, -21_000.0), ["−21,000", "−21,000"]),
+        ((-450_000.0,), ["−450k"]),
+        ((-1_250_000.0,), ["−1.25M"]),
     ],
 )
 def test_large_numbers_are_written_in_thousands_or_millions(values, texts):
