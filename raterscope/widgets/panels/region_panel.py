@@ -172,6 +172,7 @@ class _EvidencePage(QWidget):
 class RegionPanel(QWidget):
     """Evidence for one disputed region: volume, raters, explanation, and decision keys."""
 
+    evidence_changed = Signal()  # the evidence of a region appeared or disappeared
     accept_requested = Signal()
     take_requested = Signal(str)  # name of the rater whose version shall be used
     brush_requested = Signal()
@@ -191,12 +192,18 @@ class RegionPanel(QWidget):
         self._nothing.setContentsMargins(12, 0, 12, 12)
         page = _EvidencePage()
         self._pages = stacked(self._nothing, page)
+        self._pages.currentChanged.connect(self.evidence_changed)
         top = vertical(self._header, margins=(12, 12, 12, 4))
         whole = vertical(top, (ScrollRegion(self._pages, always=True), 1), inside=self)
         self._fill(page)
         whole.addWidget(rule())
         whole.addLayout(self._keys())
         self.show_region(None)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the evidence of a region is shown."""
+        return self._pages.currentIndex() > 0
 
     def show_region(self, evidence: RegionEvidence | None, nothing: str = NONE_CHOSEN) -> None:
         """Show a region, or why there is none: `NONE_CHOSEN`, `NO_MASKS`, `NOT_FUSED` or `NOT_DISPUTED`."""

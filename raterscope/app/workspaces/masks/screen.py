@@ -24,7 +24,7 @@ from raterscope.widgets.panels.rater_panels import AlternativesPanel, LocalWeigh
 from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.tables.rater_table import ModelTable, RaterTable
-from raterscope.widgets.theme import set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 from raterscope.widgets.volume.volume_view import VolumeView
 
 MAPS = {
@@ -43,6 +43,8 @@ BANDS = (50, 80, 95)
 ROOM_FOR_WORDS = 560
 MIN_TABLE = 132
 """Minimum height of the raters' table, with larger text too, so that the keys below stay visible."""
+MIN_BOTH = 440
+"""Minimum height for this table above the evidence of a region, which lists the same raters."""
 LARGE_TEXT = 1.4
 """Text size from which the controls above the slices take two rows."""
 
@@ -193,8 +195,7 @@ class MasksScreen(WorkspaceScreen):
         yield
         self.table, self.region_panel = RaterTable(), RegionPanel()
         self.table.setMinimumHeight(MIN_TABLE)
-        reasons = QWidget()
-        vertical(self.table, rule(), (self.region_panel, 1), inside=reasons)
+        reasons = _Reasons(self.table, self.region_panel)
         yield
         self.matrix, self.tabs, self.bound = (
             AgreementMatrix("Pairwise Dice"),
@@ -221,6 +222,27 @@ class MasksScreen(WorkspaceScreen):
         self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
         self.methods = MethodsPanel(_METHODS, FIGURES, _TICKED)
         yield
+
+
+class _Reasons(QWidget):
+    """Table of raters above the region; in a low window, a selected region takes its place."""
+
+    def __init__(self, table: RaterTable, region_panel: RegionPanel) -> None:
+        super().__init__()
+        self._table, self._region_panel = table, region_panel
+        self._rule = rule()
+        vertical(table, self._rule, (region_panel, 1), inside=self)
+        region_panel.evidence_changed.connect(self._arrange)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Hide or show the table."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        both = self.height() >= pixels(MIN_BOTH) or not self._region_panel.has_evidence
+        for widget in (self._table, self._rule):
+            widget.setVisible(both)
 
 
 MasksCore = WorkspaceCore[MasksScreen, MasksSession]
