@@ -18,7 +18,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import load
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
-from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of
+from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of, refuse_unread
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml, refuse_special
 
 if TYPE_CHECKING:
@@ -98,8 +98,6 @@ class Source:
 
     def refuse_unread(self) -> None:
         """Raise `InputError` for a file of an annotation tool that is not read."""
-        from raterscope.app.formats.unread import refuse_unread
-
         suffix = self.path.suffix.casefold()
         if suffix in _ANNOTATIONS:  # parsed in any case; of XML files none is refused here
             with suppress(InputError):  # raised again when the file is read
