@@ -38,9 +38,8 @@ from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import rates_of
-from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.result import LabelResult, with_unused, without_unused
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
-from raterscope.algorithms.labels.unused_classes import with_unused, without_unused
 from raterscope.algorithms.progress import Background, Watch, part, silent, wrapping
 from raterscope.algorithms.settings import (
     Plan,

@@ -10,7 +10,7 @@ from raterscope.algorithms.annotators.communities import describe_communities, d
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.rates import rates_of
-from raterscope.algorithms.labels.unused_classes import matrices_in_use
+from raterscope.algorithms.labels.result import matrices_in_use
 from raterscope.algorithms.simulation.label_crowds import simulate_labels, staging_crowd
 
 TASKS = 150

@@ -30,9 +30,8 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
-from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.result import LabelResult, matrices_in_use
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
-from raterscope.algorithms.labels.unused_classes import matrices_in_use
 from raterscope.algorithms.labels.vote_budget import NOTHING, Checked, ExpectedErrors, expected_errors
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome

@@ -17,8 +17,8 @@ from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import ChangePoint, change_in_words
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
+from raterscope.algorithms.labels.result import matrices_in_use
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
-from raterscope.algorithms.labels.unused_classes import matrices_in_use
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.evaluation import area_in_words, curve_chart, curve_keys
