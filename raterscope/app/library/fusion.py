@@ -438,7 +438,28 @@ def _case_of(
     return Case(_CASE, grid, records), layout
 
 
-class Labels:
+class _Aggregator:
+    """Fusion with the interface of crowd-kit's aggregators."""
+
+    result_: LabelResult | PairResult
+
+    def __init__(self, method: str | None = None, **settings: Any) -> None:
+        self.method = method
+        self.settings = settings
+
+    def _keep(self, result: LabelResult | PairResult) -> Self:
+        """Keep the result of a fit. Raises `DataError` for a table with several questions."""
+        if len(result.answer.inputs.given) > 1:
+            raise DataError("the table has several questions; expected one.")
+        self.result_ = result
+        return self
+
+    def to_frame(self, table: str | None = None) -> Frame:
+        """Return a table of the last result; see `Result.to_frame`."""
+        return self.result_.to_frame(table)
+
+
+class Labels(_Aggregator):
     """Labels of tasks from votes, with the interface of crowd-kit's aggregators.
 
     Parameters
@@ -463,16 +484,9 @@ class Labels:
 
     result_: LabelResult
 
-    def __init__(self, method: str | None = None, **settings: Any) -> None:
-        self.method = method
-        self.settings = settings
-
     def fit(self, data: TableLike) -> Self:
         """Fuse votes: columns task, worker and label. Raises `DataError` for a table that cannot be used."""
-        self.result_ = fuse_labels(data, algorithm=self.method, **self.settings)
-        if len(self.result_.answer.inputs.given) > 1:
-            raise DataError("the table has several questions; expected one.")
-        return self
+        return self._keep(fuse_labels(data, algorithm=self.method, **self.settings))
 
     def fit_predict(self, data: TableLike) -> Any:
         """Return the label of each task: a pandas Series for a pandas table, else a dictionary.
@@ -501,12 +515,8 @@ class Labels:
         rows = (dict(zip(columns, row, strict=True)) for row in posterior.tolist())
         return dict(zip(index, rows, strict=True))
 
-    def to_frame(self, table: str | None = None) -> Frame:
-        """Return a table of the last result; see `Result.to_frame`."""
-        return self.result_.to_frame(table)
 
-
-class Pairs:
+class Pairs(_Aggregator):
     """Scores of items from comparisons, with the interface of crowd-kit's aggregators.
 
     Parameters
@@ -536,19 +546,12 @@ class Pairs:
 
     result_: PairResult
 
-    def __init__(self, method: str | None = None, **settings: Any) -> None:
-        self.method = method
-        self.settings = settings
-
     def fit(self, data: TableLike) -> Self:
         """Fuse comparisons: columns worker, left, right, and the preferred item in label.
 
         Raises `DataError` for a table that cannot be used.
         """
-        self.result_ = fuse_pairs(data, algorithm=self.method, **self.settings)
-        if len(self.result_.answer.inputs.given) > 1:
-            raise DataError("the table has several questions; expected one.")
-        return self
+        return self._keep(fuse_pairs(data, algorithm=self.method, **self.settings))
 
     def fit_predict(self, data: TableLike) -> Any:
         """Return the score of each item without biases, the best first: a pandas Series, or a dictionary.
@@ -559,10 +562,6 @@ class Pairs:
         items = _originals(data, "left") | _originals(data, "right")
         index = [items[item] for item in frame["item"].tolist()]
         return _series(data, index, frame["score_corrected"].tolist(), "label", "agg_score")
-
-    def to_frame(self, table: str | None = None) -> Frame:
-        """Return a table of the last result; see `Result.to_frame`."""
-        return self.result_.to_frame(table)
 
 
 def _originals(data: Any, column: str) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -207,8 +206,24 @@ class ClickResult(Result):
         )
 
 
+class _AnswerResult(Result):
+    """Result of a run over cases or questions."""
+
+    answer: Any
+
+    @property
+    def _plan(self) -> Described:
+        plan: Described = self.answer.plan
+        return plan
+
+    @property
+    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
+        outcomes: Mapping[str, Outcome[Any]] = self.answer.outcomes
+        return outcomes
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class MaskResult(Result):
+class MaskResult(_AnswerResult):
     """Consensus of the masks of several annotators.
 
     Its tables are `annotators`, `agreement` (between pairs of annotators) and `disputes` (disputed regions).
@@ -296,14 +311,6 @@ class MaskResult(Result):
         unit = "mm" if "bias_mm" in self.to_frame("annotators") else "px"
         return Quantity(f"bias_{unit}", f"outline beyond the consensus, {unit}", 0.0)
 
-    @property
-    def _plan(self) -> Described:
-        return self.answer.plan
-
-    @property
-    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
-        return self.answer.outcomes
-
     def _frame(self, table: str) -> Frame:
         frames = {}
         for case, result in self.answer.fusions.items():
@@ -330,20 +337,8 @@ class MaskResult(Result):
         return "; ".join(parts[:3]) + (f" and {len(parts) - 3:,} more" if len(parts) > 3 else "")
 
 
-class _QuestionResult(Result):
+class _QuestionResult(_AnswerResult):
     """Result by question; the tables of all questions are stacked."""
-
-    answer: Any
-
-    @property
-    def _plan(self) -> Described:
-        plan: Described = self.answer.plan
-        return plan
-
-    @property
-    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
-        outcomes: Mapping[str, Outcome[Any]] = self.answer.outcomes
-        return outcomes
 
     def _frame(self, table: str) -> Frame:
         fusions = self.answer.fusions.items()
@@ -384,12 +379,10 @@ class LabelResult(_QuestionResult):
         if table == "labels":
             grades = grade_summary(fusion.posterior) if labels.ordered else ()
             tree = class_tree(fusion.classes)
-            sums = None if tree is None else tree.sums(fusion.posterior)
-            parents = (
-                ()
-                if tree is None or sums is None
-                else ((tree.parents, sums.argmax(axis=1)), sums.max(axis=1))
-            )
+            parents: tuple[Any, ...] = ()
+            if tree is not None:
+                sums = tree.sums(fusion.posterior)
+                parents = (tree.parents, sums.argmax(axis=1)), sums.max(axis=1)
             columns = (
                 list(labels.tasks), ((*fusion.classes, ""), fusion.label()),
                 *((fusion.classes, grade) for grade in grades), *parents, *fusion.posterior.T,
@@ -397,7 +390,8 @@ class LabelResult(_QuestionResult):
             )  # fmt: skip
             return make_frame(label_columns(fusion.classes, ordered=labels.ordered), columns)
         if table == "evaluation":
-            return frame_of_rows(EVALUATION, self._evaluations(name))
+            rows = evaluation_rows(self.assessments.get(name, {}))
+            return frame_of_rows(EVALUATION, (row[: len(EVALUATION)] for row in rows))
         rates = label_runs.rates_for(question, result)
         if table == "annotators":
             accuracy, *rest = annotator_figures(question, result, rates)
@@ -412,10 +406,6 @@ class LabelResult(_QuestionResult):
             rates.mean.ravel(), low.ravel(), high.ravel(),
         )  # fmt: skip
         return make_frame([column for column in CONFUSION if column != "step"], columns)
-
-    def _evaluations(self, name: str) -> Iterator[Sequence[object]]:
-        for row in evaluation_rows(self.assessments.get(name, {})):
-            yield row[: len(EVALUATION)]
 
     def _summary(self) -> str:
         given = self.answer.inputs.given.values()
@@ -455,17 +445,14 @@ class PairResult(_QuestionResult):
         match = match_ratio(pairs, fusion.score)
         return make_frame(PAIR_ANNOTATORS, annotator_columns(pairs.annotators, fusion, shares, match))
 
-    @cached_property
-    def _flagged(self) -> int:
-        return sum(int(fusion.flagged.sum()) for fusion in self.answer.fusions.values())
-
     def _summary(self) -> str:
         given = self.answer.inputs.given.values()
         annotators = {name for pairs in given for name in pairs.annotators}
+        flagged = sum(int(fusion.flagged.sum()) for fusion in self.answer.fusions.values())
         return (
             f"{counted(sum(map(len, given)), 'comparison')} of "
             f"{counted(sum(len(pairs.items) for pairs in given), 'item')} by "
-            f"{counted(len(annotators), 'annotator')}: {self._flagged:,} flagged"
+            f"{counted(len(annotators), 'annotator')}: {flagged:,} flagged"
         )
 
 
